@@ -30,7 +30,6 @@ import numpy as np
 from edokit import read_annotations, simulate
 from edokit.annotations import Annotations
 from edokit.datasets.simulate import REGIMES, Regime, Simulation
-from edokit.datasets.simulate.simulation import Variance
 from edokit.diagnosis import diagnose
 from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, find_structure
 from edokit.diagnosis.permutation import LEVEL, permutation_test
@@ -208,8 +207,9 @@ def declared(vectors: LabelVectors, annotations: Annotations) -> Shares:
 
 
 def truth(simulation: Simulation) -> dict[str, float]:
-    known: Variance = simulation.variance()
-    return {**known.shares, "rest": known.shares["annotator_item"] + known.shares["noise"]}
+    known = simulation.variance()
+    shares = {name: value / sum(known.values()) for name, value in known.items()}
+    return {**shares, "rest": shares["annotator_item"] + shares["noise"]}
 
 
 def shares(runs: int) -> None:

@@ -257,15 +257,6 @@ class PanelAnswer:
         return cls(parts[0].panel, *joined)
 
 
-def differences(one: PanelAnswer, other: PanelAnswer, scale: Scale = NOMINAL) -> Floats:
-    """Distance between the answers of two panels about the same items [N]: L1, of sets its mean
-    over labels, on an ordinal scale Wasserstein-1 in its units."""
-    if one.items.tolist() != other.items.tolist():
-        raise InputError("the two panels answered different items", "score both for the same items")
-    apart: Floats = scale.coordinates(one.probabilities) - scale.coordinates(other.probabilities)
-    return np.asarray(np.abs(apart).sum(axis=1))
-
-
 @dataclass(frozen=True, eq=False)
 class PanelComparison:
     """What two panels would answer about the same items, side by side.
@@ -329,8 +320,10 @@ class PanelComparison:
 
     @cached_property
     def distances(self) -> Floats:
-        """How far apart the panels are on each item [N]; see `differences`."""
-        return differences(self.one, self.other, self.scale)
+        """How far apart the panels are on each item [N]: L1, of sets its mean over labels, on an
+        ordinal scale Wasserstein-1 in its units."""
+        both = (self.scale.coordinates(each.probabilities) for each in (self.one, self.other))
+        return np.asarray(np.abs(np.subtract(*both)).sum(axis=1))
 
     @cached_property
     def order(self) -> Ints:
@@ -427,13 +420,13 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     -------
     Panel
     """
-    from edokit._io import check_file
+    from edokit._io import read_text
     from edokit._io.tables import number_column, read_table
 
     path = Path(path)
     name = path.stem
     if path.suffix.lower() == ".txt":
-        lines = check_file(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(path).splitlines()
         return Panel(tuple(line.strip() for line in lines if line.strip()), name=name)
     table = read_table(path)
     columns = table.column_names

@@ -280,12 +280,10 @@ def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
 # --- Records --------------------------------------------------------------------------------------
 
 
-def test_records_without_a_submitted_response_are_left_out_or_refused() -> None:
+def test_records_without_a_submitted_response_are_left_out() -> None:
     given = GIVEN | {"c": [], "d": [(ANN, "calm", "draft")]}
     with pytest.warns(EDOWarning, match="2 of 4 records have no annotation .*'c', 'd'"):
         assert read_argilla(flat(given)).items.tolist() == ["a", "b"]
-    with pytest.raises(InputError, match="2 of 4 records have no annotation: 'c', 'd'"):
-        read_argilla(flat(given), unlabelled="error")
 
 
 def test_a_column_that_is_null_holds_no_responses() -> None:
@@ -309,12 +307,12 @@ def test_metadata_or_a_field_may_hold_the_id() -> None:
     records = version_1()
     for number, record in enumerate(records):
         record["metadata"]["key"] = number
-    assert read_argilla(records, item="key").items.tolist() == ["0", "1"]
-    assert read_argilla(records, item="text").items.tolist() == ["Post a.", "Post b."]
+    assert read_argilla(records, columns={"item": "key"}).items.tolist() == ["0", "1"]
+    assert read_argilla(records, columns={"item": "text"}).items.tolist() == ["Post a.", "Post b."]
     with pytest.raises(
         InputError, match=r"record number 1 has no field or metadata 'kee' .*'text', 'key'"
     ):
-        read_argilla(records, item="kee")
+        read_argilla(records, columns={"item": "kee"})
 
 
 @pytest.mark.parametrize(
@@ -345,13 +343,13 @@ def test_of_several_fields_of_text_one_must_be_named() -> None:
     records = version_1()
     for record in records:
         record["fields"] = {"prompt": "Say it.", "reply": "It.", "chat": [{"role": "user"}]}
-    with pytest.warns(EDOWarning, match=r"several fields of text .*text='prompt'"):
+    with pytest.warns(EDOWarning, match=r"several fields of text .*'text': 'prompt'"):
         assert read_argilla(records).texts is None
-    read = read_argilla(records, text="reply")
+    read = read_argilla(records, columns={"text": "reply"})
     assert read.texts is not None
     assert read.texts.tolist() == ["It.", "It."]
     with pytest.raises(InputError, match="record 'a' has a list in the field 'chat'"):
-        read_argilla(records, text="chat")
+        read_argilla(records, columns={"text": "chat"})
 
 
 @pytest.mark.parametrize("nobody", [None, "", "None"])
@@ -419,7 +417,7 @@ def test_a_malformed_export_is_refused_in_one_line_that_names_the_record(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("option", ["multi_choice", "unlabelled", "anonymous", "duplicates"])
+@pytest.mark.parametrize("option", ["multi_choice", "anonymous", "duplicates"])
 def test_unknown_policies_are_refused(option: str) -> None:
     with pytest.raises(InputError, match=f"{option} must be one of"):
         read_argilla(flat(), **{option: "maybe"})
@@ -488,7 +486,6 @@ OPTIONS = st.fixed_dictionaries(
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "text": st.sampled_from([None, "text"]),
         "item": st.sampled_from([None, "text"]),
-        "unlabelled": st.sampled_from(["skip", "error"]),
         "anonymous": st.sampled_from(["error", "separate"]),
         "classes": st.sampled_from([None, ["calm", "heated", "calm & heated"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),
@@ -519,7 +516,7 @@ def test_fields_and_metadata_are_columns_of_the_items() -> None:
     for records in (in_one, apart):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)
-            read = read_argilla(records, text="text")
+            read = read_argilla(records, columns={"text": "text"})
         assert {name: [*values] for name, values in read.item_columns.items()} == {
             "lang": ["en", "en"],
             "source": ["web", "web"],

@@ -169,12 +169,10 @@ def test_an_annotation_without_the_control_is_left_out_and_counted() -> None:
     assert len(read) == 2
 
 
-def test_tasks_without_annotations_are_left_out_or_refused() -> None:
+def test_tasks_without_annotations_are_left_out() -> None:
     tasks = [*two_tasks(), task(6), task(7, annotation(1, "calm", was_cancelled=True))]
     with pytest.warns(EDOWarning, match="2 of 4 tasks have no annotation .*'6', '7'"):
         assert read_label_studio(tasks).items.tolist() == ["4", "5"]
-    with pytest.raises(InputError, match="2 of 4 tasks have no annotation: '6', '7'"):
-        read_label_studio(tasks, unlabelled="error")
 
 
 def test_a_ground_truth_counts_or_is_left_out_or_is_the_hard_label() -> None:
@@ -429,23 +427,23 @@ def test_tasks_without_text_have_none(data: dict[str, Any]) -> None:
 
 def test_of_several_fields_of_text_one_must_be_named() -> None:
     data = {"title": "Greeting", "body": "Hello."}
-    with pytest.warns(EDOWarning, match="several fields of text .'title', 'body'.*text='title'"):
+    with pytest.warns(EDOWarning, match="several fields of text .'title', 'body'.*'text': 'title'"):
         assert read_label_studio(with_data(**data)).texts is None
-    read = read_label_studio(with_data(**data), text="body")
+    read = read_label_studio(with_data(**data), columns={"text": "body"})
     assert read.texts is not None
     assert read.texts.tolist() == ["Hello."]
     with pytest.raises(
         InputError, match=r"task '4' has null in the field 'boddy'.*'title', 'body'"
     ):
-        read_label_studio(with_data(**data), text="boddy")
+        read_label_studio(with_data(**data), columns={"text": "boddy"})
 
 
 def test_a_field_may_hold_the_id() -> None:
-    read = read_label_studio(with_data(key="a7", body="Hello."), item="key")
+    read = read_label_studio(with_data(key="a7", body="Hello."), columns={"item": "key"})
     assert read.items.tolist() == ["a7"]
     assert read.texts is not None
     with pytest.raises(InputError, match=r"task number 1 has no field 'kee'"):
-        read_label_studio(with_data(key="a7"), item="kee")
+        read_label_studio(with_data(key="a7"), columns={"item": "kee"})
 
 
 def test_two_texts_under_one_id_are_refused() -> None:
@@ -656,7 +654,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["multi_choice", "annotator", "ground_truth", "unlabelled", "anonymous", "duplicates"]
+    "option", ["multi_choice", "annotator", "ground_truth", "anonymous", "duplicates"]
 )
 def test_unknown_policies_are_refused(option: str) -> None:
     with pytest.raises(InputError, match=f"{option} must be one of"):
@@ -725,7 +723,6 @@ OPTIONS = st.fixed_dictionaries(
         "item": st.sampled_from([None, "text"]),
         "annotator": st.sampled_from(["id", "email"]),
         "ground_truth": st.sampled_from(["count", "skip", "hard_label"]),
-        "unlabelled": st.sampled_from(["skip", "error"]),
         "anonymous": st.sampled_from(["error", "separate"]),
         "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm & heated", "a / b"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
-from edokit.datasets import read_lewidi, read_lewidi_dialogues
+from edokit.datasets import read_lewidi
 
 TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
@@ -95,17 +95,8 @@ def test_conversations_become_texts_as_asked(tmp_path: Path) -> None:
     assert read_lewidi(path).texts[0] == "Hello\nHi\nTea?\nNo tea"
     assert read_lewidi(path, dialogue="user-first").texts[0] == "No tea\nHello\nHi\nTea?"
     assert read_lewidi(path, dialogue="user-only").texts[0] == "No tea"
-
-
-def test_the_turns_of_a_conversation_can_be_had(tmp_path: Path) -> None:
-    turns = read_lewidi_dialogues(write(tmp_path / "a.json", talk()))
-    assert list(turns) == ["dev-1"]
-    assert (turns["dev-1"].user, turns["dev-1"].context) == ("No tea", "Hello\nHi\nTea?")
-
-
-def test_plain_texts_have_no_turns(file: Path) -> None:
-    with pytest.raises(InputError, match=r"item 'dev-1' of .*Tea_dev.* not a conversation"):
-        read_lewidi_dialogues(file)
+    with pytest.raises(InputError, match=r"'user-last', 'user-first', 'user-only'.*'upside-down'"):
+        read_lewidi(path, dialogue="upside-down")
 
 
 def test_a_post_that_looks_like_json_is_a_post(tmp_path: Path) -> None:
@@ -325,10 +316,7 @@ def test_groups_of_the_real_files(lewidi: Path) -> None:
 
 
 def test_every_text_of_convabuse_is_a_conversation(lewidi: Path) -> None:
-    turns = read_lewidi_dialogues(lewidi / "ConvAbuse")
     read = read_lewidi(lewidi / "ConvAbuse")
-    assert list(turns) == read.items.tolist()
-    assert [turns[name].text() for name in read.items] == read.texts.tolist()
     assert all(len(text.split("\n")) == 4 for text in read.texts)
 
 

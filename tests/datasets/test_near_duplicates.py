@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.datasets import near_duplicate_groups, near_duplicates_of, read_lewidi
+from edokit._types import Bools
+from edokit.datasets import near_duplicate_groups, read_lewidi
 from edokit.datasets import near_duplicates as module
-from edokit.datasets.near_duplicates import normal_form
+from edokit.datasets.near_duplicates import NearDuplicates, Texts, normal_form
 
 LONG = "the quick brown fox jumps over the lazy dog near the river bank at noon"
 
@@ -20,6 +21,12 @@ LONG = "the quick brown fox jumps over the lazy dog near the river bank at noon"
 def pieces(text: str) -> set[str]:
     text = text.ljust(5)
     return {text[k : k + 5] for k in range(len(text) - 4)}
+
+
+def near_duplicates_of(texts: Texts, reference: Texts, threshold: float = 0.8) -> Bools:
+    both = [*texts, *reference]
+    found = NearDuplicates.among(both, threshold).of(np.arange(len(both)) >= len(texts))
+    return found[: len(texts)]
 
 
 def overlap(one: str, other: str) -> float:

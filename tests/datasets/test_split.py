@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit.annotations import Annotations
-from edokit.datasets import near_duplicates_of, read_lewidi, split_items
+from edokit.datasets import read_lewidi, split_items
+from edokit.datasets.near_duplicates import NearDuplicates
 from edokit.datasets.split import split_moves
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
@@ -107,7 +108,7 @@ def test_near_duplicates_stay_on_one_side() -> None:
         assert len(set(parted.splits[k : k + 3])) == 1
     assert counts(parted) == {"train": 72, "dev": 24, "test": 24}
     train = parted.splits == "train"
-    assert not near_duplicates_of(texts[~train], texts[train]).any()
+    assert not NearDuplicates.among(texts).of(train)[~train].any()
 
 
 def test_near_duplicates_may_part_when_asked() -> None:
@@ -210,4 +211,4 @@ def test_a_real_dataset_divides_evenly_without_near_duplicates_across(lewidi: Pa
         assert hard[here].mean() == pytest.approx(hard.mean(), abs=0.015)
         assert made.entropy[here].mean() == pytest.approx(made.entropy.mean(), abs=0.015)
     train = parted.splits == "train"
-    assert not near_duplicates_of(made.texts[~train], made.texts[train]).any()
+    assert not NearDuplicates.among(made.texts).of(train)[~train].any()

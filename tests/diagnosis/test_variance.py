@@ -38,7 +38,8 @@ def declared(annotations: Annotations) -> Shares:
 
 
 def truth(simulation: Simulation) -> dict[str, float]:
-    known = dict(simulation.variance().shares)
+    found = simulation.variance()
+    known = {name: value / sum(found.values()) for name, value in found.items()}
     known["rest"] = known["annotator_item"] + known["noise"]
     return known
 

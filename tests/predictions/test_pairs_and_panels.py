@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edokit import Annotations, Predictions, read_predictions, write_predictions
 from edokit._errors import InputError
 from edokit.fitdata import FitData
-from edokit.panels import Panel, differences, read_panel
+from edokit.panels import Panel, PanelComparison, read_panel
 
 ROWS = {
     "item": ["a", "a", "b", "b", "b"],
@@ -174,6 +174,9 @@ def test_panels_come_from_files(tmp_path: Path):
     (tmp_path / "none.txt").write_text("\n")
     with pytest.raises(InputError, match="none has no annotators"):
         read_panel(tmp_path / "none.txt")
+    (tmp_path / "latin.txt").write_bytes("Zoë".encode("latin1"))
+    with pytest.raises(InputError, match=r"latin\.txt is not UTF-8"):
+        read_panel(tmp_path / "latin.txt")
     with pytest.raises(InputError, match="annotations"):
         read_panel(tmp_path / "shares.csv")
 
@@ -190,5 +193,5 @@ def test_panels_part_ways_where_their_people_do():
     items = np.array(["a", "a", "b", "b"], dtype=object)
     who = np.array(["x", "y"] * 2, dtype=object)
     p = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
-    one, other = (Panel((name,)).answer(items, who, p) for name in "xy")
-    assert differences(one, other).tolist() == [2.0, 0.0]
+    one, other = (Panel((name,), name=name).answer(items, who, p) for name in "xy")
+    assert PanelComparison(one, other, ("no", "yes")).distances.tolist() == [2.0, 0.0]

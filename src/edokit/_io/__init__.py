@@ -11,7 +11,7 @@ from edokit._io.atomic import (
     temporary_folder,
     whole_file,
 )
-from edokit._io.json import json_text, not_utf8, parse_json, read_json, write_json
+from edokit._io.json import json_text, parse_json, read_json, read_text, write_json
 
 __all__ = [
     "cannot_read",
@@ -19,9 +19,9 @@ __all__ = [
     "check_file",
     "drop_folder",
     "json_text",
-    "not_utf8",
     "parse_json",
     "read_json",
+    "read_text",
     "temporary_folder",
     "whole_file",
     "write_json",

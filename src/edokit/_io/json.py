@@ -16,24 +16,27 @@ from edokit._io.atomic import cannot_read, check_file, whole_file
 
 def read_json(path: str | Path) -> Any:
     """One JSON document."""
+    return parse_json(read_text(path), str(path))
+
+
+def read_text(path: str | Path) -> str:
+    """The text in a file."""
     path = check_file(path)
     try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
     except OSError as error:
         raise cannot_read(path, error) from error
-    return parse_json(text, str(path), content)
 
 
-def parse_json(text: str, where: str, content: bytes | None = None) -> Any:
+def parse_json(text: str, where: str) -> Any:
     """One JSON document; ``where`` names it in messages.
 
     What Python would let pass is refused, too: a key that an object holds twice, of which the last
     would win, and more levels than the stack may have.
     """
-    check_depth(text.encode("utf-8", "surrogatepass") if content is None else content, where)
+    check_depth(text.encode("utf-8", "surrogatepass"), where)
     try:
         return json.loads(text, object_pairs_hook=_distinct)
     except _RepeatedError:

@@ -60,38 +60,23 @@ class Labels(NamedTuple):
 
         return found
 
-    def sets(self, classes: Sequence[str], where: Callable[[int], str]) -> Floats:
-        """Each row as a set [M, L]: 1 for each of its labels, 0 for the others."""
+    def shares(self, classes: Sequence[str], where: Callable[[int], str], *, sets: bool) -> Floats:
+        """Each row as probabilities [M, C], divided evenly between its labels; of sets, 1 for each
+        of its labels and 0 for the others."""
         position = {name: k for k, name in enumerate(classes)}
         rows = np.zeros((len(self.encoded.names), len(classes)))
         for code, name in enumerate(self.encoded.names):
-            for part in self.parts.get(name, [name]):
+            parts = self.parts.get(name, [name])
+            for part in parts:
                 if part not in position:
                     row = int(np.flatnonzero(self.encoded.codes == code)[0])
                     raise InputError(
-                        f"{where(row)} has label {word(part)}, which is not on the scale"
+                        f"{where(row)} has label {word(part)}, which is not among the classes"
                         f" {examples(classes, 20)}",
                         "declare it among the classes, or correct the label",
                         parameters=("classes", "scale"),
                     )
-                rows[code, position[part]] = 1
-        sets: Floats = rows[self.encoded.codes]
-        return sets
-
-    def shares(self, classes: Sequence[str]) -> Floats:
-        """Each row as probabilities [M, C], divided evenly between its labels."""
-        position = {name: k for k, name in enumerate(classes)}
-        rows = np.zeros((len(self.encoded.names), len(classes)))
-        for row, name in zip(rows, self.encoded.names, strict=True):
-            parts = self.parts.get(name, [name])
-            for part in parts:
-                if part not in position:
-                    raise InputError(
-                        f"label {word(part)} is not among the classes {examples(classes, 20)}",
-                        "declare it among the classes, or correct the label",
-                        parameters=("classes",),
-                    )
-                row[position[part]] = 1 / len(parts)
+                rows[code, position[part]] = 1 if sets else 1 / len(parts)
         shares: Floats = rows[self.encoded.codes]
         return shares
 
@@ -115,7 +100,7 @@ def read_labels(
     where : callable
         The place of a row, for messages.
     classes : iterable of str or None
-        The declared classes: what is among them is a label as it stands.
+        The declared classes: what is among them is one label.
     label_map : mapping of str to str, optional
         Labels to read as others, as `as_label_map` returns them.
     multi_choice : {"error", "first", "split", "join"}, default="error"
@@ -127,7 +112,7 @@ def read_labels(
     sets = multi_choice == "sets"
     if sets:
         _refuse_broken_lists(labels, declared, where)
-    parts = (_sets if sets else _several)(list(labels.names), declared)
+    parts = (set_parts if sets else _several)(list(labels.names), declared)
     empty = [] if sets else [one for one in labels.names if _listed(one) == []]
     if empty and declared is None:
         rows = np.flatnonzero(np.isin(labels.names[labels.codes], empty))
@@ -235,18 +220,13 @@ def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[
     }
 
 
-def _sets(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
+def set_parts(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
     """The labels of each set; a declared class is one label, whatever characters it has."""
     return {
         name: list(dict.fromkeys(_split(name) if (found := _listed(name)) is None else found))
         for name in names
         if name not in (declared or ())
     }
-
-
-def label_parts(names: Sequence[str], declared: set[str], *, sets: bool) -> dict[str, list[str]]:
-    """The labels of each name that is a set; a declared class is one label."""
-    return _sets(names, declared) if sets else {}
 
 
 def _refuse_broken_lists(

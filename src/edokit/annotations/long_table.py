@@ -149,10 +149,9 @@ def from_long_table(
                 "map the right column with columns={'label': 'NAME'}",
                 parameters=("columns",),
             )
-        if scaled.kind == "multi-label":
-            probabilities = labels.sets(order, where)
-        elif labels.parts:
-            probabilities = labels.shares(order)
+        if scaled.kind == "multi-label" or labels.parts:
+            sets = scaled.kind == "multi-label"
+            probabilities = labels.shares(order, where, sets=sets)
         else:
             codes = recode(labels.encoded, order, "label", "classes", where, can_map=True)
     per_item = {
@@ -561,7 +560,12 @@ def _without_duplicates(
     if policy == "all" or not again.any():
         return annotations, np.ones(len(annotations), dtype=bool)
     if annotations.scale.is_multi_label:
-        annotations = _united(annotations)
+        # All labels that an annotator chose for an item are in each row about it.
+        pairs = np.stack([annotations.item_codes, annotations.annotator_codes])
+        codes = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
+        together = np.zeros((codes.max() + 1, len(annotations.classes)))
+        np.maximum.at(together, codes, annotations.labels)
+        annotations = replace(annotations, label_probabilities=together[codes])
     elif policy == "error":
         row = int(np.flatnonzero(again)[0])
         raise InputError(
@@ -575,16 +579,6 @@ def _without_duplicates(
     fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
     kept = annotations.rows_of(~again, *fields)
     return replace(annotations, **kept), ~again
-
-
-def _united(annotations: Annotations) -> Annotations:
-    """With all labels that an annotator chose for an item in each row about it."""
-    a = len(annotations.annotators)
-    pairs = annotations.item_codes.astype(np.int64) * a + annotations.annotator_codes
-    _, codes = np.unique(pairs, return_inverse=True)
-    together = np.zeros((codes.max() + 1, len(annotations.classes)))
-    np.maximum.at(together, codes, annotations.labels)
-    return replace(annotations, label_probabilities=together[codes])
 
 
 def to_long_table(annotations: Annotations) -> pa.Table:

@@ -9,21 +9,18 @@ from edokit._lazy import lazy_names
 if TYPE_CHECKING:
     from edokit.datasets.get import get_lewidi2023, get_lewidi2025
     from edokit.datasets.info import describe_annotations
-    from edokit.datasets.lewidi import Dialogue, read_lewidi, read_lewidi_dialogues
-    from edokit.datasets.near_duplicates import near_duplicate_groups, near_duplicates_of
+    from edokit.datasets.lewidi import read_lewidi
+    from edokit.datasets.near_duplicates import near_duplicate_groups
     from edokit.datasets.read import read_annotations, write_annotations
     from edokit.datasets.split import split_items
 
 __all__ = [
-    "Dialogue",
     "describe_annotations",
     "get_lewidi2023",
     "get_lewidi2025",
     "near_duplicate_groups",
-    "near_duplicates_of",
     "read_annotations",
     "read_lewidi",
-    "read_lewidi_dialogues",
     "split_items",
     "write_annotations",
 ]
@@ -33,8 +30,8 @@ __getattr__ = lazy_names(
     {
         "get": ("get_lewidi2023", "get_lewidi2025"),
         "info": ("describe_annotations",),
-        "lewidi": ("Dialogue", "read_lewidi", "read_lewidi_dialogues"),
-        "near_duplicates": ("near_duplicate_groups", "near_duplicates_of"),
+        "lewidi": ("read_lewidi",),
+        "near_duplicates": ("near_duplicate_groups",),
         "read": ("read_annotations", "write_annotations"),
         "split": ("split_items",),
     },

@@ -37,7 +37,7 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
 
     ``question`` may be left out when there is one that takes a label, labels or a rating. Submitted
     responses count; drafts, discarded ones and suggestions do not. Further options are those of
-    `Collected`; ``text`` names a field, ``item`` a field or metadata.
+    `Collected`; the ``item`` may also be in the metadata.
     """
     collected = Collected("record", "response", "question", **options)
     data = load(
@@ -134,8 +134,8 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
         if value is None:
             raise InputError(
                 f"{place} has no id",
-                "choose item=NAME to take it from a field or from the metadata",
-                parameters=("item",),
+                "choose columns={'item': 'NAME'} to take it from a field or from the metadata",
+                parameters=("columns",),
             )
     elif item in metadata or item in fields:
         value = metadata[item] if item in metadata else fields[item]
@@ -144,7 +144,6 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
             f"{place} has no field or metadata {item!r} with its id; it has"
             f" {examples([*fields, *metadata], 10) or 'neither'}",
             "check the spelling",
-            parameters=("item",),
         )
     name = plain(value, "the id of a record", place)
     own = {field: value for field, value in fields.items() if field != item}

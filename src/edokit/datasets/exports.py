@@ -15,20 +15,19 @@ from uuid import UUID
 import numpy as np
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
-from edokit._io import check_file, not_utf8, parse_json, read_json
+from edokit._io import parse_json, read_json, read_text
 from edokit._io.tables import read_table
 from edokit._lazy import pa
-from edokit._names import as_name, as_names, class_order
+from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
-from edokit.annotations.labels import MULTI_CHOICE_HINT, MultiChoice, as_label_map, joined
+from edokit.annotations.labels import MULTI_CHOICE_HINT, MultiChoice, as_label_map
 from edokit.annotations.long_table import ROLES, TEXTS, from_long_table
 from edokit.scales import NOMINAL, Declared, ScaleLike
 
-OPTIONS = ("columns", "label_map", "multi_choice", "text", "item", "unlabelled", "anonymous")
+OPTIONS = ("columns", "label_map", "multi_choice", "anonymous")
 """What every export takes; see `Collected`."""
 _POLICIES = {
     "multi_choice": get_args(MultiChoice),
-    "unlabelled": ("skip", "error"),
     "anonymous": ("error", "separate"),
 }
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
@@ -37,7 +36,7 @@ _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 
 def load(source: Any, recognises: Callable[[Any], bool], wanted: str, hint: str) -> Any:
     """The records of a JSON, JSONL or Parquet file, or parsed JSON as it is; refused if no such."""
-    data = _read(check_file(source)) if isinstance(source, str | Path) else source
+    data = _read(Path(source)) if isinstance(source, str | Path) else source
     if not recognises(data):
         raise InputError(f"this is {shown(data) if data else 'empty'}, not {wanted}", hint)
     return data
@@ -52,11 +51,7 @@ def _read(path: Path) -> Any:
         return table.select(kept).to_pylist()
     if suffix not in (".jsonl", ".ndjson"):
         return read_json(path)
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from error
-    lines = enumerate(content.split("\n"), 1)
+    lines = enumerate(read_text(path).split("\n"), 1)
     return [parse_json(line, f"line {number} of {path}") for number, line in lines if line.strip()]
 
 
@@ -75,7 +70,7 @@ def shown(value: object) -> str:
 
 
 def plain(value: object, what: str, where: str) -> str:
-    """The name that text or a number stands for; anything else is refused."""
+    """Text or a number as a name; anything else is refused."""
     usable = isinstance(value, str | int | float | np.integer | UUID)
     if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
         usable = False
@@ -113,18 +108,11 @@ class Collected:
     asker: str
     """What the tool calls that which labels answer; also the option that names it."""
     columns: Mapping[str, str] | None = None
-    """The fields with the ``item``, ``text`` and ``context``, in place of the next three."""
-    item: str | None = None
-    """The field with the id; if None the tool's own."""
-    text: str | None = None
-    """The field with the text; may be None where there is one."""
-    context: str | None = None
-    """The field with the other text of a pair."""
+    """The fields with the ``item`` (by default the tool's own id), the ``text`` (by default the
+    only one) and the ``context``, the other text of a pair."""
     multi_choice: MultiChoice = "error"
     """Several labels in one annotation are refused (``error``), cut to the ``first``, shared out
     evenly as probabilities (``split``) or made a class of their own (``join``)."""
-    unlabelled: str = "skip"
-    """Items without an annotation are left out (``skip``) or refused (``error``)."""
     anonymous: str = "error"
     """Annotations that name nobody are refused (``error``) or each counted as one more annotator
     (``separate``)."""
@@ -151,7 +139,9 @@ class Collected:
         for name, allowed in _POLICIES.items():
             one_of(name, getattr(self, name), allowed)
         self.sets = Declared(self.scale or NOMINAL).kind == "multi-label"
-        for role, name in (self.columns or {}).items():
+        names = self.columns or {}
+        self.item, self.text, self.context = map(names.get, ("item", *TEXTS))
+        for role in names:
             if role not in ("item", *TEXTS):
                 raise InputError(
                     "in an export only the columns item, text and context can be named, not"
@@ -159,7 +149,6 @@ class Collected:
                     "leave it out",
                     parameters=("columns",),
                 )
-            setattr(self, role, name)
 
     def where(self, item: str) -> str:
         """The item, for a message."""
@@ -226,8 +215,8 @@ class Collected:
 
     def annotations(self) -> Annotations:
         """All of it as annotations; what was decided on the way is given in warnings."""
-        self._check_unlabelled()
         labelled = {item for item, _, _ in self.rows}
+        self._note_unlabelled(labelled)
         about = [(item, fields) for item, fields, _ in self.about if item in labelled]
         named = self.text is not None, self.context is not None
         self.text = self.text or self._text_field([fields for _, fields in about])
@@ -259,7 +248,7 @@ class Collected:
         kept = set(items)
         hard_labels = {item: label for item, label in self.hard_labels.items() if item in kept}
         table: dict[str, Any] = {"item": items, "annotator": [name for _, name, _ in self.rows]}
-        table |= self._labels()
+        table["label"] = self._labels()
         found = {"text": texts, "context": contexts, "split": splits, "hard_label": hard_labels}
         for role, known in found.items():
             if known:
@@ -316,8 +305,7 @@ class Collected:
             )
         return {name: values for name, values in columns.items() if name not in differing}
 
-    def _check_unlabelled(self) -> None:
-        labelled = {item for item, _, _ in self.rows}
+    def _note_unlabelled(self, labelled: set[str]) -> None:
         everything = dict.fromkeys(item for item, _, _ in self.about)
         empty = [item for item in everything if item not in labelled]
         if not labelled:
@@ -325,16 +313,10 @@ class Collected:
                 f"none of the {len(everything)} {self.unit}s has a label for {self.asked!r}",
                 f"export {self.unit}s that are labelled",
             )
-        problem = f"{len(empty)} of {len(everything)} {self.unit}s have no annotation"
-        if empty and self.unlabelled == "error":
-            raise InputError(
-                f"{problem}: {examples(empty)}",
-                "choose unlabelled='skip' to leave them out",
-                parameters=("unlabelled",),
-            )
         if empty:
             self.notes.append(
-                f"{problem} and are left out: {examples(empty)} (unlabelled='error' refuses them)"
+                f"{len(empty)} of {len(everything)} {self.unit}s have no annotation and are left"
+                f" out: {examples(empty)}"
             )
 
     def _texts(
@@ -354,7 +336,6 @@ class Collected:
                 raise InputError(
                     f"{self.where(item)} has {shown(value)} in the field {name!r}, not a text",
                     f"its fields are {examples(fields, 10)}" if fields else "it has no fields",
-                    parameters=("text",),
                 )
         return texts
 
@@ -371,15 +352,13 @@ class Collected:
         if names:
             self.notes.append(
                 f"the {self.unit}s have several fields of text ({examples(names, 6)}), so none was"
-                f" taken; choose one with text={names[0]!r}"
+                f" taken; choose one with columns={{'text': {names[0]!r}}}"
             )
         return None
 
-    def _labels(self) -> dict[str, Any]:
-        """The label column, or the p_<class> columns where labels share an annotation."""
-        if self.sets:
-            return {"label": [json.dumps(labels) for _, _, labels in self.rows]}
-        several = [row for row in self.rows if len(row[2]) > 1]
+    def _labels(self) -> list[str]:
+        """The label of each annotation; several are a list, as a table has them."""
+        several = [] if self.sets else [row for row in self.rows if len(row[2]) > 1]
         if several and self.multi_choice == "error":
             item, annotator, labels = several[0]
             raise InputError(
@@ -389,27 +368,7 @@ class Collected:
                 MULTI_CHOICE_HINT,
                 parameters=("multi_choice", "scale"),
             )
-        rows = [(item, labels) for item, _, labels in self.rows]
-        if self.multi_choice in ("first", "join"):
-            rows = [(item, [joined(labels, self.multi_choice)]) for item, labels in rows]
-        given = [(item, label) for item, labels in rows for label in labels]
-        names = class_order({label for _, label in given})
-        declared = self.classes
-        if declared is None:
-            declared = Declared(self.scale or NOMINAL).classes
-        names = names if declared is None else tuple(as_names(declared))
-        position = {name: k for k, name in enumerate(names)}
-        for item, label in given:
-            if label not in position:
-                raise InputError(
-                    f"{self.where(item)} has label {label!r}, which is not among the classes"
-                    f" {', '.join(map(repr, names))}",
-                    "declare it among the classes, or correct the label",
-                    parameters=("classes",),
-                )
-        if not several or self.multi_choice != "split":
-            return {"label": [labels[0] for _, labels in rows]}
-        shares = np.zeros((len(rows), len(names)))
-        for row, (_, labels) in enumerate(rows):
-            shares[row, [position[label] for label in labels]] = 1 / len(labels)
-        return {f"p_{name}": shares[:, k] for name, k in position.items()}
+        return [
+            json.dumps(labels) if self.sets or len(labels) > 1 else labels[0]
+            for _, _, labels in self.rows
+        ]

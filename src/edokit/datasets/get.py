@@ -27,7 +27,7 @@ _SECONDS = 30
 TIMEOUT = 600
 """Seconds for all files together."""
 _LARGEST = 2**26
-"""Bytes that a file of unknown size may have."""
+"""Bytes beyond which it is another file."""
 
 
 class Published(NamedTuple):
@@ -35,11 +35,9 @@ class Published(NamedTuple):
 
     dataset: str
     split: str
-    size: int | None
-    """Bytes, where known."""
     digest: str
     """SHA-256, or git's id of the content (SHA-1)."""
-    folder: str = "LeWiDi_2-2023"
+    folder: str
     """In the repository."""
     earlier: str = ""
     """SHA-256 of the file as the shared task handed it out, which a local copy may hold."""
@@ -57,16 +55,6 @@ class Published(NamedTuple):
     def inside(self) -> str:
         """The dataset's folder in the repository."""
         return self.dataset if self.folder == _FOLDER_2025 else f"{self.dataset}_dataset"
-
-    @property
-    def expected(self) -> str:
-        """The size, for a message."""
-        return "an unknown number of" if self.size is None else f"{self.size:,}"
-
-    @property
-    def limit(self) -> int:
-        """Bytes beyond which it is another file."""
-        return self.size or _LARGEST
 
     def digest_of(self, content: bytes) -> str:
         """The content's digest of the kind that is known of this file."""
@@ -87,26 +75,6 @@ class Published(NamedTuple):
 _FOLDER_2025 = "LeWiDi_3-2025"
 
 
-LEWIDI2023 = tuple(
-    Published(dataset, split, int(size), digest)
-    for dataset, split, size, digest in map(
-        str.split,
-        """\
-        ArMIS train 746259 549dcd92484fa916e4b8076476fba451cda09b8dca0ba501e70cf5a72c1397f7
-        ArMIS dev 159657 482112222496c64a704ea22f710bf184196beee848f5109406e3ca6196502526
-        ArMIS test 165545 95498bb854fe476ee33a88cfecb3b05f26e0e1baef6c1083072a56b61586c06a
-        ConvAbuse train 2846714 f68d9c1e234afaf7e582103daac4e0f362da6418be3ff38e6cce76cfa3b674fc
-        ConvAbuse dev 966416 d95f9e740b07076e070ed47a8e010894d7cdbacb3246c89a000c26a17c61a04e
-        ConvAbuse test 1005523 4a88c6cf2530eb3610bd1e9e7291916ad7fdaedc01dca4e68bcc3e846310afd9
-        HS-Brexit train 667673 d204d83c7b1a73f037b3aff36aac61357c08a96f96292a37ac7655eb562d81fb
-        HS-Brexit dev 142353 77c17f95985cbb6db47ffcda637e717a9074f2660e15b5c0c1f9006f50da60a7
-        HS-Brexit test 142747 24e5e1615818ff6e3b96e50245cfe10636ef8ec0ea51f2c2a60acb68858fd195
-        MD-Agreement train 3848592 0b100595f7d10fd9b4624c647af2888597472b2dea90643dc788278714f57a6d
-        MD-Agreement dev 645218 b42b6b54015589504de259241e14c17ff605baab4eb146effcb17a95fbfd69f5
-        MD-Agreement test 1783089 a30f185ece8bc99a45ce50e0311593ee1a6882a816c93f6915cabd368f3fad53
-        """.splitlines()[:-1],
-    )
-)
 _EARLIER = {
     "CSC_train.json": "e7685770d91a354ff506e0df8f00031cdfdf0fbef33a04d645a11fe02ced6c3b",
     "CSC_test.json": "eec689e537572f96a4365f98e87eeae41703aab7c0d194f47b0297b8b1b78841",
@@ -115,36 +83,51 @@ _EARLIER = {
     "Paraphrase_test.json": "1bf385e6b9e36d185a60d259a63534ae9759e0bab3dc9dcc05f760f3e74c0e7d",
     "VariErrNLI_test.json": "075231623b0e129c5d30b1d3db3f92b9cc0962fe308550e069e5186b9498181d",
 }
-LEWIDI2025 = tuple(
-    Published(
-        dataset,
-        split,
-        None if size == "?" else int(size),
-        digest,
-        _FOLDER_2025,
-        _EARLIER.get(f"{dataset}_{split}.json", ""),
-    )
-    for dataset, split, size, digest in map(
-        str.split,
-        """\
-        CSC train ? 9661f5b1d269c3d422745ea54119d8b6376b457d
-        CSC dev 710094 e20b142573639c50640b2ab720d79d348005b174e36bc8332fbadbfd53160be5
-        CSC test ? dd60828aae86f74e7bc7e5b4ba1e617841fe8a0d
-        CSC annotators 41188 06a4b494e6cbb7f4b5636efd7f6174316c3311ab870988bcedbfa4fd3cfac4bd
-        MP train ? f31e900a036b447b5f3f47cec811b1cb4eda3fc8
-        MP dev 2996322 284bd1d9119b46878b9eb18db369e90db53d1e9cf7ce0c519157bac53bd24e29
-        MP test ? b60a0d162ab17522c2c006482df83f2db3eb5f9b
-        MP annotators 156760 8b0e310e21246884847f36d0e5c54de22e6031c11fd7e5e2447cdd884619ea3e
-        Paraphrase train 516303 2ec98bad361732dbb568e4acea339edbbd747299fbd716e99812e4f14042bc53
-        Paraphrase dev 65183 821f8b142d63c9ccc38cb801fa6ca4cdcfe5049c8bfb151c7d7d3dd025db8e03
-        Paraphrase test ? 78ed5b95db772fe918f956700154dc38dfdeb839
-        Paraphrase annotators 429 a5d56635ea516288e26e162cd5599db95b3fa89dad24fee4f6d5a37ec125a0e4
-        VariErrNLI train 560187 466a507dec72eb118d528e52aa5a905cb23a4e5acaf7af02062938ea958d1a0d
-        VariErrNLI dev 69902 6d1b5ca80ee4eb79c608de828b386f524cacddc608d0396464c71d728b369efd
-        VariErrNLI test ? 73c3e62ea6e9749aecd4642f1a28abe5362b695d
-        VariErrNLI annotators 422 3cd41a2a8cad537788b5bdf46b2c9dac3731142a6a9704484b60275fa0b2dc66
-        """.splitlines()[:-1],
-    )
+
+
+def _published(listed: str, folder: str) -> tuple[Published, ...]:
+    rows = map(str.split, listed.strip().splitlines())
+    files = (Published(dataset, split, digest, folder) for dataset, split, digest in rows)
+    return tuple(file._replace(earlier=_EARLIER.get(file.name, "")) for file in files)
+
+
+LEWIDI2023 = _published(
+    """
+    ArMIS train 549dcd92484fa916e4b8076476fba451cda09b8dca0ba501e70cf5a72c1397f7
+    ArMIS dev 482112222496c64a704ea22f710bf184196beee848f5109406e3ca6196502526
+    ArMIS test 95498bb854fe476ee33a88cfecb3b05f26e0e1baef6c1083072a56b61586c06a
+    ConvAbuse train f68d9c1e234afaf7e582103daac4e0f362da6418be3ff38e6cce76cfa3b674fc
+    ConvAbuse dev d95f9e740b07076e070ed47a8e010894d7cdbacb3246c89a000c26a17c61a04e
+    ConvAbuse test 4a88c6cf2530eb3610bd1e9e7291916ad7fdaedc01dca4e68bcc3e846310afd9
+    HS-Brexit train d204d83c7b1a73f037b3aff36aac61357c08a96f96292a37ac7655eb562d81fb
+    HS-Brexit dev 77c17f95985cbb6db47ffcda637e717a9074f2660e15b5c0c1f9006f50da60a7
+    HS-Brexit test 24e5e1615818ff6e3b96e50245cfe10636ef8ec0ea51f2c2a60acb68858fd195
+    MD-Agreement train 0b100595f7d10fd9b4624c647af2888597472b2dea90643dc788278714f57a6d
+    MD-Agreement dev b42b6b54015589504de259241e14c17ff605baab4eb146effcb17a95fbfd69f5
+    MD-Agreement test a30f185ece8bc99a45ce50e0311593ee1a6882a816c93f6915cabd368f3fad53
+    """,
+    "LeWiDi_2-2023",
+)
+LEWIDI2025 = _published(
+    """
+    CSC train 9661f5b1d269c3d422745ea54119d8b6376b457d
+    CSC dev e20b142573639c50640b2ab720d79d348005b174e36bc8332fbadbfd53160be5
+    CSC test dd60828aae86f74e7bc7e5b4ba1e617841fe8a0d
+    CSC annotators 06a4b494e6cbb7f4b5636efd7f6174316c3311ab870988bcedbfa4fd3cfac4bd
+    MP train f31e900a036b447b5f3f47cec811b1cb4eda3fc8
+    MP dev 284bd1d9119b46878b9eb18db369e90db53d1e9cf7ce0c519157bac53bd24e29
+    MP test b60a0d162ab17522c2c006482df83f2db3eb5f9b
+    MP annotators 8b0e310e21246884847f36d0e5c54de22e6031c11fd7e5e2447cdd884619ea3e
+    Paraphrase train 2ec98bad361732dbb568e4acea339edbbd747299fbd716e99812e4f14042bc53
+    Paraphrase dev 821f8b142d63c9ccc38cb801fa6ca4cdcfe5049c8bfb151c7d7d3dd025db8e03
+    Paraphrase test 78ed5b95db772fe918f956700154dc38dfdeb839
+    Paraphrase annotators a5d56635ea516288e26e162cd5599db95b3fa89dad24fee4f6d5a37ec125a0e4
+    VariErrNLI train 466a507dec72eb118d528e52aa5a905cb23a4e5acaf7af02062938ea958d1a0d
+    VariErrNLI dev 6d1b5ca80ee4eb79c608de828b386f524cacddc608d0396464c71d728b369efd
+    VariErrNLI test 73c3e62ea6e9749aecd4642f1a28abe5362b695d
+    VariErrNLI annotators 3cd41a2a8cad537788b5bdf46b2c9dac3731142a6a9704484b60275fa0b2dc66
+    """,
+    _FOLDER_2025,
 )
 
 
@@ -263,7 +246,7 @@ def _download(
                 # What has arrived, so that the deadline is seen however slowly it comes.
                 read = getattr(body, "read1", body.read)
                 # More than expected is enough to know that it is another file.
-                while len(content) <= file.limit and not too_late.is_set():
+                while len(content) <= _LARGEST and not too_late.is_set():
                     if not (part := read(1 << 16)):
                         break
                     content.extend(part)
@@ -278,8 +261,8 @@ def _download(
     if thread.is_alive():
         too_late.set()
         raise InputError(
-            f"can't download {file.url}: {len(content):,} of {file.expected} bytes arrived"
-            f" before the {timeout:g} seconds for all downloads were over",
+            f"can't download {file.url}: {len(content):,} bytes arrived before the {timeout:g}"
+            " seconds for all downloads were over",
             f"{again}; give more time with timeout={round(4 * timeout) or 1}, or take a local copy"
             " with source='DIR'",
             parameters=("timeout", "source"),
@@ -350,7 +333,7 @@ def _candidates(
             try:
                 # One byte more than it may have is enough to know that it is another file.
                 with inside.open(entry) as body:
-                    yield f"{entry.filename} in {source}", body.read(file.limit + 1)
+                    yield f"{entry.filename} in {source}", body.read(_LARGEST + 1)
             except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error) as error:
                 raise InputError(
                     f"can't read {entry.filename} in {source}: {error}",
@@ -370,10 +353,10 @@ def _is_right(path: Path, file: Published, local: bool) -> bool:
 def _checked(content: bytes, file: Published, where: str) -> bytes:
     if file.matches(content):
         return content
-    size = "more" if len(content) > file.limit else f"{len(content):,}"
+    size = f"over {_LARGEST:,}" if len(content) > _LARGEST else f"{len(content):,}"
     kind = "git blob id" if len(file.digest) == 40 else "SHA-256"
     raise InputError(
         f"{where} has {size} bytes with the {kind} {file.digest_of(content)[:12]}…, but {file.name}"
-        f" was published with {file.expected} bytes and {file.digest[:12]}…",
+        f" was published with {file.digest[:12]}…",
         "it was cut off or changed: get it again",
     )

@@ -15,7 +15,7 @@ from edokit.datasets.near_duplicates import THRESHOLD, NearDuplicates
 
 
 def describe_annotations(
-    annotations: Annotations, *, near_duplicates: bool = True, threshold: float = THRESHOLD
+    annotations: Annotations, *, near_duplicates: bool = True
 ) -> dict[str, Any]:
     """Count items, annotators, labels and near-duplicates, overall and by split, ready for JSON.
 
@@ -24,8 +24,6 @@ def describe_annotations(
     annotations : Annotations
     near_duplicates : bool, default=True
         Count near-duplicate texts.
-    threshold : float, default=0.8
-        Overlap from which two texts are near-duplicates.
 
     Returns
     -------
@@ -61,7 +59,7 @@ def describe_annotations(
             "arabic": sum(map(has_arabic, annotations.texts)),
         }
         if near_duplicates:
-            described["near_duplicates"] = _describe_duplicates(annotations, threshold)
+            described["near_duplicates"] = _describe_duplicates(annotations)
     return described
 
 
@@ -105,12 +103,12 @@ def class_ratio(per_class: npt.NDArray[np.int64]) -> float | None:
     return float(per_class.max() / per_class.min())
 
 
-def _describe_duplicates(annotations: Annotations, threshold: float) -> dict[str, Any]:
+def _describe_duplicates(annotations: Annotations) -> dict[str, Any]:
     assert annotations.whole_texts is not None
-    found = NearDuplicates.among(annotations.whole_texts, threshold)
+    found = NearDuplicates.among(annotations.whole_texts)
     sizes = np.bincount(found.groups)
     counted: dict[str, Any] = {
-        "threshold": threshold,
+        "threshold": THRESHOLD,
         "items": int(sizes[sizes > 1].sum()),
         "groups": int((sizes > 1).sum()),
     }

@@ -44,7 +44,7 @@ def read_label_studio(
 
     ``control`` names the labelling control (``from_name``) and may be left out when there is one.
     Cancelled annotations, drafts and predictions are no annotations. Further options are those of
-    `Collected`; ``text`` and ``item`` name fields of a task's data.
+    `Collected`.
 
     - ``annotator``: annotators are named by their ``id`` or their ``email``.
     - ``ground_truth``: an annotation marked as ground truth counts like any other (``count``), is
@@ -107,7 +107,6 @@ def _read_task(
             f"{place} has no field {collected.item!r} with its id; its fields are"
             f" {examples(fields, 10) or '(none)'}",
             "check the spelling",
-            parameters=("item",),
         )
     value = task.get("id") if collected.item is None else fields[collected.item]
     item = plain(value, "the id of a task", place)

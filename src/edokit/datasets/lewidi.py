@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,46 +22,27 @@ DIALOGUE_TEXTS = ("user-last", "user-first", "user-only")
 """How a conversation becomes a text: as it ran, the annotated utterance first, or it alone."""
 
 
-class Dialogue(NamedTuple):
-    """A conversation of four turns, of which the user's last one was annotated (ConvAbuse)."""
-
-    prev_agent: str
-    prev_user: str
-    agent: str
-    user: str
-
-    @property
-    def turns(self) -> tuple[tuple[str, str], ...]:
-        """(speaker, text) of each turn, in order; speakers are "agent" and "user"."""
-        return tuple(zip(("agent", "user") * 2, self, strict=True))
-
-    @property
-    def context(self) -> str:
-        """The turns before the annotated utterance, a line per turn."""
-        return _lines(self.prev_agent, self.prev_user, self.agent)
-
-    def text(self, dialogue: str = "user-last") -> str:
-        """The conversation as one text, a line per turn."""
-        one_of("dialogue", dialogue, DIALOGUE_TEXTS)
-        if dialogue == "user-only":
-            return self.user
-        if dialogue == "user-first":
-            return _lines(self.user, self.context)
-        return _lines(self.context, self.user)
+TURNS = ("prev_agent", "prev_user", "agent", "user")
+"""The turns of a conversation in ConvAbuse, of which the user's last one was annotated."""
 
 
-def parse_dialogue(text: str) -> Dialogue | None:
-    """The conversation that a text holds as JSON; none where it is no conversation."""
+def parse_dialogue(text: str) -> tuple[str, ...] | None:
+    """The turns of the conversation that a text holds as JSON; none where it is no conversation."""
     try:
-        turns = parse_json(text, "the text") if text.lstrip().startswith("{") else {}
+        held = parse_json(text, "the text") if text.lstrip().startswith("{") else {}
     except InputError:
         return None
-    values: list[Any] = [turns.get(name) for name in Dialogue._fields]
-    return Dialogue(*values) if all(isinstance(value, str) for value in values) else None
+    turns: tuple[Any, ...] = tuple(held.get(name) for name in TURNS)
+    return turns if all(isinstance(turn, str) for turn in turns) else None
 
 
-def _lines(*turns: str) -> str:
-    return "\n".join(turn for turn in turns if turn.strip())
+def dialogue_text(turns: Sequence[str], dialogue: str = "user-last") -> str:
+    """A conversation as one text, a line per turn."""
+    *context, user = turns
+    if dialogue == "user-only":
+        return user
+    ordered = [user, *context] if dialogue == "user-first" else turns
+    return "\n".join(turn for turn in ordered if turn.strip())
 
 
 CLASSES = ("0", "1")
@@ -77,7 +58,8 @@ _FIELDS = ("text", "annotators", "annotations", "hard_label")
 class _Item(NamedTuple):
     name: str
     split: str
-    text: str | Dialogue
+    text: str | tuple[str, ...]
+    """The turns where it is a conversation."""
     annotators: list[str]
     labels: list[str]
     hard_label: str
@@ -120,7 +102,7 @@ def read_lewidi(
                     f"annotator {annotator!r} is in group {groups[annotator]!r} and, in item"
                     f" {item.name!r} of {path}, in group {group!r}"
                 )
-        text = item.text.text(dialogue) if isinstance(item.text, Dialogue) else item.text
+        text = item.text if isinstance(item.text, str) else dialogue_text(item.text, dialogue)
         if clean:
             text = clean_text(text, ascii_only=False if item.arabic else None)
         n = len(item.labels)
@@ -143,19 +125,6 @@ def read_lewidi(
             attributes=["group"] if groups else [],
             scale=scale,
         )
-
-
-def read_lewidi_dialogues(path: str | Path) -> dict[str, Dialogue]:
-    """The four turns of each item of ConvAbuse, by item id."""
-    turns: dict[str, Dialogue] = {}
-    for item in _items(path):
-        if not isinstance(item.text, Dialogue):
-            raise InputError(
-                f"item {item.name!r} of {path} is a plain text, not a conversation",
-                "of the LeWiDi 2023 datasets ConvAbuse holds conversations",
-            )
-        turns[item.name] = item.text
-    return turns
 
 
 def is_lewidi(data: Any) -> bool:
@@ -268,7 +237,7 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
     if text is None:
         raise wrong(
             f"the text of {where} is not a conversation like others: JSON with the turns"
-            f" {', '.join(Dialogue._fields)}"
+            f" {', '.join(TURNS)}"
         )
     turns = (text,) if isinstance(text, str) else text
     check_unicode([key, split, *turns, *annotators], where)
@@ -281,7 +250,8 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
         labels=[classes[label] for label in labels],
         hard_label=hard_label,
         groups=groups,
-        columns=_columns(item, groups),
+        # Where it has the groups of the annotators, the rest explains these.
+        columns=columns_of({"lang": item.get("lang")} if groups else item),
     )
 
 
@@ -301,16 +271,17 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
     return []
 
 
-def _columns(item: dict[str, Any], groups: list[str]) -> dict[str, str]:
+def columns_of(item: Mapping[str, Any]) -> dict[str, str]:
     """What else is known of an item: its language, and plain values such as its domain."""
     other = item.get("other_info")
-    # Where the groups of the annotators stand there, the rest explains these.
-    known = {} if groups or not isinstance(other, dict) else other
-    known = {"lang": item.get("lang"), **known}
+    known = {"lang": item.get("lang"), **(other if isinstance(other, dict) else {})}
     return {
         name: as_name(value)
         for name, value in known.items()
-        if isinstance(value, str | int | float) and name not in (*ROLES, "group")
+        # Annotators' own reasons give the answer away.
+        if isinstance(value, str | int | float)
+        and name not in ROLES
+        and "explanation" not in name.lower()
     }
 
 

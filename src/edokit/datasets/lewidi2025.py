@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +10,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, warn
-from edokit._io import check_file, not_utf8, parse_json, read_json
+from edokit._io import parse_json, read_json, read_text
 from edokit._names import as_name, as_names
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import ROLES, from_long_table
 from edokit.datasets.get import get_lewidi2025
-from edokit.datasets.lewidi import FILE_NAME, check_unicode, read_split, split_files, wrong
+from edokit.datasets.lewidi import (
+    FILE_NAME,
+    check_unicode,
+    columns_of,
+    read_split,
+    split_files,
+    wrong,
+)
 from edokit.datasets.read import Items, Source
 from edokit.scales import Declared, ScaleLike
 
@@ -37,8 +43,6 @@ _COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])')
 """A text, or a comma after the last entry of an object or a list."""
 _GAPS = ("nan", "DATA_EXPIRED", "CONSENT_REVOKED")
 """What the metadata hold where an annotator's attribute is not known, or may not be used."""
-_EXPLANATION = "explanation"
-"""Annotators' own reasons give the answer away, so they are no column of an item."""
 
 
 class _Item(NamedTuple):
@@ -234,7 +238,7 @@ def _item(
         labels=labels,
         blank={name.strip() for name in given or () if name != name.strip()},
         rounded=_is_rounded(raw.get("soft_label"), labels),
-        columns=_columns(raw),
+        columns=columns_of(raw),
     )
     return item, both
 
@@ -266,19 +270,6 @@ def _is_rounded(soft: Any, labels: Mapping[str, Sequence[str]]) -> bool:
     return not counts
 
 
-def _columns(raw: Mapping[str, Any]) -> dict[str, str]:
-    """Language of an item, and what is plain in ``other_info``."""
-    other = raw.get("other_info")
-    known = {"lang": raw.get("lang"), **(other if isinstance(other, dict) else {})}
-    return {
-        name: as_name(value)
-        for name, value in known.items()
-        if isinstance(value, str | int | float)
-        and name not in ROLES
-        and _EXPLANATION not in name.lower()
-    }
-
-
 def _metadata(path: Path) -> dict[str, dict[str, str]]:
     """Attributes of the annotators by their id, from the file beside the data."""
     named = FILE_NAME.fullmatch(split_files(path)[0].stem)
@@ -286,26 +277,18 @@ def _metadata(path: Path) -> dict[str, dict[str, str]]:
     file = folder / f"{named['dataset']}{METADATA}" if named else folder
     if not file.is_file():
         return {}
-    try:
-        text = check_file(file).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise not_utf8(file, error) from error
     # Two of the files have a comma after the last entry.
-    data = parse_json(_COMMA.sub(lambda one: one[0].rstrip(","), text), str(file))
+    data = parse_json(_COMMA.sub(lambda one: one[0].rstrip(","), read_text(file)), str(file))
     if not isinstance(data, dict) or not all(isinstance(one, dict) for one in data.values()):
         raise wrong(f"{file} is not a JSON object with an object per annotator")
     return {
         annotator: {
-            name: "" if _is_gap(value) else as_name(value)
+            name: "" if value in (None, *_GAPS) or value != value else as_name(value)  # no NaN
             for name, value in one.items()
             if name not in ROLES and (value is None or isinstance(value, str | int | float))
         }
         for annotator, one in data.items()
     }
-
-
-def _is_gap(value: str | float | None) -> bool:
-    return value in (None, *_GAPS) or (isinstance(value, float) and math.isnan(value))
 
 
 def _attribute(known: Mapping[str, Mapping[str, str]], annotator: str, name: str) -> str:

@@ -52,13 +52,6 @@ def near_duplicate_groups(texts: Texts, threshold: float = THRESHOLD) -> Ints:
     return NearDuplicates.among(texts, threshold).groups
 
 
-def near_duplicates_of(texts: Texts, reference: Texts, threshold: float = THRESHOLD) -> Bools:
-    """Whether each text [N] has a near-duplicate among the reference texts."""
-    both = [*texts, *reference]
-    found = NearDuplicates.among(both, threshold).of(np.arange(len(both)) >= len(texts))
-    return found[: len(texts)]
-
-
 @dataclass(frozen=True)
 class NearDuplicates:
     """Which of N texts are nearly the same. Empty texts are near-duplicates of nothing."""

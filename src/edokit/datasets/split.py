@@ -54,7 +54,7 @@ def split_items(
     ------
     InputError
         If the shares are not positive and do not sum to 1, a split would get no item, or it is not
-        said which items are divided into what.
+        clear which items are divided into what.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def _to_divide(
         if shares is None:
             named = ",".join(from_splits)
             raise InputError(
-                f"it is not said what the items of {named} become",
+                f"the splits that the items of {named} are divided into are not given",
                 "name the splits to divide them into: shares=['train', 'dev']",
                 parameters=("shares",),
             )
@@ -131,7 +131,7 @@ def _to_divide(
     if there and shares is None and len(rest):
         raise InputError(
             f"{are(len(rest), len(splits), noun='item')} in no split, the others in {there}, and"
-            " it is not said what those become",
+            " the splits to divide those into are not given",
             "name the splits to divide them into: shares=['train', 'dev']",
             parameters=("shares",),
         )

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from edokit._errors import InputError, errors_in
 from edokit._io.tables import TABLE_SUFFIXES, read_table
 from edokit._lazy import pa
-from edokit.annotations import Annotations, Duplicates
-from edokit.annotations.labels import MultiChoice
+from edokit.annotations import Annotations
 from edokit.annotations.long_table import is_share
 from edokit.datasets.read import Source
-from edokit.scales import ScaleLike
 
 
 def read_annotation_table(
-    path: str | Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    split: str | None = None,
-    classes: Sequence[object] | None = None,
-    duplicates: Duplicates = "error",
-    attributes: Sequence[str] | None = None,
-    label_map: Mapping[str, str] | None = None,
-    multi_choice: MultiChoice = "error",
-    scale: ScaleLike | None = None,
+    path: str | Path, *, columns: Mapping[str, str] | None = None, **options: Any
 ) -> Annotations:
     """A long table with ``item, annotator, label`` (or crowd-kit's ``task, worker, label``).
 
     Columns ``p_<class>`` may replace ``label``, and without an annotator they are soft labels, one
     row per item; ``text``, ``split``, ``hard_label`` and attributes of annotators are read if they
-    are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``. A folder of such
-    files is read as one table.
+    are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``; further options
+    are those of `Annotations.from_table`. A folder of such files is read as one table.
     """
     parts = [read_table(file, numbers=is_share) for file in table_files(path)]
     with errors_in(path):
@@ -45,17 +35,8 @@ def read_annotation_table(
                 f"the tables in the folder have different columns: {error}",
                 "write them with the same names and types of columns",
             ) from error
-        return Annotations.from_table(
-            with_annotator(table, columns or {}),
-            columns=columns,
-            classes=classes,
-            duplicates=duplicates,
-            split=split,
-            attributes=attributes,
-            label_map=label_map,
-            multi_choice=multi_choice,
-            scale=scale,
-        )
+        table = with_annotator(table, columns or {})
+        return Annotations.from_table(table, columns=columns, **options)
 
 
 def table_files(path: str | Path) -> list[Path]:

@@ -114,16 +114,12 @@ def read_texts(
     InputError
         If the file can't be read, or a text is missing.
     """
-    from edokit._io import check_file, not_utf8
+    from edokit._io import read_text
     from edokit._io.tables import TABLE_SUFFIXES, read_table
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
-        try:
-            lines = check_file(path).read_text(encoding="utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise not_utf8(path, error) from error
-        found = _numbered(lines)
+        found = _numbered(read_text(path).splitlines())
     elif path.suffix.lower() in TABLE_SUFFIXES and not any(reading.values()):
         found = _of_table(read_table(path), path, columns or {})
     else:

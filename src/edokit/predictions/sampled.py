@@ -25,7 +25,7 @@ from edokit._io.tables import number_column
 from edokit._lazy import pa
 from edokit._names import Encoded, class_order, encode, renamed, row_number
 from edokit._types import Bools, Strings
-from edokit.annotations.labels import as_points, label_parts, read_labels
+from edokit.annotations.labels import as_points, read_labels, set_parts
 from edokit.annotations.long_table import lists_as_text
 from edokit.predictions.core import COST, SOURCES, Predictions
 from edokit.predictions.files import annotator_column, name_column, pair_rows, per_member
@@ -148,7 +148,7 @@ class Sampled:
             mapping = {old: points.get(new, new) for old, new in mapping.items()}
         if wanted is None:
             wanted = self._found(renamed(column, mapping), path, name, sets)
-        parts = label_parts(list(mapping.values()), set(wanted), sets=sets)
+        parts = set_parts(list(mapping.values()), set(wanted)) if sets else {}
         place = {one: c for c, one in enumerate(wanted)}
         alike = Counter(map(_bare, wanted))
         forms = {_bare(one): one for one in wanted if alike[_bare(one)] == 1}

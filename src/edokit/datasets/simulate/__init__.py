@@ -1,6 +1,6 @@
 """The simulator: subjective annotation with the truth known."""
 
 from edokit.datasets.simulate.regimes import REGIMES, Group, Regime
-from edokit.datasets.simulate.simulation import Simulation, Variance, simulate
+from edokit.datasets.simulate.simulation import Simulation, simulate
 
-__all__ = ["REGIMES", "Group", "Regime", "Simulation", "Variance", "simulate"]
+__all__ = ["REGIMES", "Group", "Regime", "Simulation", "simulate"]

@@ -81,21 +81,20 @@ def exceed_probability(scores: Floats, noise: Floats, threshold: float) -> Float
     return chance
 
 
-def class_probabilities(scores: Floats, noise: Floats, thresholds: Floats) -> Floats:
-    """Probability of each class, from rising thresholds [C - 1]: shape of scores, then C."""
-    tails = [exceed_probability(scores, noise, threshold) for threshold in thresholds.tolist()]
-    edges = [np.ones_like(scores), *tails, np.zeros_like(scores)]
-    return np.stack([low - high for low, high in pairwise(edges)], axis=-1)
-
-
 def answer_probabilities(
     scores: tuple[Floats, ...], noise: Floats, thresholds: Floats, sets: bool
 ) -> Floats:
-    """Probability of each class or, of sets, of each label: shape of scores, then C."""
+    """Probability of each class or, of sets, of each label: shape of scores, then C.
+
+    Thresholds [C - 1] of classes rise; of sets there is one per label.
+    """
+    own = scores if sets else scores * len(thresholds)
+    pairs = zip(own, thresholds.tolist(), strict=True)
+    tails = [exceed_probability(one, noise, at) for one, at in pairs]
     if not sets:
-        return class_probabilities(scores[0], noise, thresholds)
-    pairs = zip(scores, thresholds.tolist(), strict=True)
-    return np.stack([exceed_probability(one, noise, at) for one, at in pairs], axis=-1)
+        edges = [np.ones_like(scores[0]), *tails, np.zeros_like(scores[0])]
+        tails = [low - high for low, high in pairwise(edges)]
+    return np.stack(tails, axis=-1)
 
 
 def draw_population(rng: np.random.Generator, regime: Regime) -> Population:

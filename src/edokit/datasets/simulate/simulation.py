@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, check_seed, one_of
+from edokit._errors import check_seed, one_of
 from edokit._names import as_names
 from edokit._types import Codes, Floats, Ints, Strings
 from edokit.annotations import Annotations
@@ -23,55 +22,22 @@ from edokit.datasets.simulate.annotators import (
     draw_population,
     solve_thresholds,
 )
-from edokit.datasets.simulate.posts import TARGETS, TOPICS, Features, draw_features, write_posts
+from edokit.datasets.simulate.posts import Features, draw_features, write_posts
 from edokit.datasets.simulate.regimes import REGIMES, Regime
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-@dataclass(frozen=True)
-class Variance:
+def decompose(blocks: Callable[[], Iterator[Floats]], group: Ints) -> dict[str, float]:
     """The variance of a label when a random item is shown to a random annotator, by source.
 
     Half the sum over classes of the variance of "the label is this class"; with two classes that
-    is the variance of the label. Of sets, the sum over labels. The five sources add up to `total`.
-    """
+    is the variance of the label. Of sets, the sum over labels. ``item``: items differ, whoever
+    annotates; ``annotator``: annotators differ, whatever they are shown (thresholds);
+    ``group_item``: groups see different things in an item; ``annotator_item``: annotators see
+    different things in an item than their group does; ``noise``: the same annotator labels the
+    same item differently the next time. They add up to the variance of all labels.
 
-    total: float
-    item: float
-    """Items differ, whoever annotates."""
-    annotator: float
-    """Annotators differ, whatever they are shown: thresholds."""
-    group_item: float
-    """Groups see different things in an item."""
-    annotator_item: float
-    """Annotators see different things in an item than their group does."""
-    noise: float
-    """The same annotator labels the same item differently the next time."""
-
-    @property
-    def disagreement(self) -> float:
-        """What is left within items: everything but `item`."""
-        return self.annotator + self.group_item + self.annotator_item + self.noise
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """Each source as a share of the total."""
-        names = ("item", "annotator", "group_item", "annotator_item", "noise")
-        return {name: getattr(self, name) / self.total for name in names}
-
-    @property
-    def structured_share(self) -> float:
-        """Share of the disagreement within items that is lasting, not noise (NaN if none)."""
-        within = self.disagreement
-        return (within - self.noise) / within if within > 0 else float("nan")
-
-
-def decompose(blocks: Callable[[], Iterator[Floats]], group: Ints) -> Variance:
-    """The variance by source, from the class probabilities of all annotators on all items.
-
-    `blocks()` yields them as [n, A, C] tables, the same each time; group [A] is each one's group.
+    `blocks()` yields the class probabilities of all annotators as [n, A, C] tables, the same each
+    time; group [A] is each one's group.
     """
     sizes = np.bincount(group)
     belongs = (group[:, None] == np.arange(len(sizes))) / sizes
@@ -99,14 +65,13 @@ def decompose(blocks: Callable[[], Iterator[Floats]], group: Ints) -> Variance:
         start += len(p)
 
     cells = len(by_item) * len(group)
-    return Variance(
-        total=0.5 * float(np.sum(mean * (1.0 - mean))),
-        item=0.5 * float(np.mean(np.sum((by_item - mean) ** 2, axis=1))),
-        annotator=0.5 * float(np.mean(np.sum((by_annotator - mean) ** 2, axis=1))),
-        group_item=0.5 * float(np.sum((seen**2).sum(axis=2) @ (sizes / cells))),
-        annotator_item=0.5 * own / cells,
-        noise=0.5 * noise / cells,
-    )
+    return {
+        "item": 0.5 * float(np.mean(np.sum((by_item - mean) ** 2, axis=1))),
+        "annotator": 0.5 * float(np.mean(np.sum((by_annotator - mean) ** 2, axis=1))),
+        "group_item": 0.5 * float(np.sum((seen**2).sum(axis=2) @ (sizes / cells))),
+        "annotator_item": 0.5 * own / cells,
+        "noise": 0.5 * noise / cells,
+    }
 
 
 SPLITS: tuple[str, ...] = ("train", "dev", "test")
@@ -158,19 +123,6 @@ class Simulation:
         one_of("split", split, SPLITS)
         return np.flatnonzero(self.annotations.splits == split)
 
-    def feature_table(self) -> pd.DataFrame:
-        """One row per item: `item, topic, hostility, irony, target`."""
-        import pandas as pd
-
-        columns = {
-            "item": self.annotations.items,
-            "topic": np.array(TOPICS)[self.features.topic],
-            "hostility": self.features.hostility,
-            "irony": self.features.irony,
-            "target": np.array(TARGETS)[self.features.target],
-        }
-        return pd.DataFrame(columns)
-
     def annotator_probabilities(self, rows: npt.ArrayLike | None = None) -> Floats:
         """Each annotator's probability of each class, or label, on these items, or on all:
         [n, A, C]."""
@@ -185,17 +137,11 @@ class Simulation:
         p = self.annotator_probabilities(rows)
         return _draw(np.random.default_rng(random_state), p, self.regime)
 
-    def variance(self, split: str | None = None) -> Variance:
-        """Where the variance of all annotators' labels comes from, on all items or on a split."""
-        rows = self.rows(split)
-        if len(rows) == 0:
-            raise InputError(
-                f"split {split!r} has no items, so labels have no variance there",
-                "choose another split, or simulate items for this one",
-            )
+    def variance(self) -> dict[str, float]:
+        """Where the variance of all annotators' labels comes from; see `decompose`."""
 
         def blocks() -> Iterator[Floats]:
-            for p in self._blocks(rows):
+            for p in self._blocks(self.rows()):
                 yield np.concatenate([1 - p, p], axis=-1) if self.regime.labels else p
 
         return decompose(blocks, self.population.group)
@@ -205,18 +151,13 @@ class Simulation:
             yield self.annotator_probabilities(rows[start : start + _BLOCK])
 
 
-def draw_labels(draws: Floats, probabilities: Floats) -> Codes:
-    """The class that each uniform draw falls on: shape of draws; probabilities add an axis C."""
-    limits = np.cumsum(probabilities, axis=-1)[..., :-1]
-    codes: Codes = np.sum(draws[..., None] >= limits, axis=-1, dtype=np.int32)
-    return codes
-
-
 def _draw(rng: np.random.Generator, p: Floats, regime: Regime) -> Codes:
     """Labels drawn from probabilities [n, m, C]: codes [n, m], or 0 and 1 [n, m, L]."""
     if regime.labels:
         return (rng.random(p.shape) < p).astype(np.int32)
-    return draw_labels(rng.random(p.shape[:-1]), p)
+    limits = np.cumsum(p, axis=-1)[..., :-1]
+    codes: Codes = np.sum(rng.random(p.shape[:-1])[..., None] >= limits, axis=-1, dtype=np.int32)
+    return codes
 
 
 def simulate(

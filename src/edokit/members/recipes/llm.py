@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, are, counted, errors_in, one_of, warn
-from edokit._io import check_file, not_utf8, read_json
+from edokit._io import read_json, read_text
 from edokit._io.schema import (
     distinct,
     listed,
@@ -545,10 +545,7 @@ def _content(path: Path) -> str:
         if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
             raise InputError(f"{path} does not map labels to texts", "correct the file")
         return "\n".join(f"{name}: {' '.join(one.split())}" for name, one in found.items())
-    try:
-        return check_file(path).read_text(encoding="utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from error
+    return read_text(path).strip()
 
 
 def _own_labels(
