@@ -14,7 +14,7 @@ from test_commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, compare
 from edokit._io.tables import write_table
 from edokit.predictions import write_predictions
-from edokit.runs import RunRecord
+from edokit.runs import RunRecord, digest
 
 METHODS = "top-5,greedy,linear-pool,edo"
 
@@ -130,7 +130,7 @@ def test_a_run_folder_can_be_read_again(files: Path) -> None:
     assert record.command == " ".join(map(str, ["edo", *sys.argv[1:]])) or record.command
     assert len(record.annotations("test_annotations", run).items) == 30
     assert record.predictions("test_predictions", run).members == ("good", "fair", "noise")
-    assert not record.changed("predictions", run)
+    assert record.inputs["predictions"].sha256 == digest(files / "dev.npz")
 
 
 def test_a_comparison_without_intervals_has_a_page_with_its_items(files: Path) -> None:

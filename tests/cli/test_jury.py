@@ -21,7 +21,10 @@ def test_join_takes_costs_by_hand_and_from_a_table(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = read_predictions(tmp_path / "out.npz").member_info
     assert found == {"0": {"model": "tiny", "cost": 0.002}, "1": {"model": "huge", "cost": 0.5}}
-    for wrong, fault in (("0=cheap", "--cost 'cheap' is not a number"), ("z=1", "describes 'z'")):
+    for wrong, fault in (
+        ("0=cheap", "--cost 0=cheap does not end in a number"),
+        ("z=1", "describes 'z'"),
+    ):
         done = edo(*join, tmp_path / "no.npz", "--cost", wrong)
         assert done.returncode == 2
         assert fault in " ".join(done.stderr.split())

@@ -153,7 +153,7 @@ def test_a_preference_is_heeded(files: list[Any]) -> None:
         (("--choose", "best"), "choose must be one of"),
         (("--choose", "closest"), "needs a preference"),
         (("--prefer", "f1"), "--prefer f1 is not of the form METRIC=NUMBER"),
-        (("--prefer", "f1=high"), "--prefer must be written METRIC=NUMBER"),
+        (("--prefer", "f1=high"), "--prefer f1=high does not end in a number"),
         (("--space", "lambda_f1=1..0"), "starts at 1 and ends at 0"),
         (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
         (("--space", "lambda=1"), "must be one of 'lambda_f1'"),

@@ -14,9 +14,7 @@ from edokit.cli import console, options
 def bundle(
     ensemble: Annotated[
         Path,
-        typer.Argument(
-            help="A folder made by `edo fit`, or RUN/ensemble of a search.", show_default=False
-        ),
+        typer.Argument(help="A folder made by `edo fit`, or RUN/ensemble of a search."),
     ],
     members: Annotated[Path, typer.Option(help="The folder of its members (`edo train`).")],
     out: Annotated[Path, typer.Option(help="The folder of the bundle.")],

@@ -47,8 +47,7 @@ def compare(
         typer.Option(
             help="Only these, separated by commas: majority, best-single, top-5, wel, wel-ce,"
             " greedy, linear-pool, log-pool, edo-paper-fixed, edo-paper, edo (constant and uniform"
-            " always); or all. If not given, all but wel and wel-ce, the slowest.",
-            show_default=False,
+            " always); or all. If not given, all but wel and wel-ce, the slowest."
         ),
     ] = None,
     by: options.By = None,

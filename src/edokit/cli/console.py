@@ -31,7 +31,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def fitted(line: str, width: int) -> list[str]:
-    """A line in parts of this width at most; what follows stands below its first word."""
+    """A line in parts of this width at most; what follows is below its first word."""
     start = len(line) - len(line.lstrip())
     inside = start + (2 if start else 0)
     return wrap(
@@ -196,6 +196,7 @@ def print_described(title: str, result: dict[str, Any]) -> None:
     order = sorted(result["splits"], key=lambda name: [*usual, name].index(name))
     splits = {name: result["splits"][name] for name in order}
     per_item = [part["annotations_per_item"] for part in splits.values()]
+    ratios = [part["ratio"] for part in splits.values()]
     rows = [
         ["items", *(str(part["items"]) for part in splits.values())],
         ["annotators", *(str(part["annotators"]) for part in splits.values())],
@@ -207,7 +208,7 @@ def print_described(title: str, result: dict[str, Any]) -> None:
         for name in result["classes"]
     ]
     rows += [
-        ["largest : smallest", *(_ratio(part["ratio"]) for part in splits.values())],
+        ["largest : smallest", *(f"{r:.2f} : 1" if r else "–" for r in ratios)],
         ["tied items", *(str(part["ties"]["items"]) for part in splits.values())],
         ["unanimous items", *(f"{part['unanimous']:.0%}" for part in splits.values())],
         ["mean entropy (nats)", *(f"{part['entropy']:.3f}" for part in splits.values())],
@@ -228,10 +229,6 @@ def print_described(title: str, result: dict[str, Any]) -> None:
         name = "the items in no split" if name == "no split" else name
         notes.append(f"{some} of {name} {verb} a near-duplicate in {known}{exactly}.")
     print_table(title, ["", *splits], rows, notes)
-
-
-def _ratio(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f} : 1"
 
 
 def done(result: dict[str, Any], line: str, json: bool) -> None:
@@ -285,7 +282,7 @@ which is what a shell shows of most other commands. Not 0: the command may have 
 
 
 def unless_unread(run: Callable[[], int]) -> int:
-    """The exit status of ``run``; if its reader leaves, it stops there, and nothing more is said.
+    """The exit status of ``run``; if its reader leaves, it stops there, silently.
 
     typer and rich turn a broken pipe into an exit with status 1, which would look like a failure.
     """

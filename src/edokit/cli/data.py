@@ -132,12 +132,10 @@ def split(
 
 
 def get(
-    name: Annotated[str, typer.Argument(help="lewidi2023 or lewidi2025.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="lewidi2023 or lewidi2025.")],
     out: Annotated[
         Path | None,
-        typer.Argument(
-            help="Where the dataset goes; else a folder of its name.", show_default=False
-        ),
+        typer.Argument(help="Where the dataset goes; else a folder of its name."),
     ] = None,
     source: Annotated[
         Path | None,
@@ -174,8 +172,7 @@ def simulate(
         str,
         typer.Argument(
             help="three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or"
-            " three-labels (multi-label).",
-            show_default=False,
+            " three-labels (multi-label)."
         ),
     ],
     out: options.TableOut,
@@ -242,16 +239,4 @@ def _shares(text: str) -> dict[str, float] | list[str]:
     parts = [part.strip() for part in text.split(",")]
     if all(parts) and "=" not in text:
         return parts
-    shares = {}
-    for part in parts:
-        name, _, share = part.partition("=")
-        try:
-            shares[name] = float(share)
-        except ValueError as error:
-            raise InputError(
-                f"--into has the part {part!r}, which is not of the form NAME=SHARE",
-                "write --into train=0.8,dev=0.1,test=0.1, or names alone: --into train,dev",
-            ) from error
-        if not name:
-            raise InputError(f"--into has a share without a name: {part!r}", "name the split")
-    return shares
+    return options.numbers(parts, "--into", "NAME=SHARE,…")

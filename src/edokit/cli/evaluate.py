@@ -21,16 +21,13 @@ _ANNOTATORS = 10
 
 @options.reads(options.SPLIT, options.LABELS)
 def evaluate(
-    annotations: Annotated[
-        Path, typer.Option(help="Annotations of the same items (any source).", show_default=False)
-    ],
+    annotations: Annotated[Path, typer.Option(help="Annotations of the same items (any source).")],
     probabilities: Annotated[
         Path | None,
         typer.Option(
             help="A table with item and p_<class> columns; answers for each annotator have a column"
             " annotator, too, and p_<class> or label (or are predictions of `edo score"
-            " --annotators`).",
-            show_default=False,
+            " --annotators`)."
         ),
     ] = None,
     ensemble: Annotated[

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 @options.streams
 @options.reads(options.SPLIT, options.LABELS, options.LEARNING)
 def explain(
-    ensemble: Annotated[
-        Path, typer.Argument(help="A folder made by `edo fit`.", show_default=False)
-    ],
+    ensemble: Annotated[Path, typer.Argument(help="A folder made by `edo fit`.")],
     predictions: Annotated[
         Path | None,
         typer.Option(help="What the ensemble was fitted on: the members' predictions, …"),
@@ -44,18 +42,9 @@ def explain(
         )
     found: TradeOff | None = None
     if predictions is not None:
-        how = reading.keywords()
-        splits = how.pop("split", None)
-        shards = streaming.shards(predictions, reading.given.get("learn"))
         with console.progress() as bars:
-            found = explain_costs(
-                loaded,
-                predictions,
-                annotations,
-                split=splits,
-                streaming=None if shards is None else streaming.keywords(bars, shards),
-                read_options=how,
-            )
+            how = streaming.fit_inputs(bars, predictions, reading)
+            found = explain_costs(loaded, predictions, annotations, **how)
     fitted = loaded.fitted_
     by_value = earned(fitted)
     if json:
@@ -81,7 +70,6 @@ def explain(
 
 
 def _print_earned(by_value: dict[str, list[dict[str, Any]]]) -> None:
-
     console.print_table(
         "What each model, prompt and persona earns",
         ["", "members", "with weight", "weight", "cost per item"],

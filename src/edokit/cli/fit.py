@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from edokit.solvers import Certificate
 
 
+TERMS = {
+    "f1": "1 − soft F1",
+    "ce": "cross-entropy",
+    "div": "disagreement",
+    "reg": "squared norm",
+    "rps": "ranked probability",
+    "w1": "Wasserstein-1",
+    "total": "joint loss",
+}
+
+
 @options.streams
 @options.reads(options.SPLIT, options.LABELS, options.LEARNING)
 def fit(
@@ -76,19 +87,14 @@ def fit(
     from edokit import ensemble
 
     parameters = {name: value for name, value in given.items() if name in ensemble.PARAMETERS}
-    how = reading.keywords()
-    splits = how.pop("split", None)
-    shards = streaming.shards(predictions, reading.given.get("learn"))
     with console.progress() as bars:
         fitted = ensemble.fit(
             predictions,
             annotations,
             out=out,
-            split=splits,
             overwrite=overwrite,
-            streaming=None if shards is None else streaming.keywords(bars, shards),
-            read_options=how,
             random_state=seed,
+            **streaming.fit_inputs(bars, predictions, reading),
             **parameters,
         ).fitted_
     if json:
@@ -100,18 +106,7 @@ def fit(
         f" {'carries' if fitted.size == 1 else 'carry'} weight"
         f" ({fitted.learned_from})",
         ["term", "value on the fit data"],
-        [
-            ["1 − soft F1", f"{objective['f1']:.4f}"],
-            ["cross-entropy", f"{objective['ce']:.4f}"],
-            ["disagreement", f"{objective['div']:.4f}"],
-            ["squared norm", f"{objective['reg']:.4f}"],
-            *(
-                [name, f"{objective[term]:.4f}"]
-                for term, name in (("rps", "ranked probability"), ("w1", "Wasserstein-1"))
-                if term in objective
-            ),
-            ["joint loss", f"{objective['total']:.4f}"],
-        ],
+        [[name, f"{objective[term]:.4f}"] for term, name in TERMS.items() if term in objective],
         [
             *map(str, fitted.explanation),
             *(["Each label has weights of its own:"] if fitted.by_label else []),

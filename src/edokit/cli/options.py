@@ -30,13 +30,10 @@ Source = Annotated[
     Path,
     typer.Argument(
         help="A table (CSV, TSV, Parquet, JSONL), a LeWiDi JSON or a folder of its splits, a Label"
-        " Studio or Argilla export.",
-        show_default=False,
+        " Studio or Argilla export."
     ),
 ]
-TableOut = Annotated[
-    Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .jsonl.", show_default=False)
-]
+TableOut = Annotated[Path, typer.Argument(help="The table: .csv, .tsv, .parquet or .jsonl.")]
 Labels = Annotated[Path, typer.Option(help="The annotations of these items (any source).")]
 Predictions = Annotated[
     Path, typer.Option(help="The members' predictions: .npz, Parquet or a folder of shards.")
@@ -136,9 +133,7 @@ LEARNING = {
 COLUMNS = {
     "column": Annotated[
         list[str] | None,
-        typer.Option(
-            "--column", metavar="ROLE=NAME", help="Another column name, e.g. item=id (repeatable)."
-        ),
+        typer.Option(metavar="ROLE=NAME", help="Another column name, e.g. item=id (repeatable)."),
     ]
 }
 LABELS = {
@@ -148,9 +143,7 @@ LABELS = {
     ],
     "label_map": Annotated[
         list[str] | None,
-        typer.Option(
-            "--label-map", metavar="OLD=NEW", help="Read a label as another (repeatable)."
-        ),
+        typer.Option(metavar="OLD=NEW", help="Read a label as another (repeatable)."),
     ],
     "duplicates": Annotated[
         str | None, typer.Option(help="An annotator twice on an item: error, first or all.")
@@ -172,7 +165,6 @@ FORMATS = {
     "format": Annotated[
         str | None,
         typer.Option(
-            "--format",
             help="What the source is, if not recognised: table, lewidi, lewidi2025, label-studio,"
             " argilla.",
         ),
@@ -201,7 +193,6 @@ STREAMING = {
         typer.Option(
             "--stream/--no-stream",
             help="Read shard by shard; by default a folder that would need more than --memory.",
-            show_default=False,
         ),
     ],
     "memory": Annotated[
@@ -310,6 +301,16 @@ class Streaming:
         shards = Shards.open(predictions, learn=learn)
         return shards if asked or shards.needs > self.memory else None
 
+    def fit_inputs(self, bars: Progress, predictions: Path, reading: Reading) -> dict[str, Any]:
+        """What a fit needs besides files: splits, how annotations and how shards are read."""
+        how = reading.keywords()
+        shards = self.shards(predictions, how.get("learn"))
+        return {
+            "split": how.pop("split", None),
+            "read_options": how,
+            "streaming": None if shards is None else self.keywords(bars, shards),
+        }
+
     def keywords(self, bars: Progress, shards: Shards) -> dict[str, Any]:
         """Arguments of `FitData.open`, with a bar among ``bars`` for each pass."""
         update = console.add_bar(bars, "reading", total=len(shards.files))
@@ -382,12 +383,24 @@ def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
     return result
 
 
-def number(text: str, option: str, form: str) -> float:
-    """``"0.002"`` as a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{option} {text!r} is not a number", f"write {option} {form}") from None
+def numbers(given: list[str] | None, option: str, form: str) -> dict[str, float]:
+    """``["f1=0.9"]`` as ``{"f1": 0.9}``."""
+    result = {}
+    for name, text in pairs(given, option, form).items():
+        try:
+            result[name] = float(text)
+        except ValueError:
+            raise InputError(
+                f"{option} {name}={text} does not end in a number", f"write {option} {form}"
+            ) from None
+    return result
+
+
+def refuse(given: Mapping[str, bool], why: str) -> None:
+    """Refuse the first of these options that is given."""
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option} is for {why}", "leave one of them out")
 
 
 def named_file(text: str) -> tuple[str | None, Path]:

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 def predict(
     ensemble: Annotated[
         Path,
-        typer.Argument(
-            help="A folder made by `edo fit`, RUN/ensemble of a search, or a bundle.",
-            show_default=False,
-        ),
+        typer.Argument(help="A folder made by `edo fit`, RUN/ensemble of a search, or a bundle."),
     ],
     out: Annotated[Path, typer.Option(help="The probabilities: .csv, .tsv, .parquet or .jsonl.")],
     predictions: Annotated[

@@ -25,13 +25,12 @@ def join(
             " of several members keeps their names, with NAME- before them if one is given. :logits"
             " after a file says that its numbers are logits. A table with the columns item, member"
             " and answer holds sampled answers, one per row, whose shares become probabilities.",
-            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option(help="The predictions: .npz or .parquet.")],
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", metavar="NAME=GROUP", help="The recipe of a member (repeatable)."),
+        typer.Option(metavar="NAME=GROUP", help="The recipe of a member (repeatable)."),
     ] = None,
     logits: Annotated[
         bool, typer.Option("--logits", help="All files hold logits; else FILE:logits for one.")
@@ -49,7 +48,6 @@ def join(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            "--column",
             metavar="ROLE=NAME",
             help="Another column name for item, member, group or p_CLASS, e.g. item=id or"
             " p_yes=score; of sampled answers also for answer, annotator, model, prompt, persona or"
@@ -59,7 +57,6 @@ def join(
     label_map: Annotated[
         list[str] | None,
         typer.Option(
-            "--label-map",
             metavar="OLD=NEW",
             help="Read a class, or a sampled answer, as another (repeatable).",
         ),
@@ -100,7 +97,6 @@ def join(
     cost: Annotated[
         list[str] | None,
         typer.Option(
-            "--cost",
             metavar="NAME=COST",
             help="What a member costs per item, in any one unit (repeatable); kept with the"
             " predictions and the ensembles fitted on them.",
@@ -109,7 +105,6 @@ def join(
     member_info: Annotated[
         Path | None,
         typer.Option(
-            "--member-info",
             metavar="TABLE",
             help="A table with the column member and what is known about each: model, prompt,"
             " persona, cost, ….",
@@ -117,7 +112,7 @@ def join(
     ] = None,
     annotations: Annotated[
         Path | None,
-        typer.Option("--annotations", help="Keep only the items of these annotations."),
+        typer.Option(help="Keep only the items of these annotations."),
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="With --annotations, keep only the items of this split.")
@@ -135,10 +130,7 @@ def join(
         options.named_file(text.removesuffix(":logits") if marked else text)
         for text, marked in zip(files, in_logits, strict=True)
     ]
-    costs = {
-        name: {"cost": options.number(text, "--cost", "NAME=COST")}
-        for name, text in options.pairs(cost, "--cost", "NAME=COST").items()
-    }
+    costs = options.numbers(cost, "--cost", "NAME=COST")
     inputs = [*(path for _, path in pairs), *filter(None, (member_info, annotations))]
     if split is not None and annotations is None:
         raise InputError(
@@ -168,7 +160,7 @@ def join(
             smoothing=smoothing,
             unparsed=cast(Any, unparsed),
             items=wanted,
-        ).with_info(costs)
+        ).with_info({name: {"cost": value} for name, value in costs.items()})
         write_predictions(joined, out)
     n, k, c = joined.shape
     info = joined.member_info
@@ -191,14 +183,10 @@ def join(
     )
 
 
-def _cell(value: Any) -> str:
-    return money(value) if isinstance(value, float) else str(value)[:24]
-
-
 def info(
     path: Annotated[
         Path,
-        typer.Argument(help="An .npz, a Parquet file or a folder of shards.", show_default=False),
+        typer.Argument(help="An .npz, a Parquet file or a folder of shards."),
     ],
     json: options.Json = False,
 ) -> None:
@@ -217,7 +205,6 @@ def info(
     # The columns of more classes do not fit into a terminal: they become rows.
     kind = f" ({result['scale'].partition(':')[0]})" if "scale" in result else ""
     few = classes if len(classes) <= COLUMNS else []
-    known = [key for key in KNOWN if any(key in member.get("info", {}) for member in members)]
     console.print_table(
         f"{path}: {shown}, {counted(len(members), 'member')},"
         f" {len(classes)} classes{kind}, {counted(result['shards'], 'file')}",
@@ -234,17 +221,14 @@ def info(
         ],
         ["distance: mean L1 distance to the uniform mean of all members (0 to 2)."],
     )
+    about = {member["name"]: member.get("info", {}) for member in members}
+    known = [key for key in KNOWN if any(key in own for own in about.values())]
     if known:
+        rows = [[name, *(own.get(key, "–") for key in known)] for name, own in about.items()]
         console.print_table(
             "What is known about them (cost: of one item)",
             ["member", *known],
-            [
-                [
-                    member["name"],
-                    *(_cell(member.get("info", {}).get(key, "–")) for key in known),
-                ]
-                for member in members
-            ],
+            [[money(v) if isinstance(v, float) else str(v)[:24] for v in row] for row in rows],
         )
     if not few:
         rows = []

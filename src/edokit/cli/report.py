@@ -41,8 +41,7 @@ def report(
     run: Annotated[
         Path,
         typer.Argument(
-            help="A folder made by `edo search`, `edo compare`, `edo demo --out` or `edo fit`.",
-            show_default=False,
+            help="A folder made by `edo search`, `edo compare`, `edo demo --out` or `edo fit`."
         ),
     ],
     out: Annotated[

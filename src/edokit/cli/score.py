@@ -18,8 +18,7 @@ def score(
         Path,
         typer.Option(
             help="A table with item and text columns, a .txt file with a text per line, or any"
-            " source of annotations.",
-            show_default=False,
+            " source of annotations."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The predictions: .npz or .parquet.")],
@@ -35,16 +34,13 @@ def score(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model",
             metavar="[NAME=]MODEL",
             help="A text-classification model: hub id or folder (repeatable).",
         ),
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label", metavar="LABEL=CLASS", help="The class of a model's label (repeatable)."
-        ),
+        typer.Option(metavar="LABEL=CLASS", help="The class of a model's label (repeatable)."),
     ] = None,
     classes: Annotated[
         str | None, typer.Option(help="The classes in order, separated by commas.")
@@ -77,17 +73,14 @@ def score(
             else "both --members and --model are given",
             "give one of them: it says which models predict",
         )
-    for option, given in {
-        "--annotators": annotators is not None,
-        "--judges": judges is not None,
-        "--budget": budget is not None,
-        "--dry-run": dry_run,
-    }.items():
-        if given and members is None:
-            raise InputError(
-                f"{option} is for trained members (--members), but --model is given",
-                "leave one of them out",
-            )
+    if members is None:
+        of_members = {
+            "--annotators": annotators is not None,
+            "--judges": judges is not None,
+            "--budget": budget is not None,
+            "--dry-run": dry_run,
+        }
+        options.refuse(of_members, "trained members (--members), but --model is given")
     if annotators is not None and judges is not None:
         raise InputError(
             "--annotators gives a row per item and annotator, --judges one per item",

@@ -36,8 +36,7 @@ def search(
         int | None,
         typer.Option(
             help="Held-out parts of the data to estimate trials on; 0: none. By default five; in"
-            " the paper's space trials compete by their in-sample estimate all the same.",
-            show_default=False,
+            " the paper's space trials compete by their in-sample estimate all the same."
         ),
     ] = None,
     judge: Annotated[
@@ -48,8 +47,7 @@ def search(
         str | None,
         typer.Option(
             help="lowest-ce (the paper's), lowest-md, lowest-rps, lowest-w1, f1-within-one-se, knee"
-            " or closest. By default lowest-ce; on an ordinal scale lowest-rps.",
-            show_default=False,
+            " or closest. By default lowest-ce; on an ordinal scale lowest-rps."
         ),
     ] = None,
     prefer: Annotated[
@@ -200,13 +198,7 @@ def _preference(text: str | None) -> dict[str, float] | None:
     """``f1=0.9,ce=0.3`` as a dictionary."""
     if text is None:
         return None
-    said = options.pairs(options.names(text), "--prefer", "METRIC=NUMBER")
-    try:
-        return {name: float(value) for name, value in said.items()}
-    except ValueError as error:
-        raise InputError(
-            f"--prefer must be written METRIC=NUMBER, but got {text!r}", "write --prefer f1=0.9"
-        ) from error
+    return options.numbers(options.names(text), "--prefer", "METRIC=NUMBER,…")
 
 
 def show(found: SearchResult, out: Path | None, asked: int) -> None:

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    bundle: Annotated[
-        Path, typer.Argument(help="A folder made by `edo bundle`.", show_default=False)
-    ],
+    bundle: Annotated[Path, typer.Argument(help="A folder made by `edo bundle`.")],
     host: Annotated[
         str,
         typer.Option(

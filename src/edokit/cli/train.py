@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 @options.reads(options.FORMATS, options.TEXTS)
 def train(
     data: options.Source,
-    out: Annotated[
-        Path, typer.Option(help="Folder for members, predictions and manifest.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Option(help="Folder for members, predictions and manifest.")],
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -62,7 +60,6 @@ def train(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option",
             metavar="KEY=VALUE",
             help="An option of the recipe, or GROUP.KEY=VALUE; one that is given several times"
             " makes a group of members for each value.",
@@ -111,24 +108,30 @@ def train(
     from edokit.members.train import prepare_training, preview_training
 
     check_output(out, "members", data, overwrite=overwrite)
-    chosen: dict[str, Any] = {}
+    listed: dict[str, list[str]] = {}
     for one in option or ():
         for key, value in options.pairs([one], "--option", "KEY=VALUE").items():
-            chosen[key] = [*_listed(chosen[key]), value] if key in chosen else value
+            listed.setdefault(key, []).append(value)
+    chosen: dict[str, Any] = {key: v if len(v) > 1 else v[0] for key, v in listed.items()}
     if end_to_end:
-        _check_end_to_end(
-            recipe,
-            {
-                "--cross-fit": cross_fit is not None,
-                "--tune": tune is not None,
-                "--jobs": jobs is not None,
-                "--engine": engine != "local",
-                "--forget-models": forget_models,
-                "--prepare": prepare,
-                "--budget": budget is not None,
-                "--dry-run": dry_run,
-            },
-        )
+        if recipe not in (None, "transformer"):
+            raise InputError(
+                f"end to end a transformer is trained with a head per member, but --recipe is"
+                f" {recipe}",
+                "leave it out, and say how many heads with --members",
+            )
+        one_by_one = {
+            "--cross-fit": cross_fit is not None,
+            "--tune": tune is not None,
+            "--jobs": jobs is not None,
+            "--engine": engine != "local",
+            "--forget-models": forget_models,
+            "--prepare": prepare,
+            "--budget": budget is not None,
+            "--dry-run": dry_run,
+        }
+        why = "members that are trained one by one, but --end-to-end is given"
+        options.refuse(one_by_one, why)
         from edokit.members import train_end_to_end
     elif preset is not None:
         raise InputError(
@@ -198,12 +201,12 @@ def train(
     _show(trained, out, json, kept)
     if trained.failed:
         reasons = dict.fromkeys(one.reason for one in trained.failed)
-        listed = "; ".join(
+        why = "; ".join(
             f"{', '.join(one.job.path for one in trained.failed if one.reason == reason)}: {reason}"
             for reason in reasons
         )
         raise InputError(
-            f"every member must be trained, but {len(trained.failed)} failed ({listed})",
+            f"every member must be trained, but {len(trained.failed)} failed ({why})",
             "the others are saved; start again to try these again",
         )
 
@@ -215,25 +218,6 @@ def _kept_if_interrupted() -> Iterator[None]:
     except KeyboardInterrupt:
         warn("what is finished is kept; run the same command again to resume")
         raise
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _check_end_to_end(recipe: str | None, given: dict[str, bool]) -> None:
-    """Refuse what is for members that are trained one by one."""
-    if recipe not in (None, "transformer"):
-        raise InputError(
-            f"end to end a transformer is trained with a head per member, but --recipe is {recipe}",
-            "leave it out, and say how many heads with --members",
-        )
-    for name, is_given in given.items():
-        if is_given:
-            raise InputError(
-                f"{name} is for members that are trained one by one, but --end-to-end is given",
-                "leave one of them out",
-            )
 
 
 def _detail(event: dict[str, Any]) -> str:
