@@ -22,7 +22,7 @@ from edokit.ensemble import EDOEnsemble, compare_panels
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
-from edokit.metrics import ce, entropy, headline_metric, main_metrics
+from edokit.metrics import ce, entropy, headline_metric
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, write_predictions
 from edokit.report import write_panel_page
@@ -108,10 +108,10 @@ def _run(
     )
     # Only a simulation knows the true distribution of labels.
     truth = scale.rows(simulation.truth[simulation.rows("test")])
-    methods = []
-    for score in scores:
-        row = {key: score.to_dict()[key] for key in ("name", *main_metrics(scale), "intervals")}
-        methods.append(row | {"truth_ce": ce(scale.rows(probabilities[score.name]), truth)})
+    methods = [
+        score.on_items() | {"truth_ce": ce(scale.rows(probabilities[score.name]), truth)}
+        for score in scores
+    ]
     result = {
         "regime": regime,
         "seed": random_state,

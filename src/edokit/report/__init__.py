@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from edokit.report.data import ReportData, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from edokit.annotations import Annotations
     from edokit.panels import PanelComparison
@@ -64,8 +64,7 @@ def write_report(
     TypeError
         If ``run`` is a `ReportData` and there is no ``out``.
     """
-    from edokit._io import whole_file
-    from edokit._outputs import REPORT, check_page, refuse_links
+    from edokit._outputs import REPORT, refuse_links
     from edokit.report.page import render
 
     if isinstance(run, ReportData):
@@ -77,11 +76,7 @@ def write_report(
         if out is None:
             refuse_links(Path(run), (REPORT,))
             out = Path(run) / REPORT
-    check_page(Path(out), overwrite=overwrite)
-    page = render(data, texts=texts)
-    with whole_file(out) as temporary:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-    return Path(out)
+    return _write(lambda: render(data, texts=texts), Path(out), overwrite)
 
 
 def write_panel_page(
@@ -109,15 +104,20 @@ def write_panel_page(
     Path
         The page.
     """
-    from edokit._io import whole_file
-    from edokit._outputs import check_page
     from edokit.report.page import render_panels
 
-    check_page(Path(out), overwrite=overwrite)
-    page = render_panels(comparison, texts or {})
+    return _write(lambda: render_panels(comparison, texts or {}), Path(out), overwrite)
+
+
+def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
+    from edokit._io import whole_file
+    from edokit._outputs import check_page
+
+    check_page(out, overwrite=overwrite)
+    page = render()
     with whole_file(out) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")
-    return Path(out)
+    return out
 
 
 def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path]:

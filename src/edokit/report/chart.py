@@ -47,8 +47,8 @@ NOMINAL = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, OLIVE, MUTED, *list(DARK
 """Colours of things without an order, repeated if there are more."""
 SEQUENTIAL = ((0.0, SURFACE), (1.0, BLUE))
 DIVERGING = ((0.0, VERMILION), (0.5, SURFACE), (1.0, BLUE))
-# Ramps for ordered classes on a light and on a dark page: what is higher, or further from 0, stands
-# out more from the page. The first is viridis.
+# Ramps for ordered classes on a light and on a dark page: what is higher, or further from 0,
+# contrasts more with the page. The first is viridis.
 _VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da39", "#fde725")
 _RAMPS = {
     "sequential": (_VIRIDIS[6::-1], _VIRIDIS[1:]),

@@ -184,25 +184,11 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Chart]:
         axes = Axis("at most this point of the scale", labels=shown), Axis("share", percent=True)
         title = "Cumulative shares, mean over items"
         charts = {"cumulative": Chart(title, marks, *axes, height=340, legend=True)}
-        low, high = places[0], places[-1]
-        at, mean, items = binned_means(q @ places - low, p @ places - low, high - low)
-        ends = (low - 0.04 * (high - low), high + 0.04 * (high - low))
-        cloud = np.linspace(0, len(p) - 1, min(len(p), POINTS)).astype(np.int64)
-        notes = [f"mean of {count(int(k), 'item')}" for k in items]
-        charts["ratings"] = Chart(
-            "Mean rating of annotations and ensemble",
-            [
-                Line([low, high], [low, high]),
-                Points(
-                    (q @ places)[cloud], (p @ places)[cloud], size=5, opacity=0.28, hover="none"
-                ),
-                Points(at + low, mean + low, INK, _dots(items, 8), line=True, notes=notes),
-            ],
-            x=Axis("mean of annotations", range=ends),
-            y=Axis("mean of ensemble", range=ends),
-            height=340,
-        )
-        return charts
+        ends = (places[0], places[-1])
+        marks = [Line(ends, ends), *_cloud(q @ places, p @ places, *ends)]
+        title = "Mean rating of annotations and ensemble"
+        axes = _both_axes("mean of annotations", "mean of ensemble", *ends)
+        return charts | {"ratings": Chart(title, marks, *axes, height=340)}
     if not evaluation.scale.is_multi_label:
         return {}
     most = 1.08 * max(float(each.mean(axis=0).max()) for _, each, _ in both)
@@ -227,9 +213,7 @@ def methods(rows: Sequence[dict[str, Any]]) -> Chart:
     marks = []
     for ours, colour in ((False, MUTED), (True, BLUE)):
         at = [k for k, row in enumerate(rows) if row["ours"] is ours]
-        values = [rows[k]["value"] for k in at]
-        ends = [rows[k]["ends"] or (rows[k]["value"], rows[k]["value"]) for k in at]
-        interval = [low for low, _ in ends], [high for _, high in ends]
+        values, interval = _with_ends([rows[k] for k in at])
         marks.append(Points(values, at, colour, size=9, interval=interval))
     metric = METRIC[rows[0]["headline"]]
     return Chart(
@@ -248,9 +232,7 @@ def slices(rows: Sequence[dict[str, Any]]) -> Chart:
         at = [i for i, row in enumerate(rows) if row["others"][k] is not None]
         values = [rows[i]["others"][k] for i in at]
         marks.append(Points(values, at, colour, size=9, symbol="diamond", name=name))
-    ends = [row["ends"] or (row["value"], row["value"]) for row in rows]
-    interval = [low for low, _ in ends], [high for _, high in ends]
-    ours = [row["value"] for row in rows]
+    ours, interval = _with_ends(rows)
     metric = METRIC[rows[0]["headline"]]
     marks.append(Points(ours, range(len(rows)), size=9, interval=interval, name="ensemble"))
     return Chart(
@@ -261,6 +243,13 @@ def slices(rows: Sequence[dict[str, Any]]) -> Chart:
         height=110 + 26 * len(rows),
         legend=True,
     )
+
+
+def _with_ends(rows: Sequence[dict[str, Any]]) -> tuple[list[float], tuple[Any, Any]]:
+    """The headline metric of each row, and the ends of its interval."""
+    values = [row["value"] for row in rows]
+    ends = [row["ends"] or (row["value"], row["value"]) for row in rows]
+    return values, ([low for low, _ in ends], [high for _, high in ends])
 
 
 def pareto(search: Search, x: str, y: str) -> Chart:
@@ -361,24 +350,28 @@ def entropy_against_entropy(
     predicted: Floats, annotated: Floats, max_entropy: float, rho: float | None = None
 ) -> Chart:
     """A point per item, and the ensemble's mean entropy per tenth of the annotations'."""
-    n = len(annotated)
-    shown = np.linspace(0, max(n - 1, 0), min(n, POINTS)).astype(np.int64)
     # Shares of a few annotators take few values, so points are moved apart a little.
-    jitter = (np.arange(n) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
-    cloud = (annotated + jitter)[shown], predicted[shown]
-    at, mean, items = binned_means(annotated, predicted, max_entropy)
+    jitter = (np.arange(len(annotated)) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
+    marks = _cloud(annotated, predicted, 0.0, max_entropy, jitter)
+    names = ("entropy of annotations (nats)", "entropy of ensemble (nats)")
+    axes = _both_axes(*names, 0.0, max_entropy)
+    return Chart(f"Entropy correlation (ρ = {number(rho, 2)})", marks, *axes, height=340)
+
+
+def _cloud(x: Floats, y: Floats, low: float, high: float, jitter: Any = 0.0) -> list[Points]:
+    """A point per item, and the means of y per tenth of x, which is between low and high."""
+    shown = np.linspace(0, max(len(x) - 1, 0), min(len(x), POINTS)).astype(np.int64)
+    at, mean, items = binned_means(x - low, y - low, high - low)
     notes = [f"mean of {count(int(k), 'item')}" for k in items]
-    ends = (-0.04 * max_entropy, 1.04 * max_entropy)
-    return Chart(
-        f"Entropy correlation (ρ = {number(rho, 2)})",
-        [
-            Points(*cloud, size=5, opacity=0.28, hover="none"),
-            Points(at, mean, INK, _dots(items, 8), line=True, notes=notes),
-        ],
-        x=Axis("entropy of annotations (nats)", range=ends),
-        y=Axis("entropy of ensemble (nats)", range=ends),
-        height=340,
-    )
+    return [
+        Points((x + jitter)[shown], y[shown], size=5, opacity=0.28, hover="none"),
+        Points(at + low, mean + low, INK, _dots(items, 8), line=True, notes=notes),
+    ]
+
+
+def _both_axes(x: str, y: str, low: float, high: float) -> tuple[Axis, Axis]:
+    ends = (low - 0.04 * (high - low), high + 0.04 * (high - low))
+    return Axis(x, range=ends), Axis(y, range=ends)
 
 
 def binned_means(x: Floats, y: Floats, largest: float) -> tuple[Floats, Floats, Ints]:

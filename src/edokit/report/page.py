@@ -47,6 +47,8 @@ STATES = {
 
 def render(data: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data give the same text."""
+    from plotly.offline import get_plotlyjs
+
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
     rows, charts = method_rows(data.comparison, evaluation), all_charts(data)
     items = None if evaluation is None else item_table(evaluation, texts=texts)
@@ -77,7 +79,9 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         },
         "items": items,
     }
-    library, script = _plotly(), _asset("report.js") + _asset("explorer.js")
+    # plotly.js must not end its script element.
+    library = get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script")
+    script = _asset("report.js") + _asset("explorer.js")
     page = (
         _environment()
         .get_template("report.html")
@@ -224,14 +228,6 @@ def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
 
 def _asset(name: str) -> str:
     return (files("edokit.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    """plotly.js, in a form that does not end its script element."""
-    from plotly.offline import get_plotlyjs
-
-    text: str = get_plotlyjs()
-    return text.replace("\r\n", "\n").replace("</script", "<\\/script")
 
 
 def _policy(*scripts: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,6 @@ _OUTCOMES = {
     *(*METRIC, *(f"{name}_se" for name in METRIC)),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
-_CORRELATION: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("diversity", "parameter", "metric"), str),
-    **dict.fromkeys(("rho", "p_value"), float),
-    "trials": int,
-}
 _REAL = schema.number(finite=False)
 _SEARCH = record(
     {},
@@ -160,10 +155,7 @@ def parse_search(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) ->
             metrics,
             {kind: float(value) for kind, value in estimates.items() if value is not None},
             {name: float(weight) for name, weight in (chosen.get("weights") or {}).items()},
-            [
-                Correlation(**{name: kind(one[name]) for name, kind in _CORRELATION.items()})
-                for one in about.get("correlations") or []
-            ],
+            [Correlation(**one) for one in about.get("correlations") or []],
         )
     except _DAMAGED as error:
         raise InputError(
@@ -246,25 +238,11 @@ def method_rows(
     ``differences`` are those of the headline metric vs uniform and vs constant with their
     intervals, None where not known.
     """
-    scores = [] if evaluation is None else evaluation.scores
-    if comparison is not None:
-        ours = scores[0] if scores else None
-        # A demo's comparison does not keep the differences of its ensemble.
-        scores = [
-            replace(one, against=ours.against, against_constant=ours.against_constant)
-            if ours
-            and one.name == "edo"
-            and not one.against
-            and number(headline_value(one)) == number(headline_value(ours))
-            else one
-            for one in comparison.scores
-        ]
-        constant = None if evaluation is None or not evaluation.held_out else evaluation.constant
-        if constant is not None and all(one.name != constant.name for one in scores):
-            scores = [*scores, constant]  # earlier versions compared without it
+    source = evaluation if comparison is None else comparison
+    scores = [] if source is None else source.scores
     scores = [one for one in scores if math.isfinite(headline_value(one))]
     scores.sort(key=headline_value)
-    metrics = shown_metrics(scores)
+    metrics = tuple(name for name in METRIC if any(name in one.metrics for one in scores))
     best = {}
     for metric in metrics:
         values = [v for one in scores if math.isfinite(v := getattr(one, metric))]
@@ -296,12 +274,6 @@ def method_rows(
 def headline_value(score: Score) -> float:
     """The metric that ranks methods."""
     return float(getattr(score, score.headline))
-
-
-def shown_metrics(scores: Sequence[Score]) -> tuple[str, ...]:
-    """Columns of a table: the metrics that the scores have."""
-    found = {metric for one in scores for metric in one.metrics}
-    return tuple(metric for metric in METRIC if metric in found)
 
 
 def slice_rows(evaluation: Evaluation | None) -> list[dict[str, Any]]:
