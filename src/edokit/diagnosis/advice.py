@@ -61,14 +61,6 @@ class Advice:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class Limit:
-    """One thing that these data can't show."""
-
-    kind: str
-    text: str
-
-
 def advise(
     annotations: Annotations,
     balance: dict[str, Any],
@@ -282,22 +274,20 @@ def _balance(balance: dict[str, Any], scale: ScaleKind) -> list[Advice]:
                 " are not possible, and hard labels don't show who chose it."
             )
         result.append(Advice("balance", "empty", text))
-    if ratio is not None and ratio >= 3 and scale == "multi-label":
+    if ratio is not None and ratio >= 3 and scale != "ordinal":
         rare = min(hard, key=hard.__getitem__)
+        uneven = f"are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1;"
+        items = counted(hard[rare], "item")
         text = (
-            f"Labels are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1; most annotators"
-            f" chose {rare!r} for {counted(hard[rare], 'item')}. Look at the error of each label,"
-            " not only at the mean over labels."
+            f"Classes {uneven} {rare!r} is the hard label of {items}. Split by class, look at"
+            " macro-F1 beside micro-F1, and leave class weights off where test is as uneven: they"
+            " cost cross-entropy there."
         )
-        result.append(Advice("balance", "uneven", text))
-    elif ratio is not None and ratio >= 3 and scale == "nominal":
-        rare = min(hard, key=hard.__getitem__)
-        text = (
-            f"Classes are {'very ' if ratio >= 10 else ''}uneven, {ratio:.1f} : 1; {rare!r} is the"
-            f" hard label of {counted(hard[rare], 'item')}. Split by class, look at macro-F1 beside"
-            " micro-F1, and leave class weights off where test is as uneven: they cost"
-            " cross-entropy there."
-        )
+        if scale == "multi-label":
+            text = (
+                f"Labels {uneven} most annotators chose {rare!r} for {items}. Look at the error of"
+                " each label, not only at the mean over labels."
+            )
         result.append(Advice("balance", "uneven", text))
     return result
 
@@ -323,48 +313,48 @@ def _coverage(annotations: Annotations) -> list[Advice]:
 
 def limits(
     annotations: Annotations, variance: dict[str, Any] | None, single: list[str], unassigned: int
-) -> list[Limit]:
+) -> list[str]:
     """What can't be known; ``single`` are declared groups of one annotator."""
     active = int((annotations.annotations_per_annotator > 0).sum())
     repeated = int(annotations.repeated.sum())
-    texts = {}
+    texts = []
     if repeated:
-        texts["repeated"] = (
+        texts.append(
             f"{counted(repeated, 'further label')} of an annotator for the same item: only the"
             " first one counts for structure."
         )
     if variance is not None:
-        texts["one_label"] = (
+        texts.append(
             "With one label per annotator and item, the view of a single annotator can't be"
             " distinguished from noise; a second label of the same annotators for some items can."
         )
         if active < 4:
-            texts["few_annotators"] = (
+            texts.append(
                 f"With {active} annotators there are no two groups of two: the variance of groups"
                 " by items can't be estimated."
             )
         item, views = variance["item"]["hidden"], (variance["group_item"] or {}).get("hidden")
         if max(item, views or 0.0) >= _WORTH_SAYING and active >= 2:
-            texts["hidden"] = (
+            texts.append(
                 f"There are {active} annotators: if the rest is views of their own, up to"
                 f" {item:.1%} of the variance more belongs to items"
                 + ("." if views is None else f" and up to {views:.1%} more to groups by items.")
             )
         if single:
             names = ", ".join(map(repr, single[:3])) + (", …" if len(single) > 3 else "")
-            texts["single_groups"] = (
+            texts.append(
                 f"{are(len(single), None, HAVE, 'declared group')} one annotator each ({names}):"
                 " such a view can't be distinguished from noise."
             )
         if unassigned:
-            texts["unassigned"] = (
+            texts.append(
                 f"{are(unassigned, active, noun='annotator')} in no group: they labelled too few"
                 " contested items, or none is declared for them."
             )
         pairs = int((annotations.annotations_per_item == 2).sum())
         if pairs:
-            texts["two_labels"] = (
+            texts.append(
                 f"{are(pairs, None, HAVE, 'item')} two labels, which count for the variance, but"
                 " don't show who agrees with whom."
             )
-    return [Limit(kind, text) for kind, text in texts.items()]
+    return texts

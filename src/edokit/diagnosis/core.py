@@ -16,7 +16,7 @@ from edokit._parallel import free_memory
 from edokit._types import Ints
 from edokit.annotations import Annotations
 from edokit.diagnosis import overview
-from edokit.diagnosis.advice import Advice, Limit, advise, limits
+from edokit.diagnosis.advice import Advice, advise, limits
 from edokit.diagnosis.careless import find_careless
 from edokit.diagnosis.clusters import (
     Clusters,
@@ -75,7 +75,7 @@ class Diagnosis:
     """Annotators whose labels look partly random, and the test without them; None: nobody."""
     advice: list[Advice]
     """What to try first, and why."""
-    limits: list[Limit]
+    limits: list[str]
     """What these data can't show."""
     explained: dict[str, Any] | None = None
     """Share of the disagreement within items that answers for known annotators explain, and whether
@@ -87,16 +87,13 @@ class Diagnosis:
         Returns
         -------
         dict
-            The attributes by name (``per_annotator`` as ``people``), advice and limits as text.
+            The attributes by name (``per_annotator`` as ``people``).
         """
         content = {
             "people" if name == "per_annotator" else name: value
             for name, value in vars(self).items()
         }
-        return content | {
-            "advice": [one.to_dict() for one in self.advice],
-            "limits": [one.text for one in self.limits],
-        }
+        return content | {"advice": [one.to_dict() for one in self.advice]}
 
     def lines(self) -> list[str]:
         """Return the diagnosis in words, line by line.

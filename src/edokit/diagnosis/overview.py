@@ -18,7 +18,7 @@ from edokit.annotator_effects import find_attribute
 from edokit.datasets.info import class_ratio
 from edokit.diagnosis.variance import pair_agreement
 from edokit.diagnosis.vectors import LabelVectors, label_sums, products, squares, totals
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import Scale
 
 _BINS = 20
 
@@ -341,6 +341,15 @@ def describe_groups(
         shares = rows[here].mean(axis=0) if here.any() else None
         members = np.flatnonzero(group == code)
         near, far = within[code], between[code]
+        character = "no labels"
+        if shares is not None:  # small and chance differences are none
+            parts = _base_rates(annotations.classes, shares, overall, int(here.sum()), scale)
+            if near is not None and far is not None and near < far - _SLIGHT:
+                parts.append(
+                    "its annotators agree less with each other than with the others: less"
+                    " consistent"
+                )
+            character = "; ".join(parts) or "about the same base rates as all groups"
         described.append(
             {
                 "name": name,
@@ -350,32 +359,10 @@ def describe_groups(
                 "within": near,
                 "between": far,
                 "members": [str(annotations.annotators[a]) for a in members[:_SHOWN]],
-                "character": _character(
-                    annotations.classes, shares, overall, int(here.sum()), near, far, scale
-                ),
+                "character": character,
             }
         )
     return described
-
-
-def _character(
-    classes: tuple[str, ...],
-    shares: Any,
-    overall: Any,
-    labels: int,
-    within: float | None,
-    between: float | None,
-    scale: Scale = NOMINAL,
-) -> str:
-    """How a group differs from the others, in words; small and chance differences are none."""
-    if shares is None:
-        return "no labels"
-    parts = _base_rates(classes, shares, overall, labels, scale)
-    if within is not None and between is not None and within < between - _SLIGHT:
-        parts.append(
-            "its annotators agree less with each other than with the others: less consistent"
-        )
-    return "; ".join(parts) or "about the same base rates as all groups"
 
 
 def _base_rates(

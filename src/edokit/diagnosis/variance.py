@@ -120,7 +120,7 @@ def decompose(
 
 
 def _part(values: Floats, hidden: float = 0.0) -> Part:
-    """The estimate stands last, after those with one block of items left out."""
+    """The estimate comes last, after those with one block of items left out."""
     blocks = len(values) - 1
     scatter = float(np.sum((values[:-1] - values[:-1].mean()) ** 2))
     width = _T * np.sqrt(scatter * (blocks - 1) / blocks)
