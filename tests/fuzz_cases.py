@@ -26,11 +26,11 @@ from edokit.members.groups import parse_groups
 from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays
 from edokit.members.score import load_member
-from edokit.predictions import join_models, read_model_file, read_predictions, write_predictions
+from edokit.predictions import join_models, read_predictions, write_predictions
 from edokit.report import write_report
 from edokit.report.results import method_rows, read_comparison, read_search
 from edokit.report.summary import describe_choice
-from edokit.runs import RunRecord
+from edokit.runs import RunRecord, digest
 from edokit.tuning.storage import open_storage
 from fuzz_damage import another
 from fuzz_files import GROUPS, OTHERS, few_people, lewidi2025, whole_files, whole_folders
@@ -132,7 +132,7 @@ def _in_a_run(path: Path) -> Any:
 def _run(path: Path) -> RunRecord:
     record = RunRecord.load(path.parent)
     for role in record.inputs:
-        record.changed(role, path.parent)
+        digest(record.path(role, path.parent) or path)
     record.annotations("annotations", path.parent)
     record.predictions("predictions", path.parent)
     record.save(_AGAIN)
@@ -189,7 +189,7 @@ _ANSWERS: Reader = lambda path: join_models(  # noqa: E731
 
 OWN: dict[str, list[Reader]] = {
     "people": [read_annotations],
-    "model": [read_model_file, _POSITIVE],
+    "model": [_JOIN, _POSITIVE],
     "texts": [read_texts],
     "studio": [read_annotations, _LABEL_STUDIO],
     "argilla": [read_annotations, _ARGILLA],
@@ -223,7 +223,7 @@ OWN: dict[str, list[Reader]] = {
 """The readers that a file is meant for, by the file's name."""
 
 _TABLES: list[Reader] = [
-    *(read_annotations, read_model_file, _POSITIVE, _JOIN, read_texts, read_annotators),
+    *(read_annotations, _POSITIVE, _JOIN, read_texts, read_annotators),
     *(_LABEL_STUDIO, _ARGILLA, _LEWIDI),
 ]
 ENDINGS: dict[str, list[Reader]] = {

@@ -27,7 +27,7 @@ from edokit.baselines import methods
 from edokit.cli import main
 from edokit.cli.app import make_app
 from edokit.datasets import read_annotations
-from edokit.predictions import join_models, read_model_file
+from edokit.predictions import join_models
 from reproduction import __main__ as reproduction
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -264,7 +264,7 @@ def test_examples_of_annotations_are_read(
 def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
     model, wide = formats("csv")[3:5]
     (tmp_path / "model.csv").write_text(model, encoding="utf-8")
-    assert read_model_file(tmp_path / "model.csv").classes == ("no", "yes")
+    assert join_models([tmp_path / "model.csv"]).classes == ("no", "yes")
     (tmp_path / "wide.csv").write_text(wide, encoding="utf-8")
     joined = join_models([tmp_path / "wide.csv"], positive="1")
     assert joined.members == ("bert", "llm")

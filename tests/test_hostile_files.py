@@ -30,7 +30,7 @@ from edokit.members.groups import Group, read_groups
 from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays as read_member_arrays
 from edokit.members.score import load_member
-from edokit.predictions import read_model_file, read_predictions
+from edokit.predictions import join_models, read_predictions
 from edokit.report import write_report
 from fuzz_files import whole_files
 
@@ -63,6 +63,10 @@ def archive(path: Path, **changed: bytes) -> Path:
         for name, content in entries.items():
             stream.writestr(name, content)
     return path
+
+
+def read_model(path: Path) -> object:
+    return join_models([path])
 
 
 def refused(read: Any, path: Path) -> str:
@@ -186,7 +190,7 @@ def test_json_of_tens_of_thousands_of_levels_is_refused(nested: str, tmp_path: P
             refused(read, path)
         for kind in ("label-studio", "argilla", "lewidi", "lewidi2025"):
             refused(lambda path, kind=kind: read_annotations(path, format=kind), path)
-    refused(read_model_file, tmp_path / "a.jsonl")
+    refused(read_model, tmp_path / "a.jsonl")
 
 
 @pytest.mark.parametrize("levels", [65, 900])
@@ -231,7 +235,7 @@ def long(number: int) -> bytes:
 @pytest.mark.parametrize("rows", [70_002, 10**9, 10**12, 2**61])
 def test_parquet_that_claims_other_rows_than_it_holds_is_refused(rows: int, tmp_path: Path) -> None:
     path = claims_rows(tmp_path / "a.parquet", rows)
-    for read in (read_table, read_annotations, read_predictions, read_model_file):
+    for read in (read_table, read_annotations, read_predictions, read_model):
         said = refused(read, path)
         assert "can't be read as a Parquet file" in said or "of memory, but" in said
 

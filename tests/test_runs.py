@@ -39,14 +39,6 @@ def test_annotations_are_read_again_as_the_run_read_them(tmp_path: Path) -> None
     assert one.predictions("test_predictions", tmp_path) is None
 
 
-def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
-    path = rows(tmp_path / "people.csv")
-    record = RunRecord("fit", {"annotations": Input("people.csv", digest(path))})
-    assert not record.changed("annotations", tmp_path)
-    path.write_text(path.read_text() + "4,a,no,dev\n")
-    assert record.changed("annotations", tmp_path)
-
-
 def test_the_digest_of_a_folder_knows_names_and_bytes(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     for folder, name in ((first, "x"), (second, "y")):

@@ -15,7 +15,7 @@ from edokit._errors import EDOError, headings, word
 from edokit._io.tables import write_table
 from edokit.datasets import read_annotations
 from edokit.members import read_texts
-from edokit.predictions import read_model_file
+from edokit.predictions import join_models
 from fuzz_damage import another
 from fuzz_files import argilla, label_studio, lewidi
 
@@ -50,7 +50,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def said_of(path: Path) -> list[str]:
     """What every reader of texts says of a file, in errors and in warnings."""
     said = []
-    for read in (read_annotations, read_texts, read_model_file):
+    for read in (read_annotations, read_texts, lambda path: join_models([path])):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:

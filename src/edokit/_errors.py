@@ -13,7 +13,7 @@ from numbers import Integral
 from pathlib import Path
 from unicodedata import normalize
 
-# What stands before the last @ of a URL (a path folds its slashes into one), and passwords among
+# What is before the last @ of a URL (a path folds its slashes into one), and passwords among
 # its parameters or in a connection string, where the user is hidden, too.
 _CREDENTIALS = re.compile(r"(://|\b[A-Za-z][\w+.-]+:/{1,2})\S+@")
 _VALUE = r"\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^&\s]+)"

@@ -127,14 +127,10 @@ def is_ours(path: Path, name: str = "") -> bool:
 
 def kind_of(folder: Path) -> Kind | None:
     """Which kind of output a folder holds, finished or not; None if it holds none."""
-    for kind in LAYOUTS:
-        if _holds(folder, kind):
+    for kind, layout in LAYOUTS.items():
+        if any(is_ours(path) for mark in layout.marks for path in folder.glob(mark)):
             return kind
     return None
-
-
-def _holds(folder: Path, kind: Kind) -> bool:
-    return any(is_ours(path) for mark in LAYOUTS[kind].marks for path in folder.glob(mark))
 
 
 def check_output(

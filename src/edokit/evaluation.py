@@ -592,9 +592,7 @@ def _from_table(
     names, sets = table.column_names, annotations.scale.is_multi_label
     own = annotations.scale if sets else None
     if "annotator" not in names:
-        model = model_from_table(table, where, invalid=invalid, scale=own)
-        array = model.probabilities[:, None]
-        return Predictions(array, model.items, ("predictions",), model.classes, scale=model.scale)
+        return model_from_table(table, where, "predictions", invalid=invalid, scale=own)
     with errors_in(where):
         if not any(name.startswith(PREFIX) for name in names):
             return Annotations.from_table(

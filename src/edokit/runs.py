@@ -120,12 +120,6 @@ class RunRecord:
                 "run it again",
             ) from error
 
-    def changed(self, role: str, folder: Path) -> bool:
-        """Whether the input is no longer what the run read."""
-        path, given = self.path(role, folder), self.inputs.get(role)
-        with errors_in(folder / RUN_RECORD):
-            return path is not None and given is not None and given.sha256 != digest(path)
-
 
 class InputReader:
     """Reads predictions and annotations that are given as files, and remembers the files.
@@ -221,7 +215,7 @@ def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
 def digest(path: Path) -> str | None:
     """SHA-256 of a file, or of the names and bytes of a folder's files; None above one GiB."""
     try:
-        # Hidden files are what an interrupted writer left behind.
+        # Hidden files are leftover temporary files of an interrupted writer.
         inside = (file for file in path.rglob("[!.]*") if file.is_file())
         files = sorted(inside) or [path]
         if any(file.exists() and not file.is_file() for file in files):

@@ -19,7 +19,6 @@ from edokit.annotations import Annotations
 from edokit.predictions import (
     Predictions,
     join_models,
-    read_model_file,
     read_predictions,
     write_predictions,
 )
@@ -33,7 +32,6 @@ READERS: list[Callable[[Path], object]] = [
     read_table,
     read_annotations,
     read_predictions,
-    read_model_file,
     lambda path: join_models([path]),
     lambda path: join_models([path], positive="1"),
     read_json,

@@ -15,7 +15,6 @@ from edokit._io.tables import write_table
 from edokit.predictions import (
     Predictions,
     join_models,
-    read_model_file,
     read_predictions,
     write_predictions,
 )
@@ -38,26 +37,26 @@ def test_one_model_is_read_from_every_format(suffix: str, tmp_path: Path) -> Non
     extra = {"entropy": [0.5] * 20, "label": ["yes"] * 20}
     table = pa.table({"item": [f"00{k}" for k in range(20)], **columns, **extra})
     write_table(table, tmp_path / f"m{suffix}")
-    model = read_model_file(tmp_path / f"m{suffix}")
+    model = join_models([tmp_path / f"m{suffix}"])
     assert model.items.tolist() == [f"00{k}" for k in range(20)]
     assert model.classes == ("maybe", "no", "yes")
-    np.testing.assert_array_equal(model.probabilities, shares[:, ::-1])
+    np.testing.assert_array_equal(model.probabilities[:, 0], shares[:, ::-1])
 
 
-def test_eleven_classes_stand_in_numeric_order(tmp_path: Path) -> None:
+def test_eleven_classes_are_in_numeric_order(tmp_path: Path) -> None:
     header = ",".join(f"p_{k}" for k in (10, *range(10)))
     path = written(tmp_path / "m.csv", f"item,{header}\na,1{',0' * 10}\n")
-    model = read_model_file(path)
+    model = join_models([path])
     assert model.classes == tuple(map(str, range(11)))
-    assert model.probabilities[0].argmax() == 10
+    assert model.probabilities[0, 0].argmax() == 10
 
 
 def test_logits_only_through_the_option(tmp_path: Path) -> None:
     path = written(tmp_path / "m.csv", "item,p_0,p_1\na,0,2.5\n")
-    with pytest.raises(InputError, match=r"do not sum to 1.*logits=True"):
-        read_model_file(path)
-    model = read_model_file(path, logits=True)
-    assert np.log(model.probabilities[0, 1] / model.probabilities[0, 0]) == pytest.approx(2.5)
+    with pytest.raises(InputError, match=r"do not sum to 1.*logits="):
+        join_models([path])
+    model = join_models([path], logits=True)
+    assert np.log(model.probabilities[0, 0, 1] / model.probabilities[0, 0, 0]) == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +75,9 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
         ("item,p_0,p_1\n", "has no rows"),
     ],
 )
-def test_a_bad_model_file_is_told_in_one_line(content: str, words: str, tmp_path: Path) -> None:
+def test_a_bad_model_file_is_one_line(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
-        read_model_file(written(tmp_path / "m.csv", content))
+        join_models([written(tmp_path / "m.csv", content)])
 
 
 def test_columns_called_like_the_classes_come_with_the_command_that_maps_them(
@@ -94,7 +93,7 @@ def test_columns_called_like_the_classes_come_with_the_command_that_maps_them(
 
 def test_a_policy_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="invalid must be one of"):
-        read_model_file(written(tmp_path / "m.csv", MODEL), invalid="ignore")
+        join_models([written(tmp_path / "m.csv", MODEL)], invalid="ignore")
 
 
 # --- many -----------------------------------------------------------------------------------------

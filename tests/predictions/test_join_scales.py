@@ -9,7 +9,7 @@ import pytest
 
 from edokit import Predictions, read_predictions, write_predictions
 from edokit._errors import InputError
-from edokit.predictions import describe_predictions, join_models, read_model_file
+from edokit.predictions import describe_predictions, join_models
 from edokit.scales import Scale
 from tests.cli.test_commands import answer, edo
 
@@ -67,10 +67,10 @@ def test_a_join_keeps_the_scale(suffix: str, tmp_path: Path) -> None:
 
 def test_a_table_may_note_its_scale(tmp_path: Path) -> None:
     content = 'item,answer_scale,p_rude,p_odd\na,"multi-label:rude,odd",0.9,0.8\n'
-    model = read_model_file(written(tmp_path / "pooled.csv", content))
+    model = join_models([written(tmp_path / "pooled.csv", content)])
     assert (model.scale, model.classes) == (Scale("multi-label"), ("rude", "odd"))
     with pytest.raises(InputError, match=r"multi-label.*ordinal"):
-        read_model_file(tmp_path / "pooled.csv", scale="ordinal")
+        join_models([tmp_path / "pooled.csv"], scale="ordinal")
 
 
 def test_members_of_a_long_table_have_a_scale(tmp_path: Path) -> None:

@@ -10,22 +10,18 @@ from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import Shards, describe_predictions, read_predictions, read_shards
 
 if TYPE_CHECKING:
-    from edokit.predictions.join import ModelFile, join_models, model_from_table, read_model_file
+    from edokit.predictions.join import join_models, model_from_table
 
 __all__ = [
     "Invalid",
     "Layout",
-    "ModelFile",
     "Predictions",
     "Shards",
     "describe_predictions",
     "join_models",
     "model_from_table",
-    "read_model_file",
     "read_predictions",
     "read_shards",
     "write_predictions",
 ]
-__getattr__ = lazy_names(
-    __name__, {"join": ("ModelFile", "join_models", "model_from_table", "read_model_file")}
-)
+__getattr__ = lazy_names(__name__, {"join": ("join_models", "model_from_table")})

@@ -47,45 +47,23 @@ from edokit.predictions.core import (
 from edokit.predictions.files import class_columns, from_long_table, name_column
 from edokit.predictions.sampled import ANSWER, ROLES, SMOOTHING, Sampled, Unparsed
 from edokit.predictions.shards import read_predictions
-from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
+from edokit.scales import NOMINAL, Declared, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
 
 
-@dataclass(frozen=True, eq=False)
-class ModelFile:
-    """Probabilities [N, C] of one model, by item id and class name."""
-
-    probabilities: npt.NDArray[Any]
-    items: Strings
-    classes: tuple[str, ...]
-    scale: Scale = NOMINAL
-
-
-def read_model_file(
-    path: str | Path,
-    *,
-    logits: bool = False,
-    invalid: Invalid = "error",
-    scale: ScaleLike | None = None,
-) -> ModelFile:
-    """A CSV, TSV, Parquet or JSONL with ``item`` and one ``p_<class>`` column per class."""
-    table = read_table(path, numbers=lambda name: name.startswith(PREFIX))
-    return model_from_table(table, path, logits=logits, invalid=invalid, scale=scale)
-
-
 def model_from_table(
     table: pa.Table,
     path: str | Path,
+    name: str,
     *,
-    logits: bool = False,
     invalid: Invalid = "error",
     scale: ScaleLike | None = None,
-) -> ModelFile:
-    """The same from a table; ``path`` names it in messages."""
-    one = _Joined(Path(path), Path(path).stem, logits, invalid, scale=scale).model(table)
-    return ModelFile(one.probabilities[:, 0], one.items, one.classes, one.scale)
+) -> Predictions:
+    """The predictions of one member, from a table with ``item`` and a ``p_<class>`` column per
+    class; ``path`` names it in messages."""
+    return _Joined(Path(path), name, False, invalid, scale=scale).model(table)
 
 
 def join_models(
