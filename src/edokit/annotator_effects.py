@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, counted, headings
 from edokit._types import Codes, Floats, Ints
-from edokit.scales import Scale
+from edokit.scales import Scale, as_number
 
 _LEAST = 1e-6
 """Probabilities closer to 0 or 1 do not count as more certain."""
@@ -102,7 +102,7 @@ class KnownAnnotators:
         codes, n, b = self.codes, len(self.annotators), len(self.attributes)
         ends = [one.value for one in self.values if one.is_range and one.value != "inf"]
         whole = codes.shape == (n, 1 + b) and bool((codes < self.n_rows).all())
-        return whole and all(_number(end) is not None for end in ends)
+        return whole and all(as_number(end) is not None for end in ends)
 
     def rows(self, given: Mapping[str, str]) -> list[int]:
         """The row of each attribute's value of one annotator [B]; -1 where it was never seen."""
@@ -110,7 +110,7 @@ class KnownAnnotators:
         for row, (attribute, value, is_range) in enumerate(self.values, start=self.first_value):
             own = given.get(attribute, "")
             if found[attribute] < 0 and own:
-                number = _number(own)
+                number = as_number(own)
                 inside = number is not None and number <= float(value) if is_range else own == value
                 found[attribute] = row if inside else -1
         return [*found.values()]
@@ -173,20 +173,12 @@ def _values(attribute: str, given: Iterable[object]) -> list[AttributeValue]:
     """The values of an attribute; a gap (empty text) is none."""
     own = [value for value in map(str, given) if value]
     distinct = sorted(set(own))
-    numbers = [number for value in own if (number := _number(value)) is not None]
+    numbers = [number for value in own if (number := as_number(value)) is not None]
     if len(distinct) <= _MANY_VALUES or len(numbers) < len(own):
         return [AttributeValue(attribute, value) for value in distinct]
     ends = np.unique(np.quantile(numbers, np.arange(1, _RANGES) / _RANGES, method="lower"))
     ranges = [*ends[ends < max(numbers)].tolist(), float("inf")]
     return [AttributeValue(attribute, f"{end:g}", True) for end in ranges]
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if np.isfinite(number) else None
 
 
 ATTRIBUTES_NOTE = (

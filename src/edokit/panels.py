@@ -57,31 +57,26 @@ class Panel:
 
     def __post_init__(self) -> None:
         if isinstance(self.annotators, str):
-            raise InputError(
+            raise _wrong(
                 f"the annotators of {self.name} are one string, not a list of names",
                 "write ('ann',)",
-                parameters=("panel",),
             )
         if not self.annotators:
-            raise InputError(
-                f"{self.name} has no annotators", "name at least one", parameters=("panel",)
-            )
+            raise _wrong(f"{self.name} has no annotators", "name at least one")
         if "" in self.annotators and len(self.annotators) > 1:  # alone: the anonymous answer
-            raise InputError(
+            raise _wrong(
                 f"entry {self.annotators.index('') + 1} of {self.name} names no annotator",
                 "name each, or drop the entry",
-                parameters=("panel",),
             )
         check_unique(as_names(self.annotators), f"annotators of {self.name}", "name each once")
         count = len(self.annotators)
         weights = np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float)
         total = weights.sum() if weights.shape == (count,) else np.nan
         if not (np.isfinite(total) and total > 0 and (weights >= 0).all()):
-            raise InputError(
+            raise _wrong(
                 f"the weights of {self.name} are not {count} numbers of at least 0 with a positive"
                 " sum",
                 "give one weight per annotator",
-                parameters=("panel",),
             )
         object.__setattr__(self, "weights", weights / total)
 
@@ -135,7 +130,7 @@ class Panel:
         array([0.5 , 0.25, 0.25])
         """
         if not shares:
-            raise InputError(f"{name} names no attributes", "name one", parameters=("panel",))
+            raise _wrong(f"{name} names no attributes", "name one")
         known: Any = annotations
         if not isinstance(annotations, Annotations):
             own = annotations.values()
@@ -148,20 +143,18 @@ class Panel:
             values = np.asarray(find_attribute(known, attribute, ("panel",)))
             total = float(sum(wanted.values()))
             if total <= 0 or min(wanted.values()) < 0:
-                raise InputError(
+                raise _wrong(
                     f"the shares of {attribute!r} are not numbers of at least 0 with a positive"
                     " sum",
                     "give the share of each value",
-                    parameters=("panel",),
                 )
             groups.append([])
             for value, share in wanted.items():
                 held = np.asarray(values == value)
                 if not held.any():
-                    raise InputError(
+                    raise _wrong(
                         f"no annotator has {attribute} {value!r}",
                         f"the values are {examples(sorted(set(values)), 20)}",
-                        parameters=("panel",),
                     )
                 groups[-1].append((held, share / total))
             weights[~np.isin(values, [value for value, share in wanted.items() if share > 0])] = 0
@@ -175,10 +168,9 @@ class Panel:
             if off < _CLOSE:
                 break
         else:
-            raise InputError(
+            raise _wrong(
                 f"no weights of these annotators fit all shares of {name}",
                 "ask for fewer attributes, or check that people with these values exist",
-                parameters=("panel",),
             )
         kept = np.flatnonzero(weights)
         people = tuple(str(known.annotators[a]) for a in kept)
@@ -206,11 +198,10 @@ class Panel:
         inside = np.flatnonzero(np.isin(annotators, list(weight)))
         missing = sorted(set(weight) - set(annotators[inside]))
         if missing:
-            raise InputError(
+            raise _wrong(
                 f"{are(len(missing), len(weight), noun='annotator')} of {self.name} without"
                 f" answers: {examples(missing)}",
                 "score the items for them, too",
-                parameters=("panel",),
             )
         names, first, codes = np.unique(
             items[inside].astype(str), return_index=True, return_inverse=True
@@ -278,11 +269,7 @@ class PanelComparison:
     def __post_init__(self) -> None:
         names = [self.one.panel.name, self.other.panel.name]
         if names[0] == names[1]:
-            raise InputError(
-                f"both panels are called {names[0]!r}",
-                "give their files different names",
-                parameters=("panel",),
-            )
+            raise _wrong(f"both panels are called {names[0]!r}", "give their files different names")
         for name in ("other", "anonymous"):
             answer = getattr(self, name)
             if answer is None:
@@ -293,11 +280,10 @@ class PanelComparison:
                 missing += sorted({*where} - {*self.one.items})
             if missing:
                 some = are(len(missing), verb=HAVE, noun="item")
-                raise InputError(
+                raise _wrong(
                     f"{some} no answer of {names[0]}, of {names[1]} or of nobody in particular:"
                     f" {examples(missing)}",
                     "score all items for the annotators of both panels",
-                    parameters=("panel",),
                 )
             rows = np.array([where[item] for item in self.one.items], dtype=np.intp)
             object.__setattr__(self, name, answer.take(rows))
@@ -435,11 +421,10 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         weights = number_column(table, "weight", str(path)) if "weight" in columns else None
         return Panel(people, weights, name=name)
     if not {"attribute", "value", "share"} <= {*columns}:
-        raise InputError(
+        raise _wrong(
             f"{path} has the columns {headings(columns)}; a panel has annotator (and weight), or"
             " attribute, value and share",
             "name the annotators, or the shares of their attributes",
-            parameters=("panel",),
         )
     if annotations is None:
         raise InputError(
@@ -455,6 +440,10 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     sizes = set(number_column(table, "size", str(path)).tolist()) if "size" in columns else set()
     size = int(sizes.pop()) if len(sizes) == 1 else None
     return Panel.from_shares(shares, annotations, size=size, name=name)
+
+
+def _wrong(message: str, hint: str) -> InputError:
+    return InputError(message, hint, parameters=("panel",))
 
 
 def _summed(codes: npt.NDArray[np.intp], rows: Floats) -> Floats:

@@ -53,20 +53,18 @@ class Scale:
         one_of("scale", self.kind, get_args(ScaleKind))
         if self.kind != "ordinal":
             if self.positions is not None:
-                raise InputError(
+                raise _wrong(
                     f"a {self.kind} scale has no positions",
                     "leave them out, or choose scale='ordinal'",
-                    parameters=("scale",),
                 )
             return
         places = tuple(float(place) for place in self.positions or ())
         ascending = all(low < high for low, high in pairwise(places))
         if len(places) < 2 or not ascending or not all(map(math.isfinite, places)):
-            raise InputError(
+            raise _wrong(
                 f"the positions of an ordinal scale are at least two ascending numbers, not"
                 f" {_listed(places) or 'none'}",
                 "give one number per class, in the order of the classes",
-                parameters=("scale",),
             )
         object.__setattr__(self, "positions", places)
 
@@ -217,8 +215,8 @@ class Scale:
         The classes of an ordinal scale have an order; numbers may join it, names may not.
         """
         if self.positions is not None and tuple(old) != tuple(new):
-            places = [place for name in new if (place := _number(name)) is not None]
-            numbers = self.positions == tuple(map(_number, old)) and len(places) == len(new)
+            places = [place for name in new if (place := as_number(name)) is not None]
+            numbers = self.positions == tuple(map(as_number, old)) and len(places) == len(new)
             if numbers and places == sorted(places):
                 return Scale("ordinal", tuple(places))
             raise InputError(
@@ -273,34 +271,30 @@ class Declared:
         if self.kind == "ordinal":
             names = self._with_positions(names)
         if repeated := [name for k, name in enumerate(names) if name in names[:k]]:
-            raise InputError(
-                f"classes of the scale are not unique: {examples(repeated)}",
-                "name each class once",
-                parameters=("scale",),
+            raise _wrong(
+                f"classes of the scale are not unique: {examples(repeated)}", "name each class once"
             )
         if not names or "" in names:
-            raise InputError(
+            raise _wrong(
                 f"the scale {given!r} names no classes, or an empty one",
                 "write for example ordinal:1,2,3 or multi-label:rude,mocking",
-                parameters=("scale",),
             )
         self.classes = tuple(names)
 
     def _with_positions(self, names: list[str]) -> list[str]:
-        if all(_number(name) is not None for name in names):
+        if all(as_number(name) is not None for name in names):
             self._positions = tuple(float(name) for name in names)
             return [_name(place) for place in self._positions]
         parts = [name.rpartition("=") for name in names]
-        places = [_number(number) if name else None for name, _, number in parts]
+        places = [as_number(number) if name else None for name, _, number in parts]
         if all(place is None for place in places):
             self._positions = tuple(map(float, range(len(names))))
             return names
         found = [place for place in places if place is not None]
         if len(found) < len(names):
-            raise InputError(
+            raise _wrong(
                 f"some classes of the scale {_listed(names)} have a position and some have none",
                 "give each a position, as in ordinal:low=0,mid=1,high=3, or none of them",
-                parameters=("scale",),
             )
         self._positions = tuple(found)
         return [name for name, _, _ in parts]
@@ -320,11 +314,10 @@ class Declared:
             return Scale(self.kind)
         if self._positions is not None:
             if len(self._positions) != len(names):
-                raise InputError(
+                raise _wrong(
                     f"{len(names)} classes ({examples(names, 20)}) need as many positions, but the"
                     f" scale has {_listed(self._positions)}",
                     "give one position per class",
-                    parameters=("scale",),
                 )
             return Scale("ordinal", self._positions)
         return Scale("ordinal", _even_positions(names, where))
@@ -333,36 +326,33 @@ class Declared:
 def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) -> tuple[float, ...]:
     """The numbers that classes are, if they are evenly spaced; anything else is declared."""
     for name in names:
-        if _number(name) is None:
+        if as_number(name) is None:
             place = "there is the" if where is None else f"{where(name)} has the"
-            raise InputError(
+            raise _wrong(
                 f"{place} label {word(name)}, which is no number, and points of an ordinal scale"
                 " need positions",
                 "correct the label, or declare all classes in their order: scale='ordinal:low,high'"
                 " has even steps, 'ordinal:low=0,mid=1,high=3' any",
-                parameters=("scale",),
             )
     places = [float(name) for name in names]
     if len(places) < 2:
-        raise InputError(
+        raise _wrong(
             f"all labels are {_listed(places)}, and an ordinal scale has two points or more",
             "declare every point of the scale, used or not, as in scale='ordinal:1,2,3,4,5'",
-            parameters=("scale",),
         )
     steps = np.diff(places)
     if not np.allclose(steps, steps[0], rtol=_EVEN, atol=0):
-        raise InputError(
+        raise _wrong(
             f"the labels {_listed(places)} are not evenly spaced",
             "declare every point of the scale, used or not:"
             f" scale='ordinal:{','.join(map(_name, places))}' if the steps are uneven",
-            parameters=("scale",),
         )
     return tuple(places)
 
 
 def looks_ordinal(classes: Sequence[str]) -> bool:
     """Whether the classes are three or more whole numbers in a row."""
-    numbers = [_number(name) for name in classes]
+    numbers = [as_number(name) for name in classes]
     return len(numbers) > 2 and all(
         number is not None and number == (numbers[0] or 0) + k for k, number in enumerate(numbers)
     )
@@ -380,14 +370,15 @@ def check_same_scale(one: Scale, what: str, other: Scale, against: str) -> None:
                     "write the predictions again with edo predictions join … --scale multi-label,"
                     " as probabilities of each label on its own"
                 )
-        raise InputError(
-            f"the scale of the {what} is {one}, that of the {against} is {other}",
-            hint,
-            parameters=("scale",),
-        )
+        raise _wrong(f"the scale of the {what} is {one}, that of the {against} is {other}", hint)
 
 
-def _number(text: str) -> float | None:
+def _wrong(message: str, hint: str) -> InputError:
+    return InputError(message, hint, parameters=("scale",))
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that a text is, if it is one."""
     try:
         value = float(text)
     except ValueError:

@@ -484,8 +484,7 @@ OPTIONS = st.fixed_dictionaries(
     {
         "question": st.sampled_from([None, "tone", "topic"]),
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
-        "text": st.sampled_from([None, "text"]),
-        "item": st.sampled_from([None, "text"]),
+        "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
         "anonymous": st.sampled_from(["error", "separate"]),
         "classes": st.sampled_from([None, ["calm", "heated", "calm & heated"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),

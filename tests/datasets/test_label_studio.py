@@ -719,8 +719,7 @@ OPTIONS = st.fixed_dictionaries(
     {
         "control": st.sampled_from([None, "tone", "topic"]),
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
-        "text": st.sampled_from([None, "text"]),
-        "item": st.sampled_from([None, "text"]),
+        "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
         "annotator": st.sampled_from(["id", "email"]),
         "ground_truth": st.sampled_from(["count", "skip", "hard_label"]),
         "anonymous": st.sampled_from(["error", "separate"]),

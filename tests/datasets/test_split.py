@@ -169,9 +169,9 @@ def test_only_items_without_a_split_get_one() -> None:
     assert partly.split_names == ("test",)
 
 
-def test_what_is_not_said_about_a_split_is_asked() -> None:
+def test_what_is_not_given_about_a_split_is_asked() -> None:
     official = split_items(people(50), SHARES)
-    with pytest.raises(InputError, match="what the items of test become"):
+    with pytest.raises(InputError, match="the items of test are divided into"):
         split_items(official, from_splits=["test"])
     with pytest.raises(InputError, match="no split 'tset'"):
         split_items(official, ["train", "dev"], from_splits=["tset"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, in_bytes
+from edokit._errors import InputError, check_seed, in_bytes
 from edokit._parallel import free_memory
 from edokit._types import Ints
 from edokit.annotations import Annotations
@@ -161,16 +161,11 @@ def diagnose(
     >>> found.test["structured"], [one.choice for one in found.advice][:2]
     (True, ['views', 'random-select'])
     """
-    for name, value in (("permutations", permutations), ("random_state", random_state)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-            raise InputError(
-                f"{name} is {value!r}, not a whole number of at least 0",
-                f"use {name}=0",
-                parameters=(name,),
-            )
-    if 0 < permutations < FEWEST_PERMUTATIONS:
+    check_seed(random_state)
+    whole = isinstance(permutations, int | np.integer) and not isinstance(permutations, bool)
+    if not whole or not (permutations == 0 or permutations >= FEWEST_PERMUTATIONS):
         raise InputError(
-            f"with permutations={permutations} no p-value reaches 5 %; it takes at least"
+            f"with permutations={permutations!r} no p-value reaches 5 %; it takes at least"
             f" {FEWEST_PERMUTATIONS}, or 0 for no test",
             f"use permutations={PERMUTATIONS}",
             parameters=("permutations",),
