@@ -7,24 +7,19 @@ command exists and takes these options.
 
 from __future__ import annotations
 
-import io
-import os
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import typer
 
 import docs_shelf
+from commands import edo
 from edokit._errors import EDOWarning
 from edokit.baselines import methods
-from edokit.cli import main
 from edokit.cli.app import make_app
 from edokit.datasets import read_annotations
 from edokit.predictions import join_models
@@ -160,16 +155,8 @@ def run(words: list[str]) -> None:
     """Run a command in this process, as the installed script does; it must end well."""
     known = next((name for name in CHEAPER if words[1] == name), None)
     more = CHEAPER[known] if known else []
-    err = io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", [*words, *more]),
-        mock.patch.dict(os.environ, {"COLUMNS": "120"}),
-        redirect_stdout(io.StringIO()),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    assert not stop.value.code, (shlex.join(words), err.getvalue())
+    done = edo(*words[1:], *more)
+    assert not done.returncode, (shlex.join(words), done.stderr)
 
 
 def shown_commands() -> Iterator[tuple[Path, list[str]]]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from commands import edo
 from edokit import Annotations, EDOEnsemble, Predictions, write_annotations, write_predictions
 from edokit._errors import EDOWarning, InputError, printable
 from edokit._io import json_text
 from edokit._io.markup import Table, latex_text, markdown_text, spreadsheet_text, xml_attribute
 from edokit.baselines import compare
-from edokit.cli import main
 from edokit.ensemble import predict_to_file, review
 from edokit.ensemble.review import write_review
 from edokit.report import collect, write_report
@@ -68,22 +65,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Annotations, P
     return folder, people, pool
 
 
-@pytest.fixture
-def said(capsys: pytest.CaptureFixture[str]) -> Iterator[object]:
+def said(*words: object) -> str:
     """What a command prints."""
-
-    def run(*words: object) -> str:
-        with (
-            mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-            pytest.raises(SystemExit) as stop,
-        ):
-            main()
-        printed = capsys.readouterr()
-        assert not stop.value.code, printed.err
-        assert not steers(printed.err)
-        return printed.out
-
-    return run
+    done = edo(*words)
+    assert not done.returncode, done.stderr
+    assert not steers(done.stderr)
+    return done.stdout
 
 
 def test_a_card_holds_no_markup_of_names(made: tuple[Path, Annotations, Predictions]) -> None:
@@ -116,10 +103,9 @@ def test_the_labelling_interface_is_xml_and_its_choices_are_those_of_the_tasks(
 
 @pytest.mark.parametrize("words", [("data", "info"), ("diagnose", "--permutations", "0")])
 def test_commands_print_names_without_steering(
-    made: tuple[Path, Annotations, Predictions], said: object, words: tuple[str, ...]
+    made: tuple[Path, Annotations, Predictions], words: tuple[str, ...]
 ) -> None:
     people = made[0] / "people.parquet"
-    assert callable(said)
     assert not steers(said(*words, people))
     found = said(*words, people, "--json")
     assert not steers(found)
@@ -185,9 +171,8 @@ def test_only_a_spreadsheet_has_formulas_to_quote(
 
 
 def test_the_option_is_there_on_the_command_line(
-    made: tuple[Path, Annotations, Predictions], tmp_path: Path, said: object
+    made: tuple[Path, Annotations, Predictions], tmp_path: Path
 ) -> None:
-    assert callable(said)
     source, out = made[0] / "people.parquet", tmp_path / "people.csv"
     said("data", "convert", source, out, "--quote-formulas")
     assert "'@SUM(1+1)" in out.read_text(encoding="utf-8")

@@ -5,24 +5,19 @@ A folder with the new file joins the package's own, so nothing is written into t
 
 from __future__ import annotations
 
-import io
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 
+from commands import answer
 from edokit import Annotations, Predictions, datasets, read_annotations
 from edokit._errors import InputError
 from edokit.baselines import compare, make_method, method_names, methods
-from edokit.cli import main
 from edokit.datasets import read as sources
 from edokit.members import find_recipe, recipe_names, recipes
 
@@ -66,20 +61,6 @@ def shelve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelve]:
         vars(package).pop(name, None)
 
 
-def edo(*words: object) -> Any:
-    """What a command says as JSON."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words), "--json"]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    assert not stop.value.code, err.getvalue()
-    return json.loads(out.getvalue())
-
-
 # --- Recipes --------------------------------------------------------------------------------------
 
 
@@ -92,7 +73,7 @@ def test_a_new_recipe_is_one_file_and_trains(shelve: Shelve, tmp_path: Path) -> 
     (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
     out = tmp_path / "members"
     how = ("--recipe", "shares", "--supervision", "soft", "--members", 2, "--jobs", 1)
-    edo("train", tmp_path / "people.csv", *how, "--option", "smooth=2", "--out", out)
+    answer("train", tmp_path / "people.csv", *how, "--option", "smooth=2", "--out", out)
     predictions = Predictions.from_arrays(
         np.load(out / "predictions" / "test.npz")["probabilities"], layout="NKC"
     )
@@ -100,7 +81,7 @@ def test_a_new_recipe_is_one_file_and_trains(shelve: Shelve, tmp_path: Path) -> 
     np.testing.assert_allclose(predictions.probabilities, 0.5)
 
     texts, again = tmp_path / "people.csv", tmp_path / "again.npz"
-    edo("score", "--members", out, "--texts", texts, "--out", again)
+    answer("score", "--members", out, "--texts", texts, "--out", again)
     assert np.load(again)["probabilities"].shape == (3, 2, 2)
 
 
@@ -150,7 +131,7 @@ def test_a_new_dataset_is_one_file_and_is_read(
     assert read_annotations(path, format="tally").classes == ("no", "yes")
     with pytest.raises(InputError, match=r"'dialogue' is not an option of the format 'tally'"):
         read_annotations(path, dialogue="user-last")
-    described = edo("data", "info", path)
+    described = answer("data", "info", path)
     assert sum(part["items"] for part in described["splits"].values()) == 2
 
 
@@ -171,7 +152,7 @@ SOURCE = replace(SOURCE, obtain={"tally2030": fetch})
     shelve(datasets, "tally", shown("Adding a dataset") + more)
     monkeypatch.setitem(sources.SOURCES, "tally", (".tally",))
     assert set(sources.obtainable()) == {"lewidi2023", "lewidi2025", "tally2030"}
-    assert edo("data", "get", "tally2030", tmp_path / "got")["files"]
+    assert answer("data", "get", "tally2030", tmp_path / "got")["files"]
 
 
 # --- What people read -----------------------------------------------------------------------------

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 
+from commands import Done, answer, assert_one_line, edo
 from edokit._io.tables import read_table
-from edokit.cli import main
 from edokit.predictions import read_predictions
 
 ANNOTATIONS = """item,annotator,label,text
@@ -37,37 +31,6 @@ b,0.1,0.9
 """
 
 
-@dataclass
-class Done:
-    """What a finished command left: its exit code and what it printed."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def edo(*words: object) -> Done:
-    """Run the command as the installed script does, in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-        mock.patch.dict(os.environ, {"COLUMNS": "120"}),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return Done(int(stop.value.code or 0), out.getvalue(), err.getvalue())
-
-
-def answer(*words: object) -> Any:
-    """The JSON object that a command prints; nothing else may stand on stdout."""
-    done = edo(*words, "--json")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 1
-    return json.loads(done.stdout)
-
-
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
     path = tmp_path / "people.csv"
@@ -80,17 +43,6 @@ def model(tmp_path: Path) -> Path:
     path = tmp_path / "model.csv"
     path.write_text(PROBABILITIES, encoding="utf-8")
     return path
-
-
-def assert_one_line(done: Done, *words: str) -> None:
-    """Exit code 2, nothing on stdout, one line on stderr that holds these words."""
-    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
-    assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("edo: ")
-    for word in words:
-        assert word in lines[0], lines[0]
 
 
 def test_help_names_every_command() -> None:

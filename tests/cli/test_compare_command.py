@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_commands import answer, assert_one_line, edo
 
+from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, compare
 from edokit._io.tables import write_table
 from edokit.predictions import write_predictions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from test_commands import answer, edo
 
+from commands import answer, edo
 from edokit import Predictions, read_predictions, simulate, write_predictions
 from edokit._io.tables import write_table
 

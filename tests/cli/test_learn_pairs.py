@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from test_commands import edo as done_by
 
+from commands import edo as done_by
 from edokit import (
     Annotations,
     EDOEnsemble,
@@ -72,20 +72,13 @@ def edo(*words: object, code: int = 0) -> str:
     return text
 
 
+def fit(files: Path, learn: str, *more: object) -> None:
+    given = ("--predictions", files / "p.npz", "--annotations", files / "a.csv")
+    edo("fit", *given, "--learn", learn, *more, "--out", files / "e")
+
+
 def test_pairs_are_learned_as_a_literal_fit_on_rows_says(files: Path):
-    edo(
-        "fit",
-        "--predictions",
-        files / "p.npz",
-        "--annotations",
-        files / "a.csv",
-        "--learn",
-        "pairs",
-        "--lambda-reg",
-        "0.01",
-        "--out",
-        files / "ensemble",
-    )
+    fit(files, "pairs", "--lambda-reg", "0.01")
     predictions, annotations = pairs_case()
     known = predictions.annotators != ""
     codes = {
@@ -101,7 +94,7 @@ def test_pairs_are_learned_as_a_literal_fit_on_rows_says(files: Path):
     literal = EDOEnsemble(lambda_reg=0.01).fit(
         predictions.probabilities[known], [codes[pair] for pair in rows]
     )
-    np.testing.assert_allclose(load(files / "ensemble").weights_, literal.weights_, atol=1e-6)
+    np.testing.assert_allclose(load(files / "e").weights_, literal.weights_, atol=1e-6)
 
 
 def test_pairs_without_a_choice_are_refused(files: Path):
@@ -111,19 +104,7 @@ def test_pairs_without_a_choice_are_refused(files: Path):
 
 
 def test_learning_on_items_pools_the_means_of_their_panels(files: Path):
-    edo(
-        "fit",
-        "--predictions",
-        files / "p.npz",
-        "--annotations",
-        files / "a.csv",
-        "--learn",
-        "items",
-        "--lambda-reg",
-        "0.01",
-        "--out",
-        files / "e",
-    )
+    fit(files, "items", "--lambda-reg", "0.01")
     predictions, annotations = pairs_case()
     literal = EDOEnsemble(lambda_reg=0.01).fit(predictions.panel_means(), annotations)
     np.testing.assert_allclose(load(files / "e").weights_, literal.weights_, atol=1e-6)
@@ -149,17 +130,7 @@ def test_shards_of_pairs_learn_the_same(tmp_path: Path):
 
 
 def test_panels_and_persons_answer(files: Path):
-    edo(
-        "fit",
-        "--predictions",
-        files / "p.npz",
-        "--annotations",
-        files / "a.csv",
-        "--learn",
-        "pairs",
-        "--out",
-        files / "e",
-    )
+    fit(files, "pairs")
     ask = ("predict", files / "e", "--predictions", files / "p.npz")
     edo(*ask, "--out", files / "pairs.csv")
     edo(*ask, "--out", files / "odd.csv", "--panel", files / "odd.txt")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_commands import answer, assert_one_line, edo
 
+from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, simulate
 from edokit._io.tables import write_table
 from edokit.cli import console

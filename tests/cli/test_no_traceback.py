@@ -16,8 +16,8 @@ from unittest import mock
 
 import pytest
 import typer.main
-from test_commands import Done, edo
 
+from commands import Done, edo
 from fuzz_cases import another, whole_files
 
 SCRIPT = [sys.executable, "-c", "from edokit.cli import main; main()"]
@@ -348,6 +348,19 @@ def test_output_that_can_not_be_written_is_one_line(whole: Path) -> None:
         assert len(ran.stderr.strip().splitlines()) == 1
 
 
+def assert_interrupted(code: str) -> None:
+    """A program that waits after it has printed a line ends with one line on Ctrl-C."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"here\n"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert errors.decode() == "edo: interrupted\n"
+
+
 def test_an_interruption_while_it_loads_ends_it_with_one_line() -> None:
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
@@ -358,15 +371,7 @@ def test_an_interruption_while_it_loads_ends_it_with_one_line() -> None:
         "sys.meta_path.insert(0, type('Slow', (), {'find_spec': find}));"
         "from edokit.cli import main; main()"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == b"here\n"
-        running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=30)
-    assert running.returncode == 130
-    assert errors.decode() == "edo: interrupted\n"
+    assert_interrupted(code)
 
 
 def test_an_interruption_ends_it_with_one_line(whole: Path, tmp_path: Path) -> None:
@@ -379,12 +384,4 @@ def test_an_interruption_ends_it_with_one_line(whole: Path, tmp_path: Path) -> N
         f"sys.argv = ['edo', 'data', 'info', {str(whole / 'people.csv')!r}];"
         "from edokit.cli import main; main()"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == b"here\n"
-        running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
-    assert running.returncode == 130
-    assert said.decode().strip() == "edo: interrupted"
+    assert_interrupted(code)

@@ -15,8 +15,8 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 import typer.main
-from test_commands import edo
 
+from commands import edo
 from edokit import (
     fit,
     read_annotations,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_commands import answer, assert_one_line, edo
 
+from commands import answer, assert_one_line, edo
 from edokit import write_predictions
 from edokit._errors import InputError
 from edokit._io.tables import read_table, write_table

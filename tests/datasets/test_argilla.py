@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import warnings
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
+from export_cases import anything, damaged
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -425,21 +425,9 @@ def test_unknown_policies_are_refused(option: str) -> None:
 
 # --- Hostile input --------------------------------------------------------------------------------
 
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 3)
-    | st.floats()
-    | st.text(max_size=3)
-    | st.sampled_from(["\ud800", "calm", "submitted", "draft", "[1", "[" * 3])
-)
-KEYS = st.sampled_from(
-    sorted({*flat()[0], *version_1()[0], *version_1_table()[0], "value", "items"})
-)
-ANYTHING = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=12,
+ANYTHING = anything(
+    {*flat()[0], *version_1()[0], *version_1_table()[0], "value", "items"},
+    ["\ud800", "calm", "submitted", "draft", "[1", "[" * 3],
 )
 SHAPES: list[Any] = [
     flat(SEVERAL, split="dev"),
@@ -451,33 +439,6 @@ SHAPES: list[Any] = [
     {"items": version_1(SEVERAL)},
     version_1_table(),
 ]
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place in parsed JSON."""
-    found = [path] if path else []
-    inside = enumerate(value) if isinstance(value, list) else ()
-    for key, inner in value.items() if isinstance(value, dict) else inside:
-        found += places(inner, (*path, key))
-    return found
-
-
-@st.composite
-def damaged(draw: st.DrawFn) -> Any:
-    """A valid export with some of its places replaced by anything, or missing."""
-    data = copy.deepcopy(draw(st.sampled_from(SHAPES)))
-    for _ in range(draw(st.integers(1, 4))):
-        *path, last = draw(st.sampled_from(places(data)))
-        inner = data
-        for key in path:
-            inner = inner[key]
-        if draw(st.booleans()):
-            inner[last] = draw(ANYTHING)
-        else:
-            del inner[last]
-        if not data:
-            break
-    return data
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -493,7 +454,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@given(data=ANYTHING | damaged(), options=OPTIONS)
+@given(data=ANYTHING | damaged(SHAPES, ANYTHING), options=OPTIONS)
 def test_whatever_comes_in_the_outcome_is_annotations_or_a_clear_error(
     data: Any, options: dict[str, Any]
 ) -> None:

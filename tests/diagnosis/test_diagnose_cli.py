@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from diagnose_cases import camps
 
+from commands import status
 from edokit._io.tables import write_table
-from edokit.cli import main
-
-
-def run(*words: object) -> int:
-    with (
-        mock.patch.object(sys, "argv", ["edo", "diagnose", *map(str, words)]),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture
@@ -32,7 +21,7 @@ def source(tmp_path: Path) -> Path:
 def test_people_read_shares_groups_and_advice(
     source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(source, "--permutations", 39) == 0
+    assert status("diagnose", source, "--permutations", 39) == 0
     said = capsys.readouterr().out
     for words in ("Krippendorff's alpha", "groups by items", "Advice", "What can't be known"):
         assert words in said
@@ -41,7 +30,7 @@ def test_people_read_shares_groups_and_advice(
 def test_scripts_read_json_and_nothing_else(
     source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(source, "--group-by", "camp", "--permutations", 0, "--json") == 0
+    assert status("diagnose", source, "--group-by", "camp", "--permutations", 0, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["groups"]["kind"] == "declared"
     assert found["test"] is None
@@ -54,7 +43,7 @@ def test_scripts_read_json_and_nothing_else(
 def test_what_makes_no_sense_is_one_line(
     source: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(source, *words) == 2
+    assert status("diagnose", source, *words) == 2
     error = capsys.readouterr().err
     assert said in error
     assert len(error.strip().splitlines()) == 1

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,8 +19,8 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 
 import edokit
+from commands import status
 from edokit import Annotations, EDOClassifier, EDOEnsemble, EDOWarning, InputError, Predictions
-from edokit.cli import main
 from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
 from edokit.fitdata import FitData
@@ -419,15 +417,6 @@ def test_files_declare_their_scale_once(tmp_path: Path) -> None:
             edokit.fit(tmp_path / "dev.npz", tmp_path / "dev.csv", out=tmp_path / "ensemble")
 
 
-def _edo(*words: object) -> int:
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return int(stop.value.code or 0)
-
-
 @pytest.mark.parametrize("stream", [(), ("--stream",)])
 def test_the_commands_fit_a_scale_and_answer_for_a_metric(
     stream: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -442,21 +431,21 @@ def test_the_commands_fit_a_scale_and_answer_for_a_metric(
         edokit.write_annotations(people, labels)
         weights = ("--label-weights", "per-label") if name == "sets" else ("--lambda-rps", 1)
         fit = ("--predictions", folder / "shards", "--annotations", labels, *stream, *weights)
-        assert _edo("fit", *fit, "--out", folder / "ensemble", "--json") == 0
+        assert status("fit", *fit, "--out", folder / "ensemble", "--json") == 0
         found = json.loads(capsys.readouterr().out)
         assert found["scale"] == predictions.scale.to_text(predictions.classes)
         assert ("label_weights" in found) == (name == "sets")
         asked = ("predict", folder / "ensemble", "--predictions", folder / "shards")
         for words in ((), ("--for", metric)):
-            assert _edo(*asked, "--out", folder / "out.csv", "--overwrite", *words) == 0
+            assert status(*asked, "--out", folder / "out.csv", "--overwrite", *words) == 0
         line = " ".join(capsys.readouterr().out.split())
         assert f"answers for {metric}, not the pool" in line
         lines = (folder / "out.csv").read_text().splitlines()
         assert len(lines) == 1 + len(ITEMS)
         assert f'"{metric}"' in lines[1]
-    assert _edo(*asked, "--out", folder / "none.csv", "--for", "w1") == 2
+    assert status(*asked, "--out", folder / "none.csv", "--for", "w1") == 2
     assert "multi-label" in capsys.readouterr().err
-    assert _edo(*asked, "--out", folder / "none.csv", "--for", "rps") == 2
+    assert status(*asked, "--out", folder / "none.csv", "--for", "rps") == 2
     assert "--for" in capsys.readouterr().err
     assert not (folder / "none.csv").exists()
 
@@ -517,7 +506,7 @@ def test_nothing_is_written_where_scales_differ(tmp_path: Path, capsys: Any) -> 
     write_predictions(ORDINAL[0], tmp_path / "ratings.npz")
     edokit.write_annotations(SETS[1], tmp_path / "sets.csv")
     files = ("--predictions", tmp_path / "ratings.npz", "--annotations", tmp_path / "sets.csv")
-    assert _edo("fit", *files, "--out", tmp_path / "ensemble") == 2
+    assert status("fit", *files, "--out", tmp_path / "ensemble") == 2
     error = capsys.readouterr().err
     assert "ordinal (1, 2, 3, 5)" in error
     assert "multi-label" in error

@@ -60,13 +60,6 @@ def test_the_constant_answer_is_saved_and_old_ensembles_have_none(tmp_path: Path
             EDOEnsemble.load(tmp_path / "broken")
 
 
-def test_the_same_fit_writes_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        EDOEnsemble("paper-fixed").fit(POOL, PEOPLE).save(tmp_path / name)
-    for file in ("ensemble.json", "README.md"):
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
 def test_the_folder_holds_text_alone(tmp_path: Path) -> None:
     EDOEnsemble().fit(POOL, PEOPLE).save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "ensemble.json"]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,11 +12,11 @@ import pyarrow as pa
 import pytest
 from ensemble_cases import people_and_pool
 
+from commands import status
 from edokit import EDOEnsemble, read_annotations, write_predictions
 from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit._names import as_names
-from edokit.cli import main
 from edokit.ensemble import Pooled, review
 from edokit.ensemble.review import add_urgent, label_studio_tasks, labelling_config, write_review
 
@@ -178,15 +176,6 @@ def test_missing_texts_and_other_endings_are_refused(tmp_path: Path) -> None:
         write_review(review(CASES, 1), CASES.classes, tmp_path / "queue.csv")
 
 
-def run(*words: object) -> int:
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return int(stop.value.code or 0)
-
-
 def test_predict_writes_the_queue(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     people, pool = people_and_pool()
     EDOEnsemble().fit(pool, people).save(tmp_path / "ensemble")
@@ -195,7 +184,7 @@ def test_predict_writes_the_queue(tmp_path: Path, capsys: pytest.CaptureFixture[
     write_table(pa.table(texts), tmp_path / "texts.csv")
     words = ["predict", tmp_path / "ensemble", "--predictions", tmp_path / "pool.npz"]
     words += ["--out", tmp_path / "p.csv"]
-    assert run(*words, "--review", 7, "--texts", tmp_path / "texts.csv", "--json") == 0
+    assert status(*words, "--review", 7, "--texts", tmp_path / "texts.csv", "--json") == 0
     printed = capsys.readouterr()
     assert printed.err == ""
     done = json.loads(printed.out)
@@ -203,7 +192,7 @@ def test_predict_writes_the_queue(tmp_path: Path, capsys: pytest.CaptureFixture[
     tasks = json.loads(Path(done["review"]["out"]).read_text(encoding="utf-8"))
     assert tasks[0]["data"]["text"] == f"words of {tasks[0]['data']['item']}"
     assert Path(done["review"]["config"]).is_file()
-    assert run(*words, "--review", 500, "--review-out", tmp_path / "all.json") == 0
+    assert status(*words, "--review", 500, "--review-out", tmp_path / "all.json") == 0
     printed = capsys.readouterr()
     assert "; all 120 items to review, most urgent first, for Label Studio: " in printed.out
     assert "will see ids of items alone" in printed.err
@@ -219,10 +208,10 @@ def test_predict_refuses_a_queue_that_makes_no_sense(
     write_predictions(pool, tmp_path / "pool.npz")
     words = ["predict", tmp_path / "ensemble", "--predictions", tmp_path / "pool.npz"]
     words += ["--out", tmp_path / "p.csv"]
-    assert run(*words, "--review-out", tmp_path / "q.json") == 2
+    assert status(*words, "--review-out", tmp_path / "q.json") == 2
     assert "--review" in capsys.readouterr().err
-    assert run(*words, "--review", 3, "--review-out", tmp_path / "q.csv") == 2
-    assert run(*words, "--review", 0) == 2
+    assert status(*words, "--review", 3, "--review-out", tmp_path / "q.csv") == 2
+    assert status(*words, "--review", 0) == 2
     assert not (tmp_path / "p.csv").exists()
 
 

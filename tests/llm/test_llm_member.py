@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from commands import edo, invoke
 from edokit import Annotations
 from edokit._errors import EDOWarning, InputError
-from edokit.cli.app import make_app
 from edokit.members import Group, load_member, parse_groups, score_members, train_members
 from edokit.members.jobs import Plan
 from edokit.members.recipe import MemberData
@@ -403,18 +402,10 @@ def test_a_member_from_a_folder_asks_only_where_people_say(
     texts = tmp_path / "texts.txt"
     texts.write_text("new\n")
     monkeypatch.delenv("OPENAI_BASE_URL")
-    words = [
-        "score",
-        "--members",
-        str(out),
-        "--texts",
-        str(texts),
-        "--out",
-        str(tmp_path / "p.npz"),
-    ]
-    ran = CliRunner().invoke(make_app(), words)
+    words = ["score", "--members", out, "--texts", texts, "--out", tmp_path / "p.npz"]
+    ran = invoke(*words)
     assert isinstance(ran.exception, InputError)
-    ran = CliRunner().invoke(make_app(), [*words, "--trust", THERE, "--json"])
+    ran = invoke(*words, "--trust", THERE, "--json")
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["member_info"]["llm-01"]["requests"] == 1
 
@@ -489,33 +480,26 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
     sent = server(by_word)
     write_table(people().to_table(), tmp_path / "votes.csv")
     several = ("model=one", "model=two", "persona=You cook.", "persona=You sail.")
-    words = [
-        "train",
-        str(tmp_path / "votes.csv"),
-        "--recipe",
-        "llm",
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    words = ["train", tmp_path / "votes.csv", "--recipe", "llm", "--out", tmp_path / "out"]
     for option in (f"base_url={HERE}", "price_in=1", "price_out=1", *several):
         words += ["--option", option]
-    dry = CliRunner().invoke(make_app(), [*words, "--dry-run"])
+    dry = invoke(*words, "--dry-run")
     assert dry.exit_code == 0, dry.output
     assert "32 new requests, about" in dry.stdout
     assert "tokens in" in dry.stdout
     assert f"Endpoint: {HERE}" in dry.stdout
     assert "You cook." in dry.stdout
     assert not sent
-    ran = CliRunner().invoke(make_app(), [*words, "--json"])
+    ran = invoke(*words, "--json")
     assert ran.exit_code == 0, ran.output
     found = [one["details"] for one in json.loads(ran.stdout)["members"]]
     assert len({(one["model"], one["persona"]) for one in found}) == 4
-    shown = CliRunner().invoke(make_app(), words, env={"COLUMNS": "200"})
+    shown = edo(*words)
     assert "tokens in" in shown.stdout
     assert "per item" in shown.stdout
     assert "failures" in shown.stdout
     assert len(sent) == 32
     # The prompt is that of a member that has something to ask.
-    more = CliRunner().invoke(make_app(), [*words, "--option", "persona=You sing.", "--dry-run"])
+    more = invoke(*words, "--option", "persona=You sing.", "--dry-run")
     assert "You sing." in more.stdout
     assert "You cook." not in more.stdout

@@ -25,10 +25,9 @@ from language_model import (
     in_turn,
     write_votes,
 )
-from typer.testing import CliRunner
 
+from commands import invoke
 from edokit import EDOWarning, InputError, Predictions
-from edokit.cli.app import make_app
 from edokit.datasets.read import read_annotations
 from edokit.members import score_members, train_members
 from edokit.members.groups import Group
@@ -263,7 +262,7 @@ def test_a_dry_run_asks_nothing_and_knows_how_many_requests_there_are(
     proxy: Proxies, asked: Asked
 ) -> None:
     front = proxy()
-    dry = CliRunner().invoke(make_app(), [*asked.words(front), "--dry-run", "--json"])
+    dry = invoke(*asked.words(front), "--dry-run", "--json")
     assert dry.exit_code == 0, dry.output
     planned = json.loads(dry.stdout)
     assert planned["requests"] == PREDICTED

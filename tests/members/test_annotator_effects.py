@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from member_cases import on_scale
 from scipy.special import expit, logit, softmax
-from typer.testing import CliRunner
 
+from commands import invoke
 from edokit._errors import InputError
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
-from edokit.cli.app import make_app
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.supervision import soft
@@ -246,18 +245,18 @@ def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
 
     write_annotations(on_scale("ordinal"), tmp_path / "people.parquet")
     (tmp_path / "asked.csv").write_text("item,annotator\nitem-2,person-0\nitem-2,new\n")
-    runner, app, out = CliRunner(), make_app(), str(tmp_path / "members")
+    out = tmp_path / "members"
     data = str(tmp_path / "people.parquet")
     train = ["train", data, "--members", "1", "--option", "annotators=true", "--out", out]
-    done = runner.invoke(app, [*train, "--option", "link=cumulative", "--jobs", "1"])
+    done = invoke(*train, "--option", "link=cumulative", "--jobs", "1")
     assert done.exit_code == 0, done.output
     assert "dev RPS" in done.output
     assert "Not looked at here: test (" in done.output
     texts = ["--texts", data, "--split", "dev"]
     pairs, items = str(tmp_path / "pairs.npz"), str(tmp_path / "items.npz")
     asked = ["--annotators", str(tmp_path / "asked.csv"), "--out", pairs]
-    assert runner.invoke(app, ["score", "--members", out, *texts, *asked]).exit_code == 0
-    assert runner.invoke(app, ["score", "--members", out, *texts, "--out", items]).exit_code == 0
+    assert invoke("score", "--members", out, *texts, *asked).exit_code == 0
+    assert invoke("score", "--members", out, *texts, "--out", items).exit_code == 0
     found, anonymous = read_predictions(pairs), read_predictions(items)
     assert found.annotators is not None
     assert found.annotators[:2].tolist() == ["person-0", "new"]

@@ -13,13 +13,12 @@ import pytest
 from member_cases import on_scale, small_people
 from scipy.special import softmax
 from test_judges import NEW
-from typer.testing import CliRunner
 
+from commands import invoke
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
-from edokit.cli.app import make_app
 from edokit.datasets import write_annotations
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
@@ -301,10 +300,6 @@ def test_cards_name_the_attributes_and_how_to_use_them(trained: Path, tmp_path: 
     dev = plain.predictions["dev"]
     fit(dev, tmp_path / "people.csv", split="dev", out=tmp_path / "other")
     assert "attributes" not in (tmp_path / "other/README.md").read_text().lower()
-
-
-def invoke(*words: object) -> Any:
-    return CliRunner().invoke(make_app(), [str(word) for word in words])
 
 
 def test_the_command_line_reads_attributes_of_new_annotators(trained: Path, tmp_path: Path) -> None:

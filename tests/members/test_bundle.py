@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from member_cases import small_people
 
 import edokit
+from commands import status
 from edokit._errors import InputError
 from edokit.bundle import is_bundle
 from edokit.members import Group, parse_groups, score_members, train_members
@@ -203,7 +203,6 @@ def test_a_list_of_training_data_beside_a_model_names_no_code(tmp_path: Path) ->
 def test_a_bundle_never_decides_where_texts_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from edokit.cli import main
     from edokit.members.recipe import MemberData
     from edokit.members.recipes._endpoint import current_session
     from edokit.members.recipes.llm import LanguageModel
@@ -249,10 +248,7 @@ def test_a_bundle_never_decides_where_texts_go(
     monkeypatch.setattr(LanguageModel, "predict_proba", answered)
     (tmp_path / "texts.txt").write_text("tea\n")
     words = [out, "--texts", tmp_path / "texts.txt", "--out", tmp_path / "p.csv", "--budget", 0.5]
-    monkeypatch.setattr(sys, "argv", ["edo", "predict", *map(str, words)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert (stop.value.code, budgets) == (0, [0.5])
+    assert (status("predict", *words), budgets) == (0, [0.5])
 
 
 @pytest.mark.parametrize("moved", range(4))

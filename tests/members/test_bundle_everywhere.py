@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ import pytest
 from member_cases import on_scale, small_people
 
 import edokit
+from commands import status
 from edokit import Bundle, EDOEnsemble
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import read_table, write_table
-from edokit.cli import main
 from edokit.members import LoadedMembers, Texts, parse_groups, score_members, train_members
 from edokit.panels import Panel
 from edokit.predictions import Predictions
@@ -28,13 +27,6 @@ PEOPLE = small_people()
 NAMES = ("person-0", "person-1", "person-2")
 TEXTS = ["a sunny garden", "awful rubbish nonsense", "bread and dull music", "noisy friend"]
 ITEMS = [f"new-{k}" for k in range(len(TEXTS))]
-
-
-def edo(*words: object, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["edo", *map(str, words)])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
 
 
 def columns(table: pa.Table, start: str = "p_") -> Any:
@@ -89,9 +81,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_python_and_command_answer_as_members_and_ensemble_do(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_and_command_answer_as_members_and_ensemble_do(kind: str, tmp_path: Path) -> None:
     ensemble, asked = case(kind, tmp_path)
     ensemble.save(tmp_path / "ensemble")
     Bundle.create(tmp_path / "ensemble", tmp_path / "members", tmp_path / "bundle")
@@ -103,7 +93,7 @@ def test_python_and_command_answer_as_members_and_ensemble_do(
     members = ["--members", tmp_path / "members"]
     for name, words in (("bundle", []), ("ensemble", members)):
         out = tmp_path / f"{name}.parquet"
-        assert edo("predict", tmp_path / name, *words, *given, out, monkeypatch=monkeypatch) == 0
+        assert status("predict", tmp_path / name, *words, *given, out) == 0
         table = read_table(out)
         assert table["item"].to_pylist() == ITEMS
         np.testing.assert_array_equal(columns(table), found)
@@ -116,9 +106,7 @@ def test_python_and_command_answer_as_members_and_ensemble_do(
 
 
 @pytest.mark.parametrize("kind", ["annotators", "pairs+anonymous", "per-annotator group"])
-def test_panels_and_persons_answer_alike(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_panels_and_persons_answer_alike(kind: str, tmp_path: Path) -> None:
     ensemble, _ = case(kind, tmp_path)
     Bundle.create(ensemble, tmp_path / "members", tmp_path / "bundle")
     bundle = edokit.load(tmp_path / "bundle")
@@ -136,10 +124,10 @@ def test_panels_and_persons_answer_alike(
         ("panel.parquet", ["--panel", tmp_path / "panel.txt"], panel.probabilities),
         ("person.parquet", ["--as", NAMES[1]], each[1]),
     ):
-        assert edo(*given, tmp_path / out, *words, monkeypatch=monkeypatch) == 0
+        assert status(*given, tmp_path / out, *words) == 0
         np.testing.assert_allclose(columns(read_table(tmp_path / out)), wanted, atol=1e-15)
     compared = ["--as", NAMES[0], "--as", NAMES[1]]
-    assert edo(*given, tmp_path / "two.parquet", *compared, monkeypatch=monkeypatch) == 0
+    assert status(*given, tmp_path / "two.parquet", *compared) == 0
 
 
 def test_members_that_were_trained_end_to_end(tmp_path: Path) -> None:
@@ -230,7 +218,7 @@ def test_a_large_parquet_file_is_read_some_rows_at_a_time(
 
     monkeypatch.setattr(LoadedMembers, "predict", noted)
     asked = ["--texts", tmp_path / "texts.parquet", "--out", tmp_path / "p.parquet"]
-    assert edo("predict", bundle.folder, *asked, monkeypatch=monkeypatch) == 0
+    assert status("predict", bundle.folder, *asked) == 0
     assert max(sizes) <= 32
     assert sum(sizes) == len(many)
     found = read_table(tmp_path / "p.parquet")
@@ -238,13 +226,11 @@ def test_a_large_parquet_file_is_read_some_rows_at_a_time(
     assert found["item"].to_pylist() == [str(k) for k in range(len(many))]
 
 
-def test_items_with_several_rows_are_predicted_once(
-    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_items_with_several_rows_are_predicted_once(bundle: Bundle, tmp_path: Path) -> None:
     rows = {"item": ["a", "b", "a"], "text": ["tea", "bread", "tea"]}
     pq.write_table(pa.table(rows), tmp_path / "texts.parquet")
     asked = ["--texts", tmp_path / "texts.parquet", "--out", tmp_path / "p.parquet"]
-    assert edo("predict", bundle.folder, *asked, monkeypatch=monkeypatch) == 0
+    assert status("predict", bundle.folder, *asked) == 0
     assert read_table(tmp_path / "p.parquet")["item"].to_pylist() == ["a", "b"]
 
 
@@ -260,7 +246,7 @@ def test_a_text_that_is_missing_late_in_a_file_leaves_no_half_of_an_output(
     pq.write_table(pa.table(rows), tmp_path / "texts.parquet")
     monkeypatch.setattr("edokit.bundle.ROWS", 32)
     asked = ["--texts", tmp_path / "texts.parquet", "--out", tmp_path / "p.parquet"]
-    assert edo("predict", bundle.folder, *asked, monkeypatch=monkeypatch) == 2
+    assert status("predict", bundle.folder, *asked) == 2
     assert "'i80'" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["texts.parquet"]
 
@@ -268,16 +254,15 @@ def test_a_text_that_is_missing_late_in_a_file_leaves_no_half_of_an_output(
 def test_members_or_no_texts_beside_a_bundle_are_refused(
     bundle: Bundle,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "t.txt").write_text("tea\n")
     out = ["--out", tmp_path / "p.csv"]
     for words in ([], ["--members", bundle.folder, "--texts", tmp_path / "t.txt"]):
-        assert edo("predict", bundle.folder, *words, *out, monkeypatch=monkeypatch) == 2
+        assert status("predict", bundle.folder, *words, *out) == 2
         assert "a bundle holds its members" in capsys.readouterr().err
     limited = [*out, "--texts", tmp_path / "t.txt", "--max-length", "2"]
-    assert edo("predict", bundle.folder, *limited, monkeypatch=monkeypatch) == 2
+    assert status("predict", bundle.folder, *limited) == 2
     assert "text 1 has 3 characters, more than 2" in capsys.readouterr().err
 
 

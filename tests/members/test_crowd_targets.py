@@ -33,7 +33,7 @@ def crowd(items: int = 60) -> tuple[Annotations, np.ndarray]:
 @pytest.mark.parametrize("model", MODELS)
 def test_careful_annotators_count_more_than_those_who_guess(model: str) -> None:
     people, truth = crowd(40)
-    changed = crowd_targets(people, model, restarts=2)
+    changed = crowd_targets(people, model, restarts=1)
     train = np.flatnonzero(people.splits == "train")
     posterior = changed.soft_labels[train]
     np.testing.assert_allclose(posterior.sum(axis=1), 1.0)

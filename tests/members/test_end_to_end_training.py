@@ -10,17 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from member_cases import small_people
 from tiny_transformer import texts_and_classes, tiny_model
-from typer.testing import CliRunner
 
+from commands import printed
 from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit._io.tables import write_table
 from edokit.annotations import Annotations
-from edokit.cli.predict import predict
-from edokit.cli.score import score
-from edokit.cli.train import train
 from edokit.ensemble import EDOEnsemble
 from edokit.members import (
     Plan,
@@ -305,42 +301,30 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_
         train_end_to_end(PEOPLE, out=tmp_path)
 
 
-app = typer.Typer()
-for name, command in (("train", train), ("score", score), ("predict", predict)):
-    app.command(name)(command)
-
-
 @pytest.fixture
-def run(tmp_path: Path, model: str) -> Callable[..., str]:
+def people_file(tmp_path: Path) -> Path:
     write_table(PEOPLE.to_table(), tmp_path / "people.parquet")
-
-    def edo(*arguments: object) -> str:
-        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if done.exception is not None:
-            raise done.exception
-        return done.stdout
-
-    return edo
+    return tmp_path / "people.parquet"
 
 
 def test_from_texts_to_pooled_answers_on_the_command_line(
-    run: Callable[..., str], model: str, tmp_path: Path
+    people_file: Path, model: str, tmp_path: Path
 ) -> None:
     command = (
-        *("train", tmp_path / "people.parquet", "--end-to-end", "--out", tmp_path / "o"),
+        *("train", people_file, "--end-to-end", "--out", tmp_path / "o"),
         *("--members", 2, "--option", f"model={model}", "--option", "epochs=1", "--device", "cpu"),
     )
-    shown = run(*command)
+    shown = printed(*command)
     assert "weighted pool" in shown
     assert "dev CE" in shown
     assert "test CE" not in shown
-    result = json.loads(run(*command, "--json"))
+    result = json.loads(printed(*command, "--json"))
     assert result["ensemble"]["weights"].keys() == {"head-01", "head-02"}
     (tmp_path / "new.csv").write_text("item,text\na,nice day\nb,rude bus\n")
     how = ("--members", tmp_path / "o", "--texts", tmp_path / "new.csv")
-    run("predict", tmp_path / "o" / "ensemble", *how, "--out", tmp_path / "p.csv")
+    printed("predict", tmp_path / "o" / "ensemble", *how, "--out", tmp_path / "p.csv")
     assert (tmp_path / "p.csv").read_text().count("\n") == 3
-    run("score", *how, "--ensemble", tmp_path / "o" / "ensemble", "--out", tmp_path / "p.npz")
+    printed("score", *how, "--ensemble", tmp_path / "o" / "ensemble", "--out", tmp_path / "p.npz")
     scored = read_predictions(tmp_path / "p.npz")
     assert list(scored.items) == ["a", "b"]
 
@@ -356,15 +340,15 @@ def test_from_texts_to_pooled_answers_on_the_command_line(
     ],
 )
 def test_what_is_for_members_one_by_one_is_refused(
-    run: Callable[..., str], given: tuple[str, ...], reason: str, tmp_path: Path
+    people_file: Path, given: tuple[str, ...], reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=reason):
-        run("train", tmp_path / "people.parquet", "--end-to-end", "--out", tmp_path / "o", *given)
+        printed("train", people_file, "--end-to-end", "--out", tmp_path / "o", *given)
 
 
-def test_a_preset_is_for_end_to_end(run: Callable[..., str], tmp_path: Path) -> None:
+def test_a_preset_is_for_end_to_end(people_file: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--preset chooses the objective of --end-to-end"):
-        run("train", tmp_path / "people.parquet", "--preset", "default", "--out", tmp_path / "o")
+        printed("train", people_file, "--preset", "default", "--out", tmp_path / "o")
 
 
 def test_texts_without_splits_are_refused(tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typer.testing import CliRunner
 
+from commands import invoke
 from edokit import Annotations
-from edokit.cli.app import make_app
 from edokit.members import Texts, parse_groups, score_members, train_members
 from edokit.predictions import read_predictions
 
@@ -52,7 +51,7 @@ def test_members_of_the_first_build_predict_what_they_predicted() -> None:
 def test_edo_score_reads_members_of_the_first_build(tmp_path: Path) -> None:
     (tmp_path / "new.txt").write_text("\n".join(DEV.texts), encoding="utf-8")
     arguments = ["score", "--texts", str(tmp_path / "new.txt"), "--members", str(KEPT)]
-    result = CliRunner().invoke(make_app(), [*arguments, "--out", str(tmp_path / "scored.npz")])
+    result = invoke(*arguments, "--out", tmp_path / "scored.npz")
     assert result.exit_code == 0, result.output
     kept = read_predictions(KEPT / "predictions" / "dev.npz")
     scored = read_predictions(tmp_path / "scored.npz")

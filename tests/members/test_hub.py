@@ -133,11 +133,6 @@ def test_a_model_for_regression_is_refused(tmp_path: Path) -> None:
         score_models({"number": model}, TEXTS)
 
 
-def test_a_folder_that_is_no_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder or a hub id"):
-        score_models({"none": str(tmp_path)}, TEXTS)
-
-
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Addresses that were asked for; none of them answers."""

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from member_cases import small_people
 from tiny_transformer import tiny_model
-from typer.testing import CliRunner
 
+from commands import printed
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.cli.score import score
 from edokit.members import parse_groups, read_annotators, score_members, train_members
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.members.texts import Texts
@@ -111,22 +109,14 @@ def test_bad_tables_of_judges_are_refused(tmp_path: Path, table: str, reason: st
         read_annotators(tmp_path / "judges.csv")
 
 
-def run(*arguments: object) -> str:
-    app = typer.Typer()
-    app.command()(score)
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if done.exception is not None:
-        raise done.exception
-    return done.stdout
-
-
 def test_the_command_scores_with_judges(tmp_path: Path) -> None:
     write_table(PEOPLE.to_table(), tmp_path / "people.parquet")
     options = {"model": tiny_model(tmp_path / "tiny"), "annotators": True, "epochs": 1}
     pool = parse_groups("transformer:1", options={**options, "learning_rate": 1e-2})
     train_members(PEOPLE, pool, out=tmp_path / "m", device="cpu", jobs=1)
-    done = run(
-        *("--members", tmp_path / "m", "--texts", tmp_path / "people.parquet", "--split", "dev"),
+    done = printed(
+        *("score", "--members", tmp_path / "m", "--texts", tmp_path / "people.parquet"),
+        *("--split", "dev"),
         *("--judges", tmp_path / "people.parquet", "--out", tmp_path / "p.npz", "--json"),
     )
     assert json.loads(done)["judges"] == str(tmp_path / "people.parquet")
@@ -142,5 +132,7 @@ def test_the_command_scores_with_judges(tmp_path: Path) -> None:
 
 def test_judges_are_for_trained_members(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--judges is for trained members"):
-        run(*("--model", "x", "--texts", tmp_path / "t.csv", "--out", tmp_path / "p.npz"),
-            *("--judges", tmp_path / "j.csv"))  # fmt: skip
+        printed(
+            *("score", "--model", "x", "--texts", tmp_path / "t.csv", "--out", tmp_path / "p.npz"),
+            *("--judges", tmp_path / "j.csv"),
+        )

@@ -7,29 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from member_cases import small_people
 from tiny_transformer import tiny_model
-from typer.testing import CliRunner
 
+from commands import invoke, printed
 from edokit._errors import InputError
 from edokit._io.tables import write_table
-from edokit.cli.score import score
-from edokit.cli.train import train
 from edokit.ensemble import EDOEnsemble
 from edokit.predictions import read_predictions
-
-app = typer.Typer()
-app.command("train")(train)
-app.command("score")(score)
-
-
-def run(*arguments: object) -> str:
-    """Standard output of a command; its error is raised."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if done.exception is not None:
-        raise done.exception
-    return done.stdout
 
 
 @pytest.fixture
@@ -40,7 +25,7 @@ def data(tmp_path: Path) -> Path:
 
 def trained(data: Path, out: Path, *more: object) -> dict[str, Any]:
     result: dict[str, Any] = json.loads(
-        run("train", data, "--out", out, "--jobs", 1, "--json", *more)
+        printed("train", data, "--out", out, "--jobs", 1, "--json", *more)
     )
     return result
 
@@ -54,20 +39,20 @@ def test_training_writes_a_folder_and_prints_one_json_object(data: Path, tmp_pat
 
 
 def test_people_see_a_table(data: Path, tmp_path: Path) -> None:
-    shown = run("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
+    shown = printed("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
     assert "linear-01" in shown
     assert "mean of all" in shown
 
 
 def test_quality_is_shown_on_dev_and_test_is_left_alone(data: Path, tmp_path: Path) -> None:
     command = ("train", data, "--out", tmp_path / "m", "--jobs", 1, "--recipe", "linear:1")
-    shown = run(*command)
+    shown = printed(*command)
     assert "dev CE" in shown
     assert "test CE" not in shown
     assert "Not looked at here: test" in shown
     kept = json.loads((tmp_path / "m" / "manifest.json").read_text())
     assert set(kept["members"][0]["metrics"]) == {"dev", "test"}
-    folds = run(*command[:3], tmp_path / "f", *command[4:], "--cross-fit", 2)
+    folds = printed(*command[:3], tmp_path / "f", *command[4:], "--cross-fit", 2)
     assert "fit CE" in folds
     assert "test CE" not in folds
 
@@ -86,7 +71,7 @@ def test_options_and_folds_reach_the_members(data: Path, tmp_path: Path) -> None
 
 def test_a_failed_member_is_an_error_after_all_is_saved(data: Path, tmp_path: Path) -> None:
     command = ("train", data, "--out", tmp_path, "--recipe", "member_cases:FailingMember:6")
-    done = CliRunner().invoke(app, [*map(str, command), "--jobs", "1", "--json"])
+    done = invoke(*command, "--jobs", 1, "--json")
     assert isinstance(done.exception, InputError)
     assert "the dog ate the weights" in str(done.exception)
     result = json.loads(done.stdout)
@@ -104,7 +89,7 @@ def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
     trained(data, tmp_path / "m", "--members", 3)
     (tmp_path / "new.csv").write_text("item,text\na,warm tea\nb,awful noisy nonsense\n")
     result = json.loads(
-        run(
+        printed(
             *("score", "--members", tmp_path / "m", "--only", "linear-02,linear-03"),
             *("--texts", tmp_path / "new.csv", "--out", tmp_path / "p.npz", "--json"),
         )
@@ -117,7 +102,7 @@ def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
 
 def test_a_file_that_predictions_are_not_written_to_is_refused_first(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.npz or \.parquet files, not to"):
-        run(
+        printed(
             *("score", "--members", tmp_path / "none", "--texts", tmp_path / "none.csv"),
             *("--out", tmp_path / "p.csv"),
         )
@@ -131,7 +116,7 @@ def test_only_the_members_of_an_ensemble_score(data: Path, tmp_path: Path) -> No
     ensemble.save(tmp_path / "e")
     (tmp_path / "new.txt").write_text("warm tea\n")
     result = json.loads(
-        run(
+        printed(
             *("score", "--members", tmp_path / "m", "--ensemble", tmp_path / "e", "--json"),
             *("--texts", tmp_path / "new.txt", "--out", tmp_path / "p.npz"),
         )
@@ -144,7 +129,7 @@ def test_models_score_texts_and_show_their_labels(tmp_path: Path) -> None:
 
     model = classifier(tmp_path / "model", ["LABEL_0", "LABEL_1"])
     (tmp_path / "new.txt").write_text("lovely day\nrude\n")
-    shown = run(
+    shown = printed(
         *("score", "--model", f"mine={model}", "--texts", tmp_path / "new.txt"),
         *("--classes", "no,yes", "--out", tmp_path / "p.parquet"),
     )
@@ -154,9 +139,9 @@ def test_models_score_texts_and_show_their_labels(tmp_path: Path) -> None:
 
 def test_who_judges_must_be_said_once(data: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither --members nor --model is given"):
-        run("score", "--texts", data, "--out", tmp_path / "p.npz")
+        printed("score", "--texts", data, "--out", tmp_path / "p.npz")
     with pytest.raises(InputError, match="both --members and --model are given"):
-        run("score", "--texts", data, "--out", "p.npz", "--members", tmp_path, "--model", "x")
+        printed("score", "--texts", data, "--out", "p.npz", "--members", tmp_path, "--model", "x")
 
 
 def test_options_of_a_transformer_are_searched_once(data: Path, tmp_path: Path) -> None:

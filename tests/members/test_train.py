@@ -194,11 +194,10 @@ def finished_members(out: Path) -> set[str]:
     return {name for name in names if not name.startswith(".")}
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_training_goes_on_and_loses_nothing(tmp_path: Path, jobs: int) -> None:
+def test_a_killed_training_in_processes_goes_on_and_loses_nothing(tmp_path: Path) -> None:
     script, note, out = tmp_path / "killed.py", tmp_path / "note", tmp_path / "out"
     script.write_text(KILLED)
-    command = [sys.executable, str(script), str(out), str(note), str(jobs)]
+    command = [sys.executable, str(script), str(out), str(note), "2"]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
@@ -222,8 +221,6 @@ def test_a_killed_training_goes_on_and_loses_nothing(tmp_path: Path, jobs: int) 
     assert len(trained.predictions["dev"].members) == 8
     starts = note.read_text().split()
     assert all(starts.count(str(seed)) == 1 for seed in seeds)
-    if jobs == 1:  # workers may still be waiting to be buried
-        assert not list(out.rglob(".edo-unfinished-*"))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -424,17 +421,6 @@ def test_one_job_per_gpu_where_there_are_several(monkeypatch: pytest.MonkeyPatch
 def test_a_device_for_recipes_without_torch_is_refused() -> None:
     with pytest.raises(InputError, match="device is 'cuda', but no recipe"):
         train("linear:1", device="cuda")
-
-
-def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
-    from tiny_transformer import tiny_model
-
-    options = {"model": tiny_model(tmp_path / "model"), "max_length": 24, "epochs": 1}
-    with pytest.raises(InputError, match="no device 'cuda'"):
-        train("transformer:1", options=options, device="cuda")
 
 
 BARE = """

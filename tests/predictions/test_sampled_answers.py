@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
+from commands import invoke
 from edokit import Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.cli.app import make_app
 from edokit.predictions import join_models, read_predictions, write_predictions
 
 SHEET = """id,model,prompt,output,usd
@@ -257,10 +256,10 @@ def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
     for role, name in COLUMNS.items():
         words += ["--column", f"{role}={name}"]
     words += ["--out", str(tmp_path / "test.npz")]
-    alone = CliRunner().invoke(make_app(), words)
+    alone = invoke(*words)
     assert "add --annotations FILE" in str(alone.exception)
     words += ["--annotations", str(written(tmp_path / "v.csv", votes))]
-    made = CliRunner().invoke(make_app(), words)
+    made = invoke(*words)
     assert made.exit_code == 0, made.output
     assert read_predictions(tmp_path / "test.npz").items.tolist() == ["b"]
 

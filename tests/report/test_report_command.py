@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from report_cases import make_run
 
+from commands import edo
 from edokit._errors import EDOWarning
-from edokit.cli import main
 from edokit.cli.report import add_page
 
 
-@pytest.fixture
-def edo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["edo", *map(str, words)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return int(stop.value.code or 0), printed.out, printed.err
-
-    return call
-
-
-def test_the_page_and_what_is_missing_are_told(edo: Any, tmp_path: Path) -> None:
+def test_the_page_and_what_is_missing_are_told(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     code, out, _ = edo("report", run)
     assert code == 0
@@ -41,7 +28,7 @@ def test_the_page_and_what_is_missing_are_told(edo: Any, tmp_path: Path) -> None
     assert out.splitlines()[1].startswith(missing)
 
 
-def test_items_can_be_given(edo: Any, tmp_path: Path) -> None:
+def test_items_can_be_given(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     code, out, err = edo(
         *("report", run / "ensemble", "--predictions", run / "test.npz"),
@@ -65,7 +52,7 @@ def test_a_page_that_fails_does_not_fail_the_run(
         add_page(tmp_path / "run")
 
 
-def test_a_search_makes_its_page(edo: Any, tmp_path: Path) -> None:
+def test_a_search_makes_its_page(tmp_path: Path) -> None:
     run = make_run(tmp_path / "made")
     words = ["search", "--predictions", run / "dev.npz", "--annotations", run / "dev.parquet"]
     words += ["--trials", "4", "--population", "2", "--folds", "0", "--ties", "random"]
@@ -88,7 +75,7 @@ def test_a_search_makes_its_page(edo: Any, tmp_path: Path) -> None:
     ],
 )
 def test_bad_requests_are_one_line(
-    edo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     make_run(tmp_path / "run")
     monkeypatch.chdir(tmp_path)
@@ -98,7 +85,7 @@ def test_bad_requests_are_one_line(
     assert len(err.strip().splitlines()) == 1
 
 
-def test_what_a_page_or_a_pooling_is_made_of_is_never_replaced(edo: Any, tmp_path: Path) -> None:
+def test_what_a_page_or_a_pooling_is_made_of_is_never_replaced(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run")
     members, people = run / "test.npz", run / "test.parquet"
     before = members.read_bytes(), people.read_bytes()

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import os
 import re
 import socket
 import sys
 import threading
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import httpx
 import numpy as np
@@ -28,8 +26,8 @@ from serve_soak import PLANTED, Server, in_python, nonsense, same, under_load
 from uvicorn.server import ServerState
 
 import edokit
+from commands import edo
 from edokit import EDOError, InputError
-from edokit.cli import main
 from edokit.panels import Panel
 from edokit.serve import Limits, app
 from edokit.serve import server as server_module
@@ -543,19 +541,6 @@ def test_members_may_end_by_themselves_before_they_are_killed() -> None:
     members._process = SimpleNamespace(pid=1, join=end, kill=lambda: steps.append(b"killed"))
     members.stop()
     assert steps == [b"", b"killed", b""]
-
-
-def edo(*words: str) -> tuple[int, str, str]:
-    """Exit status and output of a command, in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["edo", *words]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return int(stop.value.code or 0), out.getvalue(), err.getvalue()
 
 
 def test_without_a_token_other_machines_are_not_listened_to(bundle: Path) -> None:

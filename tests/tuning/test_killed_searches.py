@@ -1,4 +1,7 @@
-"""`edo search` killed at any moment and started again ends where nobody had disturbed it."""
+"""Workers of one search that are killed, or share a folder, end where nobody had disturbed them.
+
+A search in a file that is killed is in tests/test_faults.py.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,6 @@ import optuna
 import psycopg
 import pyarrow.parquet as pq
 import pytest
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from postgres import QUOTED, USER, Server
 
@@ -97,46 +98,10 @@ def undisturbed(inputs: list[str], tmp_path_factory: pytest.TempPathFactory) -> 
     return out
 
 
-def in_journal(path: Path) -> list[Any]:
-    storage = JournalStorage(JournalFileBackend(str(path)))
-    trials: list[Any] = optuna.load_study(study_name="edo", storage=storage).trials
-    return trials
-
-
 def no_place_is_done_twice(trials: list[Any]) -> bool:
     assert {trial.state for trial in trials} <= {TrialState.COMPLETE, TrialState.FAIL}
     done = [tuple(t.user_attrs["place"]) for t in trials if t.state is TrialState.COMPLETE]
     return len(done) == len(set(done)) == TRIALS
-
-
-@pytest.mark.slow
-def test_a_search_in_a_file_goes_on_where_it_was_killed(
-    inputs: list[str], undisturbed: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "run"
-    journal = out / "search" / "journal.log"
-    whole = len((undisturbed / "search" / "journal.log").read_bytes())
-    kept: dict[tuple[int, ...], Any] = {}
-    for share in (0.01, 0.3, 0.7):
-        with started(*inputs, "--out", out) as process:
-            wait_until(
-                lambda: journal.exists() and journal.stat().st_size > share * whole,  # noqa: B023
-                process,
-            )
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        for trial in in_journal(journal) if journal.stat().st_size > 300 else []:
-            if trial.state is TrialState.COMPLETE:
-                before = kept.setdefault(tuple(trial.user_attrs["place"]), trial)
-                assert before == trial
-    assert 0 < len(kept) < TRIALS
-    done = edo_search(*inputs, "--out", out, "--json")
-    assert done.returncode == 0, done.stderr
-    trials = in_journal(journal)
-    assert no_place_is_done_twice(trials)
-    assert all(trials[trial.number] == trial for trial in kept.values())
-    assert table(out) == table(undisturbed)
-    assert json.loads(done.stdout)["trials"] == TRIALS
 
 
 @pytest.mark.slow
@@ -204,7 +169,7 @@ def test_workers_may_share_the_folder_of_their_results(
 
 
 def test_the_command_says_in_one_line_why_there_is_no_storage(
-    inputs: list[str], undisturbed: Path, tmp_path: Path, database_server: Server
+    inputs: list[str], database_server: Server
 ) -> None:
     url = database_server.url("postgres", password="s3cret")
     for debug in ([], ["--debug"]):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
 from search_cases import arrays
 
+from commands import edo
 from edokit._io.tables import write_table
 from edokit.annotations import Annotations
-from edokit.cli import main
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import RunRecord
 
@@ -25,20 +20,6 @@ QUICK = (
     *("--trials", 6, "--population", 3, "--folds", 2),
     *("--space", "epochs=1", "--space", "learning_rate=0.01..0.1", "--no-report"),
 )
-
-
-def edo(*words: object) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of the command."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
-        mock.patch.dict(os.environ, {"COLUMNS": "120"}),
-        redirect_stdout(out),
-        redirect_stderr(err),
-        pytest.raises(SystemExit) as stop,
-    ):
-        main()
-    return int(stop.value.code or 0), out.getvalue(), err.getvalue()
 
 
 @pytest.fixture
@@ -146,8 +127,8 @@ def test_a_preference_is_heeded(files: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--trials", 0), "trials is 0, and should be a whole number of at least 1"),
-        (("--population", 1), "population is 1, and should be a whole number of at least 2"),
+        (("--trials", 0), "trials is 0, but must be a whole number of at least 1"),
+        (("--population", 1), "population is 1, but must be a whole number of at least 2"),
         (("--folds", 1), "folds is 0 (none) or at least 2"),
         (("--solver", "magic"), "solver must be one of"),
         (("--choose", "best"), "choose must be one of"),

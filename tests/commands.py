@@ -1,0 +1,77 @@
+"""Commands in this process, as the installed script runs them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from edokit.cli import main
+from edokit.cli.app import make_app
+
+
+class Done(NamedTuple):
+    """What a finished command left: its exit code and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def status(*words: object) -> int:
+    """The exit code of a command; what it prints is printed."""
+    with (
+        mock.patch.object(sys, "argv", ["edo", *map(str, words)]),
+        mock.patch.dict(os.environ, {"COLUMNS": "120"}),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main()
+    return int(stop.value.code or 0)
+
+
+def edo(*words: object) -> Done:
+    """Run a command to its end."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = status(*words)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def invoke(*words: object) -> Result:
+    """Run a command whose errors are left as they are: the result has its exception."""
+    return CliRunner().invoke(make_app(list(map(str, words))), [str(word) for word in words])
+
+
+def printed(*words: object) -> str:
+    """What a command prints on stdout; its error is raised."""
+    done = invoke(*words)
+    if done.exception is not None:
+        raise done.exception
+    return done.stdout
+
+
+def answer(*words: object) -> Any:
+    """The JSON object that a command prints; nothing else may be on stdout."""
+    done = edo(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
+def assert_one_line(done: Done, *words: str) -> None:
+    """Exit code 2, nothing on stdout, one line on stderr that holds these words."""
+    assert done.returncode == 2, done
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("edo: ")
+    for word in words:
+        assert word in lines[0], lines[0]
