@@ -9,8 +9,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 # What is before the last @ of a URL (a path folds its slashes into one), and passwords among
@@ -200,6 +201,28 @@ def is_loopback(host: str | None) -> bool:
     with suppress(ValueError):
         return ip_address(host or "").is_loopback
     return host == "localhost"
+
+
+def check_number(
+    name: str,
+    value: Any,
+    least: float,
+    most: float = float("inf"),
+    *,
+    above: bool = False,
+    whole: bool = False,
+    hint: str = "",
+) -> None:
+    """Refuse what is no number, or one outside of these bounds."""
+    right_kind = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+    if not right_kind or not (least < value if above else least <= value) or value > most:
+        bound = f"{'above' if above else 'of at least'} {least:g}"
+        bound += f" and at most {most:g}" if most < float("inf") else ""
+        raise InputError(
+            f"{name} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
+            hint or f"choose another {name}",
+            parameters=(name,),
+        )
 
 
 LARGEST_SEED = 2**32 - 1

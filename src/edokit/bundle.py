@@ -17,6 +17,7 @@ from edokit._errors import (
     EDOWarning,
     InputError,
     are,
+    check_number,
     counted,
     errors_in,
     examples,
@@ -26,7 +27,7 @@ from edokit._errors import (
 from edokit._io.atomic import digest_of, files_below, whole_content
 from edokit._io.json import write_json
 from edokit._io.markup import markdown_text
-from edokit._io.schema import mapping, needs, number, plain, record, text
+from edokit._io.schema import mapping, number, plain, record, text
 from edokit._outputs import BUNDLE, other_content, output_folder
 from edokit._types import Floats
 from edokit._version import __version__
@@ -35,7 +36,7 @@ from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.files import reading, write_fitted
 from edokit.ensemble.fitted import Pooled
 from edokit.members.folder import copy_members, groups_of
-from edokit.members.groups import is_folder_name
+from edokit.members.groups import folder_name
 from edokit.members.jobs import hardware
 from edokit.members.pretrained import (
     check_model,
@@ -46,7 +47,7 @@ from edokit.members.pretrained import (
     public_name,
     require_packages,
 )
-from edokit.members.recipe import Text, check_number, find_recipe
+from edokit.members.recipe import Text, find_recipe
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -725,17 +726,11 @@ def is_bundle(folder: str | Path) -> bool:
     return os.path.lexists(Path(folder) / BUNDLE)
 
 
-def _place(value: Any, at: str) -> Any:
-    """The name of a folder below that of models."""
-    needs(is_folder_name(value), at, "is no name of a folder")
-    return value
-
-
 _SCHEMA = record(
     {
         "edokit": text,
         "files": mapping(record({"size": number(0, whole=True), "sha256": text}, only=True)),
-        "models": mapping(_place),
+        "models": mapping(folder_name),
     },
     {"seconds_per_text": number(0), "hardware": mapping(plain)},
 )

@@ -14,7 +14,6 @@ from edokit._errors import InputError, MissingExtraError
 from edokit.members import Group, train_members
 from edokit.members.recipe import MemberData
 from edokit.members.recipes import encoder as embeddings
-from edokit.members.recipes._annotators import Classifier
 from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -160,15 +159,6 @@ def test_a_folder_with_a_damaged_model_is_refused(tmp_path: Path) -> None:
         embed(TEXTS, str(tmp_path))
 
 
-def test_a_gpu_that_is_not_there_is_refused(model: str) -> None:
-    import torch
-
-    if torch.cuda.is_available():
-        pytest.skip("this machine has a GPU")
-    with pytest.raises(InputError, match="no device 'cuda'"):
-        embed(TEXTS, model, "cuda")
-
-
 def test_pairs_are_the_vectors_of_both_parts_of_the_whole_and_how_far_apart_they_are(
     model: str,
 ) -> None:
@@ -179,23 +169,6 @@ def test_pairs_are_the_vectors_of_both_parts_of_the_whole_and_how_far_apart_they
     np.testing.assert_allclose(np.linalg.norm(context, axis=1), 0.5, rtol=1e-5)
     np.testing.assert_allclose(both, embed(["bus\nnice", "late"], model), atol=1e-5)
     np.testing.assert_allclose(apart, np.abs(text - 2 * context), atol=1e-6)
-
-
-def test_members_from_before_see_text_and_context_alone(model: str, tmp_path: Path) -> None:
-    pairs = [(text, "the post") for text in TEXTS]
-    old = EncoderMember(2, model=model)
-    old._whole = False
-    features = TextVectors.of(pairs, model)(pairs, 0.5, whole=False)
-    lesson = MemberData(pairs, lambda epoch: np.eye(2)[[0, 1, 0]])
-    old._classifier = Classifier.fit(
-        features, lesson, 5.0, loss="ce", link="softmax", annotators=False
-    )
-    old.save(tmp_path)
-    file = tmp_path / "encoder.npz"
-    with np.load(file) as kept:
-        np.savez(file, **{name: kept[name] for name in kept if name not in ("whole", "link")})
-    again = EncoderMember.load(tmp_path)
-    np.testing.assert_allclose(again.predict_proba(pairs), old.predict_proba(pairs), atol=1e-6)
 
 
 def test_single_texts_and_pairs_do_not_mix(model: str) -> None:

@@ -34,6 +34,11 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 
 
+def fitted(features: Floats, targets: Floats, strength: float, *scale: Any, **how: Any) -> Logistic:
+    tasks = [(slice(None), targets, None)]
+    return Logistic.fit_each(features, tasks, strength, *scale, **how)[0].rounded()
+
+
 def options_of(recipe: str, model: str) -> dict[str, Any]:
     return {"encoder": {"model": model}, "sklearn": {"estimator": NAIVE_BAYES}}.get(recipe, {})
 
@@ -97,7 +102,7 @@ def test_one_set_for_all_gives_a_constant_member_and_a_warning(recipe: str, tmp_
 
 def test_labels_are_regressions_on_their_own() -> None:
     targets = (X[:, :2] + RNG.normal(size=(60, 2)) > 0).astype(float)
-    found = Logistic.fit(X, targets, 2.0, SETS).predict(X)
+    found = fitted(X, targets, 2.0, SETS).predict(X)
     for k in range(2):
         one = LogisticRegression(C=2.0, tol=1e-8, max_iter=5000).fit(X, targets[:, k])
         np.testing.assert_allclose(found[:, k], one.predict_proba(X)[:, 1], atol=1e-3)
@@ -118,7 +123,7 @@ def test_gradients_are_those_of_the_loss(
     monkeypatch.setattr(_regression, "minimize", minimize)
     targets = RNG.dirichlet(np.ones(classes), 60)
     scale = Scale("ordinal", (0.0, 1.0, 3.0)[:classes])
-    Logistic.fit(X, targets, 2.0, scale, loss=loss, link=link)
+    fitted(X, targets, 2.0, scale, loss=loss, link=link)
     if (loss, link) == ("ce", "softmax"):
         assert not tried  # scikit-learn's
         return
@@ -133,7 +138,7 @@ def test_the_cumulative_link_finds_the_thresholds_it_was_drawn_from() -> None:
     features = rng.normal(size=(20_000, 2))
     score = features @ [1.0, -0.5] + rng.logistic(size=20_000)
     codes = np.digitize(score, [-1.0, 1.5])
-    model = Logistic.fit(features, np.eye(3)[codes], 1e4, POINTS, link="cumulative")
+    model = fitted(features, np.eye(3)[codes], 1e4, POINTS, link="cumulative")
     np.testing.assert_allclose(model.weights[0], [1.0, -0.5], atol=0.05)
     np.testing.assert_allclose(model.intercepts, [-1.0, 1.5], atol=0.05)
 
@@ -145,7 +150,7 @@ def test_the_ranked_probability_score_is_lower_with_its_own_loss() -> None:
     targets = np.eye(3)[codes]
 
     def rps(**how: str) -> float:
-        p = Logistic.fit(features, targets, 10.0, POINTS, **how).predict(features)
+        p = fitted(features, targets, 10.0, POINTS, **how).predict(features)
         return float((np.diff([0, 1, 3]) * np.cumsum(p - targets, axis=1)[:, :2] ** 2).sum())
 
     assert rps(loss="rps") < rps()
@@ -156,7 +161,7 @@ def test_the_ranked_probability_score_is_lower_with_its_own_loss() -> None:
 def test_classes_that_never_occur_get_some_probability(how: dict[str, str]) -> None:
     targets = np.eye(4)[RNG.choice([0, 3], 60)]
     scale = Scale("ordinal", (1, 2, 3, 4))
-    p = Logistic.fit(X, targets, 1.0, scale, **how).predict(X)
+    p = fitted(X, targets, 1.0, scale, **how).predict(X)
     np.testing.assert_allclose(p[:, 1:3], 1 / 64)
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
@@ -178,7 +183,7 @@ def test_unknown_losses_and_links_are_refused(recipe: str, how: dict[str, str]) 
 
 @pytest.mark.parametrize("change", ["intercepts", "link"])
 def test_a_damaged_regression_is_refused(change: str) -> None:
-    arrays = Logistic.fit(X, np.eye(3)[RNG.integers(0, 3, 60)], 1.0, POINTS).arrays()
+    arrays = fitted(X, np.eye(3)[RNG.integers(0, 3, 60)], 1.0, POINTS).arrays()
     arrays[change] = arrays["intercepts"][:1] if change == "intercepts" else np.array("probit")
     with pytest.raises(InputError, match="damaged"):
         Logistic.of(Path("linear.npz"), arrays)

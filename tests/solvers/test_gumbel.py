@@ -324,11 +324,14 @@ def test_float32_and_integer_labels_of_any_width_are_welcome():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"epochs": 0}, "epochs must be a whole number of at least 1, but got 0"),
-        ({"batch_size": 1.5}, "batch_size must be a whole number"),
-        ({"learning_rate": 0.0}, "learning_rate must be a number above 0"),
-        ({"temperature": float("nan")}, "temperature must be a number above 0"),
-        ({"temperature_decay": -0.1}, "temperature_decay must be a number of at least 0"),
+        ({"epochs": 0}, "epochs is 0, but must be a whole number of at least 1"),
+        ({"batch_size": 1.5}, "batch_size is 1.5, but must be a whole number"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0, but must be a number above 0"),
+        ({"temperature": float("nan")}, "temperature is nan, but must be a number above 0"),
+        (
+            {"temperature_decay": -0.1},
+            "temperature_decay is -0.1, .* number of at least 0",
+        ),
         ({"min_members": 3, "max_members": 2}, "min_members <= max_members must hold"),
     ],
 )

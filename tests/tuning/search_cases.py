@@ -60,7 +60,7 @@ def trial(
         state="complete",
         searched=searched,
         configuration=space.configuration(searched, items=60),
-        judged="cross-fitted",
+        judge="cross-fitted",
         estimates={"optimistic": estimates, "cross-fitted": estimates},
         **{"size": 3, "weights": (0.5, 0.3, 0.2), **other},
     )
@@ -76,7 +76,7 @@ def failed(number: int = 0) -> SearchTrial:
         state="failed",
         searched=fine.searched,
         configuration=fine.configuration,
-        judged="cross-fitted",
+        judge="cross-fitted",
         failure="the weights are not finite",
     )
 

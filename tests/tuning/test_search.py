@@ -80,7 +80,7 @@ def test_unless_told_both_estimates_are_there_and_the_better_one_judges() -> Non
     ):
         found = search(P, Q, trials=2, population=2, space=space, solver=solver)
         assert found.plan.folds == 5
-        assert found.chosen.judged == judge
+        assert found.chosen.judge == judge
         assert None not in found.chosen.estimates.values()
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from edokit._errors import InputError
-from edokit.tuning import SearchSpace
-from edokit.tuning.study import Plan, check_whole, folds_and_judge
+from edokit.tuning import SearchSpace, search
+from edokit.tuning.study import Plan, folds_and_judge
 
 FIXED = SearchSpace(
     **{f"lambda_{t}": 1 for t in ("f1", "ce", "div", "reg")},
@@ -42,7 +42,7 @@ def test_a_plan_that_makes_no_sense_is_refused(change: Any, part: str) -> None:
 @pytest.mark.parametrize("trials", [0, -3, 2.5, True, "many"])
 def test_a_search_has_at_least_one_trial(trials: Any) -> None:
     with pytest.raises(InputError, match=r"trials is .* whole number of at least 1"):
-        check_whole("trials", trials, 1, "the paper runs 50")
+        search([], [], trials=trials)
 
 
 def test_an_exact_plan_keeps_what_exact_can_search() -> None:

@@ -257,7 +257,7 @@ def _estimates(found: SearchResult) -> list[str]:
     for kind, words in names.items():
         estimate = chosen.estimates.get(kind)
         if estimate is not None:
-            competed = "; the trials competed by this" if kind == chosen.judged else ""
+            competed = "; the trials competed by this" if kind == chosen.judge else ""
             lines.append(f"Its estimate {words}: {_values(estimate, chosen.metrics)}{competed}.")
     if found.test is not None:
         earlier = ", as evaluated before" if found.tested_before else ""

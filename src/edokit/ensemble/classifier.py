@@ -53,8 +53,8 @@ _SAVED = {
     "missing_values": anything,
     "n_jobs": optional(number(whole=True)),
     "random_state": optional(number(0, whole=True)),
-    "annotators": optional(flag),
-    "learn": optional(text),
+    "annotators": flag,
+    "learn": text,
 }
 """Parameters that are kept, and what each must be."""
 _SCHEMA = record(
@@ -508,7 +508,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         with reading(path, "classifier") as content:
             held = _SCHEMA(content, "")
             model = cls(**{name: held["parameters"][name] for name in _SAVED})
-            model.learn = model.learn or "items"  # files of earlier versions
             labels, classes = tuple(held["classes"]), pool.fitted_.classes
             needs(tuple(map(as_name, labels)) == classes, "classes", "are not its ensemble's")
             model.classes_ = label_array(classes, labels)

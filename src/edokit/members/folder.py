@@ -29,7 +29,7 @@ from edokit._io.schema import (
     record,
     text,
 )
-from edokit.members.groups import Group, is_folder_name
+from edokit.members.groups import Group, folder_name
 from edokit.members.jobs import (
     CARD,
     END_TO_END,
@@ -306,15 +306,9 @@ def write_training(
     write_json(manifest, path)
 
 
-def _name(value: Any, at: str) -> Any:
-    """A name that a folder may have: folders are named like members."""
-    needs(is_folder_name(value), at, "is no name of a folder")
-    return value
-
-
 def _named(value: Any, at: str) -> Any:
     """Members, each name once."""
-    members = listed(record({"name": _name, "group": text}))(value, at)
+    members = listed(record({"name": folder_name, "group": text}))(value, at)
     needs(len({one["name"] for one in members}) == len(members), at, "holds a name twice")
     return members
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, MissingExtraError, errors_in, examples, one_of
+from edokit._io.schema import needs
 from edokit.annotator_effects import attribute_names
 from edokit.members.recipe import check_options, find_recipe, known_options, refuse_code
 from edokit.members.supervision import Draw, Supervision
@@ -145,6 +146,12 @@ def _named_values(option: str, values: Any) -> dict[str, Any]:
 def is_folder_name(name: object) -> bool:
     """Whether a folder may be named so: no path, no odd characters."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
+def folder_name(value: Any, at: str) -> Any:
+    """Check of a value in a document: a name that a folder may have."""
+    needs(is_folder_name(value), at, "is no name of a folder")
+    return value
 
 
 def parse_groups(

@@ -32,7 +32,6 @@ from edokit._io.schema import (
     listed,
     loose,
     mapping,
-    needs,
     number,
     optional,
     plain,
@@ -43,7 +42,7 @@ from edokit._io.schema import (
 from edokit._types import Codes, Floats
 from edokit._version import __version__
 from edokit.annotator_effects import ATTRIBUTES_NOTE, attributes_of
-from edokit.members.groups import Group, is_folder_name
+from edokit.members.groups import Group, folder_name
 from edokit.members.recipe import (
     Member,
     MemberData,
@@ -199,16 +198,11 @@ class Plan:
         return cls(data, jobs, None if folds is None else np.asarray(folds, dtype=np.int32))
 
 
-def _name(value: Any, at: str) -> Any:
-    needs(is_folder_name(value), at, "is no name of a folder")
-    return value
-
-
 _WORDS = ("group", "recipe", "supervision", "draw")
 _COUNT = number(0, 2**31 - 1, whole=True)
 _JOB = record(
     {
-        "member": _name,
+        "member": folder_name,
         **dict.fromkeys(_WORDS, text),
         "options": mapping(plain),
         "seed": number(0, whole=True),

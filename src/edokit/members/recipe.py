@@ -23,6 +23,7 @@ import numpy.typing as npt
 from edokit._errors import InputError, examples
 from edokit._io import npz as archives
 from edokit._types import Codes, Floats, Ints
+from edokit.annotator_effects import KnownAnnotators
 from edokit.members import recipes
 from edokit.scales import NOMINAL, Scale
 
@@ -123,26 +124,32 @@ class Member(Protocol):
     """Options that change nothing of what it predicts: a member is the same with other values."""
 
     @property
+    def known(self) -> KnownAnnotators:
+        """Annotators, and values of their attributes, that it has learned; none unless it
+        overrides this."""
+        return KnownAnnotators.named(())
+
+    @property
     def known_annotators(self) -> Sequence[str]:
-        """The annotators that it has learned apart; none unless it overrides this.
+        """The annotators that it has learned apart.
 
         Where there are some, ``predict_proba`` also takes ``annotators``: for each text those
         whose labels are to be predicted.
         """
-        return ()
+        return self.known.annotators
 
     @property
     def known_attributes(self) -> Sequence[str]:
-        """The attributes of annotators that it uses; none unless it overrides this.
+        """The attributes of annotators that it uses.
 
         Where there are some, ``predict_proba`` also takes ``attributes`` by annotator, as in
         ``{"ann": {"age": "29"}}``, for annotators that it does not know.
         """
-        return ()
+        return self.known.attributes
 
     def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
         """Those of an annotator's attributes by which it would answer: their values were seen."""
-        return [name for name in self.known_attributes if given.get(name)]
+        return self.known.seen(given)
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -354,28 +361,6 @@ def _typed(option: str, value: Any, default: Any) -> Any:
             f"its default is {repr(default).lower() if kind is bool else repr(default)}",
         )
     return value
-
-
-def check_number(
-    name: str,
-    value: Any,
-    least: float,
-    most: float = float("inf"),
-    *,
-    above: bool = False,
-    whole: bool = False,
-) -> None:
-    """Refuse what is no number, or one outside of these bounds."""
-    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-    right_kind = isinstance(value, kinds) and not isinstance(value, bool)
-    if not right_kind or not (least < value if above else least <= value) or value > most:
-        bound = f"{'above' if above else 'of at least'} {least:g}"
-        bound += f" and at most {most:g}" if most < float("inf") else ""
-        raise InputError(
-            f"{name} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
-            f"choose another {name}",
-            parameters=(name,),
-        )
 
 
 def plain_value(text: str) -> Any:

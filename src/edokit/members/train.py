@@ -17,6 +17,7 @@ from edokit._errors import (
     EDOError,
     EDOWarning,
     InputError,
+    check_number,
     check_seed,
     counted,
     examples,
@@ -57,7 +58,6 @@ from edokit.members.jobs import (
 from edokit.members.pretrained import choose_device, require_packages
 from edokit.members.recipe import (
     Progress,
-    check_number,
     check_options,
     find_recipe,
     known_options,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError
+from edokit._errors import InputError, check_number
 from edokit._types import Floats, Ints
 from edokit.objective.settings import LARGEST
 
@@ -64,21 +64,16 @@ class GumbelSettings:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type == "int":
-                rule = "a whole number of at least 1"
-                whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-                allowed = whole and value >= 1
-            else:
-                may_be_zero = field.name == "temperature_decay"
-                rule = "a number of at least 0" if may_be_zero else "a number above 0"
-                rule += f" and up to {LARGEST:.0e}"
-                allowed = 0 < value <= LARGEST or (may_be_zero and value == 0)
-            if not allowed:
-                raise InputError(
-                    f"{field.name} must be {rule}, but got {value!r}",
-                    f"the paper uses {field.default!r}",
-                )
+            whole, may_be_zero = field.type == "int", field.name == "temperature_decay"
+            check_number(
+                field.name,
+                getattr(self, field.name),
+                1 if whole else 0,
+                math.inf if whole else LARGEST,
+                above=not whole and not may_be_zero,
+                whole=whole,
+                hint=f"the paper uses {field.default!r}",
+            )
         if self.min_members > self.max_members:
             raise InputError(
                 "min_members <= max_members must hold, but got "

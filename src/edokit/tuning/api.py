@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from edokit._errors import InputError, check_seed
+from edokit._errors import InputError, check_number, check_seed
 from edokit._outputs import begin_run
 from edokit.annotations import Annotations, Ties
 from edokit.ensemble.inputs import (
@@ -27,7 +27,7 @@ from edokit.tuning.result import JOURNAL, SearchResult, earlier_test, search_fol
 from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.storage import Opened, open_storage
-from edokit.tuning.study import Plan, check_whole, folds_and_judge
+from edokit.tuning.study import Plan, folds_and_judge
 from edokit.tuning.trials import ParetoFront, check_rule
 
 
@@ -165,7 +165,7 @@ def search(
     (60, 2)
     """
     check_rule(choose, preference)
-    check_whole("trials", trials, 1, "the paper runs 50")
+    check_number("trials", trials, 1, whole=True, hint="the paper runs 50")
     check_seed(random_state)
     space = SearchSpace.named(space) if isinstance(space, str) else space
     parts, estimate = folds_and_judge(folds, judge, solver, space)

@@ -346,7 +346,7 @@ def _start(pid: int) -> str:
     if sys.platform != "linux":
         return ""
     with suppress(OSError):
-        # The name of the program stands in parentheses and may hold anything.
+        # The name of the program is in parentheses and may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         state, *rest = fields.rpartition(")")[2].split()
         if state not in "ZX":

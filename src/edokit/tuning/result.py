@@ -125,7 +125,7 @@ class SearchResult:
                 # The kind of cross-entropy is not to be taken for its value.
                 **{"ce_variant" if name == "ce" else name: v for name, v in settings.items()},
             }
-            kinds = {"": trial.judged, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
+            kinds = {"": trial.judge, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
             for prefix, kind in kinds.items():
                 found = trial.estimates.get(kind) or {}
                 row.update({prefix + name: found.get(name) for name in trial.names})

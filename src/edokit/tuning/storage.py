@@ -150,7 +150,7 @@ def _database(rest: str, given: str) -> Database:
         options = {key: value for key, value in url.query.items() if isinstance(value, str)}
         port = url.port or int(options.get("port", 5432))
         credentials = rest.rpartition("@")[0]
-        # What stands where a reader does not expect it is not recognised as secret elsewhere.
+        # What is where a reader does not expect it is not recognised as secret elsewhere.
         if set(credentials) & set("@/?") or "@" in f"{url.host}{url.database}":
             raise ValueError("special characters must be quoted")
         if _IN_OPTIONS & options.keys():

@@ -20,7 +20,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, check_number, one_of
 from edokit.fitdata import FitData
 from edokit.metrics import SEARCH_METRICS, search_metrics
 from edokit.tuning.space import SearchSpace
@@ -171,7 +171,7 @@ def read_trials(finished: Sequence[FrozenTrial], plan: Plan, data: FitData) -> l
                 state="complete" if failure is None else "failed",
                 searched=trial.params,
                 configuration=plan.space.configuration(trial.params, rows),
-                judged=plan.judge,
+                judge=plan.judge,
                 metrics=search_metrics(data.scale),
                 estimates={k: result[k] for k in ("optimistic", "cross-fitted") if k in result},
                 size=result.get("size", 0),
@@ -263,9 +263,10 @@ class Plan:
     def __post_init__(self) -> None:
         one_of("judge", self.judge, JUDGES)
         one_of("order", self.order, ("ce", "given"))
-        check_whole("population", self.population, 2, "NSGA-II needs two parents; the usual is 10")
-        check_whole("seed", self.seed, 0, "use seed=0")
-        check_whole("folds", self.folds, 0, "choose 5, or 0 for none")
+        two = "NSGA-II needs two parents; the usual is 10"
+        check_number("population", self.population, 2, whole=True, hint=two)
+        check_number("seed", self.seed, 0, whole=True, hint="use seed=0")
+        check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
         if self.folds == 1:
             raise InputError(
                 "one fold holds out nothing: folds is 0 (none) or at least 2",
@@ -299,17 +300,6 @@ class Plan:
         del shape["name"]
         plain: dict[str, Any] = json.loads(json.dumps(shape))
         return plain
-
-
-def check_whole(name: str, value: Any, least: int, hint: str) -> None:
-    """Refuse what is no whole number, or less than ``least``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise InputError(
-            f"{name} is {value!r}, and should be a whole number of at least {least}",
-            hint,
-            parameters=(name,),
-        )
 
 
 def folds_and_judge(

@@ -41,8 +41,8 @@ class SearchTrial:
     """The values of the parameters that the space varies."""
     configuration: Configuration
     """All parameters."""
-    judged: str
-    """By which estimate it competes: ``cross-fitted`` or ``optimistic``."""
+    judge: str
+    """The estimate by which it competes: ``cross-fitted`` or ``optimistic``."""
     estimates: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
     """``optimistic`` and ``cross-fitted``: f1, ce, md and ce_se, the standard error of ce; of
     ordered classes also rps, rps_se and w1."""
@@ -65,17 +65,17 @@ class SearchTrial:
 
     @property
     def f1(self) -> float:
-        """As judged."""
+        """Its micro-F1, by the estimate that it competes by."""
         return self.value("f1")
 
     @property
     def ce(self) -> float:
-        """As judged."""
+        """Its cross-entropy, likewise."""
         return self.value("ce")
 
     @property
     def md(self) -> float:
-        """As judged."""
+        """Its Manhattan distance, likewise."""
         return self.value("md")
 
     @property
@@ -84,17 +84,17 @@ class SearchTrial:
         return self.value("ce_se")
 
     def value(self, name: str) -> float:
-        """An estimate, as judged."""
-        found = self.estimates.get(self.judged)
+        """A metric by the estimate that it competes by."""
+        found = self.estimates.get(self.judge)
         return float("nan") if found is None else found[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        judged = {name: self.value(name) if self.estimates else None for name in self.names}
+        values = {name: self.value(name) if self.estimates else None for name in self.names}
         return {
             "trial": self.number,
             "generation": self.generation,
-            **judged,
+            **values,
             "size": self.size,
             "settings": dict(self.searched),
             "estimates": {name: found and dict(found) for name, found in self.estimates.items()},

@@ -88,20 +88,6 @@ class Classifier:
         )
         return cls(model, data.scale, effects)
 
-    @property
-    def annotators(self) -> tuple[str, ...]:
-        """The annotators that it knows."""
-        return () if self.effects is None else self.effects.known.annotators
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes of annotators that it uses."""
-        return () if self.effects is None else self.effects.known.attributes
-
-    def seen_attributes(self, given: Mapping[str, str]) -> list[str]:
-        """Those of an annotator's attributes whose values were seen."""
-        return [] if self.effects is None else self.effects.known.seen(given)
-
     def predict(
         self,
         features: Any,
@@ -163,18 +149,10 @@ class ClassifierMember(Member):
     _classifier: Classifier | None = None
 
     @property
-    def known_annotators(self) -> Sequence[str]:
-        """The annotators whose effects it has learned."""
-        return () if self._classifier is None else self._classifier.annotators
-
-    @property
-    def known_attributes(self) -> Sequence[str]:
-        """The attributes whose effects it has learned."""
-        return () if self._classifier is None else self._classifier.attributes
-
-    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Those of an annotator's attributes whose values were seen."""
-        return () if self._classifier is None else self._classifier.seen_attributes(given)
+    def known(self) -> KnownAnnotators:
+        """The annotators, and values of their attributes, whose effects it has learned."""
+        effects = None if self._classifier is None else self._classifier.effects
+        return super().known if effects is None else effects.known
 
     def check_data(self, data: Any) -> None:
         """Refuse data without an order where an option needs one."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, check_number, examples
 from edokit._types import Floats
 from edokit.members.pretrained import require_packages
-from edokit.members.recipe import MemberData, Progress, Text, check_number
+from edokit.members.recipe import MemberData, Progress, Text
 from edokit.members.recipes._fine_tuning import FineTunedMember
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 

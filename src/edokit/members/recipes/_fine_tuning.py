@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from edokit._errors import InputError, errors_in, one_of
+from edokit._errors import InputError, check_number, errors_in, one_of
 from edokit._io.schema import (
     checked,
     listed,
@@ -25,7 +25,7 @@ from edokit._io.schema import (
 )
 from edokit._types import Floats
 from edokit.members.pretrained import load_tokenizer, require_packages
-from edokit.members.recipe import Member, MemberData, Progress, Text, check_number
+from edokit.members.recipe import Member, MemberData, Progress, Text
 from edokit.scales import NOMINAL, Scale
 
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
@@ -166,8 +166,6 @@ class FineTunedMember(FineTuning, Member):
     """What a folder with this file is, for messages."""
     _kept: ClassVar[tuple[str, ...]]
     """Fitted attributes that are kept, without their underscore."""
-    _newer: ClassVar[tuple[str, ...]] = ()
-    """Those that files of earlier versions lack."""
 
     history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
     """Per epoch: epoch, loss, dev_ce, dev_f1 and, of ordinal scales, dev_rps."""
@@ -237,7 +235,7 @@ class FineTunedMember(FineTuning, Member):
         folder.mkdir(parents=True, exist_ok=True)
         if self.constant_ is None:
             self._fitted().save(folder)
-        kept = {name: getattr(self, f"{name}_") for name in (*self._kept, *self._newer)}
+        kept = {name: getattr(self, f"{name}_") for name in self._kept}
         kept["scale"] = asdict(self.scale_)
         state = json.dumps({"options": self.options(), **kept}, ensure_ascii=False, indent=2)
         (folder / self._file).write_text(state + "\n", encoding="utf-8")
@@ -253,20 +251,17 @@ class FineTunedMember(FineTuning, Member):
             )
         needed = {"options": mapping(plain), **dict.fromkeys(cls._kept, loose)}
         scale = record({"kind": text}, {"positions": listed(number())}, only=True)
-        form = record(needed, {"scale": scale, **dict.fromkeys(cls._newer, loose)})
+        form = record({**needed, "scale": scale})
         state = read_document(path, form, f"a file of {cls._kind}", hint)
         for file in folder.glob("*config.json"):
             read_document(file, plain, "a whole configuration", hint)
         try:
             with errors_in(path):
-                options = dict(state["options"])
-                if options.pop("annotator_heads", False):
-                    raise InputError("a head per annotator is no longer read", "train it again")
-                member = cls(**{**options, "device": device})
-                member.scale_ = Scale(**(state.get("scale") or {}))
+                member = cls(**{**state["options"], "device": device})
+                member.scale_ = Scale(**state["scale"])
         except TypeError as error:
             raise InputError(f"{path} holds options that are unknown: {error}", hint) from error
-        for name in (name for name in (*cls._kept, *cls._newer) if name in state):
+        for name in cls._kept:
             setattr(member, f"{name}_", state[name])
         constant = optional(listed(number(0, 1), member.n_classes))
         checked(member.constant_, constant, path, f"a file of {cls._kind}", hint)

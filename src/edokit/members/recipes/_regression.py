@@ -70,27 +70,6 @@ class Logistic:
     }
 
     @classmethod
-    def fit(
-        cls,
-        features: Any,
-        targets: Floats,
-        strength: float,
-        scale: Scale = NOMINAL,
-        *,
-        loss: str = LOSSES[0],
-        link: str = LINKS[0],
-    ) -> Logistic:
-        """Learn from features [N, F] and targets [N, C]; a small strength means simple weights.
-
-        A row of shares counts as several rows with one class each, weighted by the shares. A class
-        that never occurs gets the probability 1 / (N + C), as if it had been seen once more; if
-        only one class occurs, the answer is the same for every item. Each label of sets has a
-        regression of its own.
-        """
-        tasks = [(slice(None), targets, None)]
-        return cls.fit_each(features, tasks, strength, scale, loss=loss, link=link)[0].rounded()
-
-    @classmethod
     def fit_each(
         cls,
         features: Any,
@@ -101,7 +80,13 @@ class Logistic:
         loss: str = LOSSES[0],
         link: str = LINKS[0],
     ) -> list[Logistic]:
-        """A regression, in double precision, for each of several targets over the same features."""
+        """A regression, in double precision, for each of several targets over the same features.
+
+        A small strength means simple weights. A row of shares counts as several rows with one class
+        each, weighted by the shares. A class that never occurs gets the probability 1 / (N + C), as
+        if it had been seen once more; if only one class occurs, the answer is the same for every
+        item. Each label of sets has a regression of its own.
+        """
         given = [cls._given(targets, scale, link) for _, targets, _ in tasks]
         problems = [
             (rows, own, None if start is None else start._row(k))

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
+from edokit._errors import InputError, check_number
 from edokit._io.atomic import whole_folder
 from edokit._types import Floats
 from edokit.members.pretrained import (
@@ -33,7 +33,6 @@ from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
-    check_number,
     distinct_texts,
     read_arrays,
     write_arrays,
@@ -59,10 +58,9 @@ class TextVectors:
         """Embed every text once, pairs in their parts; the last ones are remembered."""
         return _last_vectors(tuple(texts), model, device)
 
-    def __call__(self, texts: Sequence[Text], context: float, whole: bool = True) -> Floats:
+    def __call__(self, texts: Sequence[Text], context: float) -> Floats:
         """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
-        as one text, and how far text and context are apart in each dimension. Without ``whole``
-        the first two alone [N, 2 D]."""
+        as one text, and how far text and context are apart in each dimension."""
         single = sum(isinstance(text, str) for text in texts)
         if 0 < single < len(texts):
             raise InputError(
@@ -75,8 +73,7 @@ class TextVectors:
         if not more:
             return first
         second, both = more
-        apart = [both, np.abs(first - second)] if whole else []
-        return np.hstack([first, context * second, *apart])
+        return np.hstack([first, context * second, both, np.abs(first - second)])
 
     def knows(self, texts: Sequence[Text]) -> bool:
         """Whether all of the texts were embedded."""
@@ -128,7 +125,6 @@ class EncoderMember(ClassifierMember):
         self.loss, self.link = loss, link
         self.annotators, self.attributes = annotators, attributes
         self._vectors: TextVectors | None = None
-        self._whole = True
         self._encoder: Encoder | None = None  # in memory, in a bundle
 
     @property
@@ -161,18 +157,13 @@ class EncoderMember(ClassifierMember):
     ) -> EncoderMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
         self._vectors = data.shared
-        self._whole = True
         self._learn(self._features(data.texts), data)
         return self
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; the encoder itself stays where it is."""
         assert self._classifier is not None
-        how = {
-            "model": np.array(self.model),
-            "context": np.array(self.context),
-            "whole": np.array(int(self._whole)),
-        }
+        how = {"model": np.array(self.model), "context": np.array(self.context)}
         write_arrays(folder / _FILE, **how, **self._classifier.arrays())
 
     @classmethod
@@ -189,8 +180,6 @@ class EncoderMember(ClassifierMember):
         model, context = str(arrays["model"]), float(arrays["context"])
         member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
         member._classifier = Classifier.of(path, arrays)
-        # Members that were trained before saw text and context side by side alone.
-        member._whole = bool(arrays.get("whole", False))
         if models is not None:
             if model not in models:
                 raise InputError(
@@ -203,10 +192,10 @@ class EncoderMember(ClassifierMember):
 
     def _features(self, texts: Sequence[Text]) -> Floats:
         if self._encoder is not None:
-            return self._encoder.vectors(texts)(texts, self.context, self._whole)
+            return self._encoder.vectors(texts)(texts, self.context)
         if self._vectors is None or not self._vectors.knows(texts):
             self._vectors = TextVectors.of(texts, self.model, self.device)
-        return self._vectors(texts, self.context, self._whole)
+        return self._vectors(texts, self.context)
 
 
 Vectors = npt.NDArray[np.float32]

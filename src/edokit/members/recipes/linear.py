@@ -15,13 +15,12 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from edokit._errors import InputError
+from edokit._errors import InputError, check_number
 from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
     are_pairs,
-    check_number,
     read_arrays,
     write_arrays,
 )
@@ -153,9 +152,7 @@ def recall(texts: Sequence[Text]) -> sparse.csr_matrix:
     return _last_counts(tuple(texts))
 
 
-@lru_cache(maxsize=1)
-def _last_counts(texts: tuple[Text, ...]) -> sparse.csr_matrix:
-    return count(texts)
+_last_counts = lru_cache(maxsize=1)(count)
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, are, counted, errors_in, one_of, warn
+from edokit._errors import InputError, are, check_number, counted, errors_in, one_of, warn
 from edokit._io import read_json, read_text
 from edokit._io.schema import (
     distinct,
@@ -33,7 +33,6 @@ from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
-    check_number,
     check_options,
     known_labels,
     known_options,
@@ -201,9 +200,9 @@ class LanguageModel(Member):
         return bool(options.get("examples"))
 
     @property
-    def known_annotators(self) -> Sequence[str]:
+    def known(self) -> KnownAnnotators:
         """The annotators whose own labels it can show the model."""
-        return tuple(self._examples)
+        return KnownAnnotators.named(self._examples)
 
     @property
     def endpoint(self) -> str:
@@ -261,8 +260,7 @@ class LanguageModel(Member):
             return np.zeros((0, self.n_classes))
         # An annotator without labels is nobody in particular.
         known, nobody = (*self._examples, ""), [()] * len(texts)
-        everybody = KnownAnnotators.named(self._examples)
-        rows, codes = everybody.asked(nobody if annotators is None else annotators, len(texts))
+        rows, codes = self.known.asked(nobody if annotators is None else annotators, len(texts))
         asked = [(texts[row], known[code]) for row, code in zip(rows, codes[:, 0], strict=True)]
         units = list(dict.fromkeys(asked))
         found = dict(zip(units, self._predicted(units), strict=True))

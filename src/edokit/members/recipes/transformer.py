@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,8 +37,7 @@ class TransformerMember(FineTunedMember):
 
     _file = "transformer.json"
     _kind = "a saved transformer member"
-    _kept = ("history", "best_epoch", "annotators", "activity", "constant")
-    _newer = ("values", "rows")
+    _kept = ("history", "best_epoch", "annotators", "activity", "constant", "values", "rows")
 
     annotators_: list[str] = field(default_factory=list, init=False, repr=False)
     """The annotators that it knows."""
@@ -50,20 +49,8 @@ class TransformerMember(FineTunedMember):
     """The rows of each annotator, where attributes count."""
 
     @property
-    def known_annotators(self) -> Sequence[str]:
-        """The annotators that it knows."""
-        return tuple(self.annotators_)
-
-    @property
-    def known_attributes(self) -> Sequence[str]:
-        """The attributes of annotators that it uses."""
-        return self._known().attributes
-
-    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Those of an annotator's attributes whose values were seen."""
-        return self._known().seen(given)
-
-    def _known(self) -> KnownAnnotators:
+    def known(self) -> KnownAnnotators:
+        """The annotators, and values of their attributes, that it knows."""
         known = KnownAnnotators.named(self.annotators_)
         if not self.values_:
             return known
@@ -152,7 +139,7 @@ class TransformerMember(FineTunedMember):
             return np.asarray(anonymous[rows])
         from edokit.members.recipes._tokens import Pairs
 
-        given, codes = self._known().asked(annotators, len(texts), attributes)
+        given, codes = self.known.asked(annotators, len(texts), attributes)
         order = np.argsort(rows[given], kind="stable")
         starts = np.searchsorted(rows[given][order], np.arange(len(distinct) + 1))
         found = self._probabilities(distinct, (), Pairs(starts, codes[order]))[1]
