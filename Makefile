@@ -89,7 +89,6 @@ soak: $(VENV)/.dev
 	-$(PIP) --only-binary :all: atheris
 	$(BIN)/pytest -m slow
 	$(BIN)/python tools/fuzz_guided.py --seconds 400 --jobs $(JOBS)
-	$(BIN)/python tools/fuzz_loaders.py --seconds 200 --jobs $(JOBS)
 	$(BIN)/python tools/fuzz_loaders.py --inputs 20000 --seed 0 --networks --jobs $(JOBS)
 	$(BIN)/python tools/faults --minutes 10
 	$(BIN)/python tools/serve_soak.py --requests 10000 --minutes 4

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "commands"
-# Where more is told than options can say.
+# Where there is more than options can say.
 TOPICS = {
     "compare": ("Every method side by side", "compare.md"),
     "data": ("Input formats", "formats.md"),
@@ -99,9 +99,9 @@ def page(name: str, command: Any) -> str:
     lines += ["```text", usage(name, arguments, options, kinds), "```", ""]
     if arguments:
         lines += ["| argument | what it is |", "|---|---|"]
-        lines += [f"| `{placeholder(param)}` | {told(param)} |" for param in arguments] + [""]
+        lines += [f"| `{placeholder(param)}` | {described(param)} |" for param in arguments] + [""]
     lines += ["| option | what it says |", "|---|---|"]
-    lines += [f"| {written(param, kinds)} | {told(param)} |" for param in options]
+    lines += [f"| {written(param, kinds)} | {described(param)} |" for param in options]
     if (topic := TOPICS.get(name.split()[0])) is not None:
         lines += ["", "More: [{}](../{}).".format(*topic)]
     return "\n".join([*lines, ""])
@@ -127,7 +127,7 @@ def written(param: Any, kinds: dict[str, str]) -> str:
     return cell(both + value)
 
 
-def told(param: Any) -> str:
+def described(param: Any) -> str:
     """The help, whether it must be given, and the default."""
     text = cell(param.help or "")
     if param.required:

@@ -31,7 +31,7 @@ KINDS = [
     *("ensemble.json", "run.json", "search.json", "trials.parquet", "manifest.json"),
     *("plan.json", "course.json", "member.json", "pool.toml", "texts.csv", "texts.txt"),
 ]
-ROOMS = [
+PACKAGES = [
     *(
         "edokit._io.npz",
         "edokit._io",
@@ -56,7 +56,7 @@ def watched() -> Any:
         importlib.import_module(name)
     with (
         contextlib.redirect_stderr(io.StringIO()),
-        atheris.instrument_imports(include=ROOMS, enable_loader_override=False),
+        atheris.instrument_imports(include=PACKAGES, enable_loader_override=False),
     ):
         return importlib.import_module("fuzz_cases")
 
@@ -131,17 +131,17 @@ class Kind:
 
     def ended(self, status: int, keep: Path) -> tuple[int, bool]:
         """How many inputs there were, and whether all went well."""
-        told = (self.folder / "log").read_text(errors="replace")
+        log = (self.folder / "log").read_text(errors="replace")
         found = list(self.folder.glob("found-*"))
         for file in found:
             kept = keep / self.name / (file.name[6:30] + Path(self.name).suffix)
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, kept)
-            print(f"{self.name}: kept as {kept}\n{_reason(told)}", flush=True)
-        counted = re.search(r"number_of_executed_units: *(\d+)", told)
+            print(f"{self.name}: kept as {kept}\n{_reason(log)}", flush=True)
+        counted = re.search(r"number_of_executed_units: *(\d+)", log)
         if not counted:
-            print(f"{self.name}: status {status}\n{told[-2000:]}", flush=True)
-        reached = re.findall(r"cov: (\d+) ft: \d+", told)
+            print(f"{self.name}: status {status}\n{log[-2000:]}", flush=True)
+        reached = re.findall(r"cov: (\d+) ft: \d+", log)
         cover = f", {reached[0]} → {reached[-1]} places reached" if reached else ""
         inputs = int(counted[1]) if counted else 0
         print(f"{self.name:>16}: {inputs:>9,} inputs{cover}", flush=True)
@@ -149,9 +149,9 @@ class Kind:
         return inputs, status == 0 and inputs > 0 and not found
 
 
-def _reason(told: str) -> str:
+def _reason(log: str) -> str:
     """The end of the traceback in what libFuzzer prints."""
-    lines = told.splitlines()
+    lines = log.splitlines()
     start = next((k for k, line in enumerate(lines) if "Uncaught Python" in line), 0)
     return "\n".join(line for line in lines[start : start + 40] if not line.startswith("#"))
 

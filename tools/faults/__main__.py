@@ -126,7 +126,7 @@ def _in_processes(case: Case) -> Case:
 
 
 def write(page: Path, tally: Tally, minutes: float) -> None:
-    """Replace what stands between the marks of a page."""
+    """Replace what is between the marks of a page."""
     text = page.read_text(encoding="utf-8")
     first, last = MARKS
     tried = "".join(f"\n\nNot tried: {what}." for what in tally.skipped)

@@ -55,12 +55,12 @@ def make_inputs(folder: Path) -> None:
     write_table(people.to_table(), folder / "people.csv")
     truth = simulation.truth[simulation.rows("dev")]
     rng = np.random.default_rng(0)
-    said = np.stack([truth, 0.5 * truth + 0.25, rng.dirichlet([2, 2], len(truth))], axis=1)
+    given = np.stack([truth, 0.5 * truth + 0.25, rng.dirichlet([2, 2], len(truth))], axis=1)
     np.savez(
         folder / "p.npz",
-        probabilities=said / said.sum(axis=2, keepdims=True),
+        probabilities=given / given.sum(axis=2, keepdims=True),
         items=np.array(people.split("dev").items, dtype=str),
-        members=np.array([f"m{k}" for k in range(said.shape[1])]),
+        members=np.array([f"m{k}" for k in range(given.shape[1])]),
         classes=np.array(people.classes, dtype=str),
     )
     table = read_predictions(folder / "p.npz")

@@ -96,14 +96,14 @@ def full_disk(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, times: 
 
 
 def full_scratch(zygote: Zygote, case: Case, folder: Path, tally: Tally, *, times: int) -> None:
-    """The disk of the working copy is full."""
+    """The disk of the cache is full."""
     row = tally.row("scratch disk full", case.name)
     for k in range(times):
         with row.watched(), SmallDisk(folder / "disk", (k + 1) * PAGE) as disk:
             one = Disturbed(zygote, case, folder / "out")
             words = [*case.argv(one.out), "--scratch", disk.folder / "scratch"]
             judge(row, one, zygote.run(words))
-            assert not list(disk.folder.glob("scratch/*")), "a working copy was left behind"
+            assert not list(disk.folder.glob("scratch/*")), "a cache is left over"
             one.finish()
             row.well += 1
 
@@ -198,7 +198,7 @@ def torn_journal(
 
 
 def judge(row: Row, one: Disturbed, ran: Ran, *, look: bool = True) -> None:
-    """A fault struck: the command ended well all the same, or said in one line what is wrong.
+    """A fault struck: the command ended well all the same, or with one line on what is wrong.
 
     ``look``: and its folder is as it must be.
     """

@@ -91,10 +91,10 @@ class Disturbed:
         ]
         assert not differ, f"differs from the run in peace: {', '.join(differ)}"
         left = hidden(self.out)
-        assert not left, f"left behind: {', '.join(left)}"
+        assert not left, f"left over: {', '.join(left)}"
         scratch = self.case.scratch
         if scratch is not None and scratch.is_dir():
-            assert not list(scratch.iterdir()), "the working copy of a killed run was left behind"
+            assert not list(scratch.iterdir()), "the cache of a killed run is left over"
 
     def look(self) -> None:
         """What must hold at any moment."""

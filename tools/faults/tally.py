@@ -19,7 +19,7 @@ class Row:
     well: int = 0
     """How often the command, or its rerun, ended with the result of a run in peace."""
     refused: int = 0
-    """How often it first said in one line what is wrong."""
+    """How often it was first refused in one line."""
     troubles: list[str] = field(default_factory=list)
     """What was lost or wrong."""
 
@@ -34,9 +34,9 @@ class Row:
         try:
             yield
         except Exception as error:  # a file that can't be read is as bad as a wrong one
-            said = " ".join(str(error).split())[:400]
+            message = " ".join(str(error).split())[:400]
             named = "" if isinstance(error, AssertionError) else f"{type(error).__name__} "
-            self.troubles.append(f"{named}{said}" or traceback.format_exc()[-400:])
+            self.troubles.append(f"{named}{message}" or traceback.format_exc()[-400:])
 
 
 class Tally:

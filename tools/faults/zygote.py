@@ -68,9 +68,9 @@ class Ran:
     def one_line(self) -> bool:
         """Whether it was refused in one line, after notes; a mistake of EDO's own is none."""
         lines = self.stderr.strip().splitlines()
-        said = [line for line in lines if not line.startswith("note: ")]
-        refused = self.status == 2 and len(said) == 1 and said[0].startswith("edo: ")
-        return refused and "a mistake in edo" not in said[0]
+        errors = [line for line in lines if not line.startswith("note: ")]
+        refused = self.status == 2 and len(errors) == 1 and errors[0].startswith("edo: ")
+        return refused and "a mistake in edo" not in errors[0]
 
 
 class Running:
@@ -242,7 +242,7 @@ def _listen(folders: tuple[str, ...], note: str, kill_at: int | None) -> None:
     count = 0
     own = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
-    def heard(event: str, args: tuple[Any, ...]) -> None:
+    def count_steps(event: str, args: tuple[Any, ...]) -> None:
         nonlocal count
         if event not in STEPS or not args or not str(args[0]).startswith(folders):
             return
@@ -251,7 +251,7 @@ def _listen(folders: tuple[str, ...], note: str, kill_at: int | None) -> None:
         if count == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(heard)
+    sys.addaudithook(count_steps)
 
 
 if __name__ == "__main__":
