@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from member_cases import small_people
-from test_judges import NEW, run
+from test_judges import NEW
 
+from commands import printed
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.members import (
@@ -135,7 +136,7 @@ def test_annotators_alone_are_asked_about_every_item(name: str, tmp_path: Path) 
     train_members(PEOPLE, parse_groups("linear:3", supervision="per-annotator"), out=tmp_path / "m")
     given = ("--members", tmp_path / "m", "--texts", tmp_path / "texts.csv", "--annotators")
     with pytest.warns(EDOWarning, match="1 of 2 annotators is unknown to all members"):
-        run(*given, tmp_path / name, "--out", tmp_path / "p.npz")
+        printed("score", *given, tmp_path / name, "--out", tmp_path / "p.npz")
     asked = {item: ["person-1", "nobody"] for item in NEW.items}
     scored = read_predictions(tmp_path / "p.npz")
     with pytest.warns(EDOWarning):
@@ -144,7 +145,7 @@ def test_annotators_alone_are_asked_about_every_item(name: str, tmp_path: Path) 
     np.testing.assert_array_equal(scored.probabilities, wanted.probabilities)
     (tmp_path / "empty.txt").write_text("\n")
     with pytest.raises(InputError, match="empty has no annotators"):
-        run(*given, tmp_path / "empty.txt", "--out", tmp_path / "q.npz")
+        printed("score", *given, tmp_path / "empty.txt", "--out", tmp_path / "q.npz")
 
 
 def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None:
@@ -156,7 +157,9 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
     for ending in ("npz", "parquet"):
         out = tmp_path / f"pairs.{ending}"
         done = json.loads(
-            run(*given, "--annotators", tmp_path / "people.parquet", "--out", out, "--json")
+            printed(
+                "score", *given, "--annotators", tmp_path / "people.parquet", "--out", out, "--json"
+            )
         )
         assert (done["items"], done["rows"]) == (len(dev.items), len(dev) + len(dev.items))
         assert done["annotators"] == 3
@@ -168,11 +171,11 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
             for i, a in zip(dev.item_codes, dev.annotator_codes, strict=True)
         }
         assert describe_predictions(out)["annotators"] == 3
+    asked = ("--annotators", tmp_path / "j.csv", "--out", tmp_path / "p.npz")
     with pytest.raises(InputError, match="--annotators is for trained members"):
-        run(*("--model", "x", "--texts", tmp_path / "t.csv", "--out", tmp_path / "p.npz"),
-            *("--annotators", tmp_path / "j.csv"))  # fmt: skip
+        printed("score", "--model", "x", "--texts", tmp_path / "t.csv", *asked)
     with pytest.raises(InputError, match="--judges one per item"):
-        run(*given, *("--annotators", "x.csv", "--judges", "x.csv", "--out", tmp_path / "p.npz"))
+        printed("score", *given, "--judges", "x.csv", *asked)
     with pytest.raises(InputError, match="needs to know the annotators"):
         score_members(tmp_path / "m", NEW, by_annotator=True)
 

@@ -12,8 +12,9 @@ from unittest import mock
 import pytest
 from search_cases import QUICK as SPACE
 from search_cases import arrays, trial
-from test_search_command import QUICK, edo, files
+from test_search_command import QUICK, files
 
+from commands import edo
 from edokit.cli.search import show
 from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import RunRecord

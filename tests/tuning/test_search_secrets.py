@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from postgres import PASSWORD, QUOTED, USER, Server
 from search_cases import arrays
-from test_search_command import QUICK, edo, files
+from test_search_command import QUICK, files
 
+from commands import edo
 from edokit import search
 from edokit._errors import InputError, without_credentials
 from edokit.runs import command_text
