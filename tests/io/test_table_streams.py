@@ -37,9 +37,23 @@ def test_nothing_is_left_where_a_part_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="files ending in"):
-        write_tables(PARTS, tmp_path / "out.txt")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("out.txt", "files ending in"), ("file/out.csv", "can't write"), ("folder.csv", "can't")],
+)
+def test_a_place_that_takes_no_table_is_refused_before_any_part_is_made(
+    name: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    (tmp_path / "folder.csv").mkdir()
+
+    def parts() -> Iterator[pa.Table]:
+        pytest.fail("a part was made")
+        yield PARTS[0]
+
+    with pytest.raises(InputError, match=problem):
+        write_tables(parts(), tmp_path / name)
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder.csv"}
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])

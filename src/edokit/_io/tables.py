@@ -428,7 +428,8 @@ def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = Fal
     """
     if quote_formulas:
         table = _for_spreadsheet(table, path)
-    path, suffix = _checked_target(path, table)
+    path, suffix = _checked_target(path)
+    _distinct(table.column_names, path)
     with whole_file(path) as temporary:
         try:
             if suffix == ".parquet":
@@ -453,15 +454,18 @@ def write_tables(
     """
     if quote_formulas:
         parts = (_for_spreadsheet(part, path) for part in parts)
+    path, suffix = _checked_target(path)
     remaining = iter(parts)
-    first = next(remaining)
-    path, suffix = _checked_target(path, first)
-    with whole_file(path) as temporary, _open_writer(temporary, suffix, first.schema) as writer:
-        rows = _write_rows(first, writer)
-        del first
-        check_start(temporary, path)  # before the other parts are made
-        for part in remaining:
-            rows += _write_rows(part, writer)
+    # A place that can't be written to is refused before the first part is made.
+    with whole_file(path) as temporary:
+        first = next(remaining)
+        _distinct(first.column_names, path)
+        with _open_writer(temporary, suffix, first.schema) as writer:
+            rows = _write_rows(first, writer)
+            del first
+            check_start(temporary, path)  # before the other parts are made
+            for part in remaining:
+                rows += _write_rows(part, writer)
     return rows
 
 
@@ -482,7 +486,7 @@ def _for_spreadsheet(table: pa.Table, path: str | Path) -> pa.Table:
     return pa.table(columns, [spreadsheet_text(name) for name in table.column_names])
 
 
-def _checked_target(path: str | Path, table: pa.Table) -> tuple[Path, str]:
+def _checked_target(path: str | Path) -> tuple[Path, str]:
     """The path, and its ending, which says how the table is written."""
     path = Path(path)
     suffix = path.suffix.lower()
@@ -497,7 +501,6 @@ def _checked_target(path: str | Path, table: pa.Table) -> tuple[Path, str]:
             f"tables are written to files ending in {', '.join(TABLE_SUFFIXES)}, not to {path}",
             "choose one of these endings",
         )
-    _distinct(table.column_names, path)
     return path, suffix
 
 

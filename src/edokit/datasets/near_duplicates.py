@@ -11,6 +11,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,17 +73,7 @@ class NearDuplicates:
                 f"{THRESHOLD} is a good start",
                 parameters=("threshold",),
             )
-        codes, forms = pd.factorize(
-            np.array([normal_form(text) or None for text in texts], dtype=object)
-        )
-        nothing = np.zeros(0, np.int64)
-        found = [(nothing, nothing)]
-        if threshold < 1 and len(forms) > 1:
-            pieces = _pieces([str(form) for form in forms])
-            for left, right in _candidates(pieces, threshold):
-                alike = _overlap(pieces, left, right) >= threshold - _ROUNDING
-                found.append((left[alike], right[alike]))
-        return cls(codes.astype(np.int64), *map(np.concatenate, zip(*found, strict=True)))
+        return _among(tuple(texts), threshold)
 
     @property
     def groups(self) -> Ints:
@@ -111,6 +102,22 @@ class NearDuplicates:
             found[self.left[known[self.right]]] = True
             found[self.right[known[self.left]]] = True
         return found[self.forms]
+
+
+@lru_cache(maxsize=1)  # texts are described after they are split
+def _among(texts: tuple[str, ...], threshold: float) -> NearDuplicates:
+    codes, forms = pd.factorize(
+        np.array([normal_form(text) or None for text in texts], dtype=object)
+    )
+    nothing = np.zeros(0, np.int64)
+    found = [(nothing, nothing)]
+    if threshold < 1 and len(forms) > 1:
+        pieces = _pieces([str(form) for form in forms])
+        for left, right in _candidates(pieces, threshold):
+            alike = _overlap(pieces, left, right) >= threshold - _ROUNDING
+            found.append((left[alike], right[alike]))
+    both = map(np.concatenate, zip(*found, strict=True))
+    return NearDuplicates(codes.astype(np.int64), *both)
 
 
 def _pieces(texts: list[str]) -> sparse.csr_matrix:
@@ -158,12 +165,14 @@ def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[I
         done = work[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(work, done + _PAIRS_AT_ONCE)))
         shared = (rare[start:stop] @ across).tocoo()
-        left, right = shared.row.astype(np.int64) + start, shared.col.astype(np.int64)
+        # Every pair is there twice, and a text with itself.
+        once = np.flatnonzero(shared.row + start < shared.col)
+        left, right = shared.row[once].astype(np.int64) + start, shared.col[once].astype(np.int64)
         # What two sets can share at most: the rare pieces found, and all others of one of them.
-        most = shared.data + np.maximum(rest[left], rest[right])
+        most = shared.data[once] + np.maximum(rest[left], rest[right])
         most = np.minimum(most, np.minimum(sizes[left], sizes[right]))
         needed = threshold / (1 + threshold) * (sizes[left] + sizes[right])
-        kept = (left < right) & (most >= needed - _ROUNDING)
+        kept = most >= needed - _ROUNDING
         yield left[kept], right[kept]
         start = stop
 
