@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from results import FILE as RESULTS
-from results import machine, save_figure
+from results import machine, rewrite, save_figure
 from shard_files import CLASSES, write_shards
 
 from edokit import EDOEnsemble
@@ -274,7 +274,7 @@ def pipeline(core: dict[str, list[float]], on: str) -> None:
     text = "\n".join(lines)
     print(text)
     draw(minutes)
-    rewrite(PIPELINE, text)
+    rewrite(PAGE, PIPELINE, text)
 
 
 def measured(name: str, items: int) -> bool:
@@ -308,13 +308,6 @@ def draw(minutes: dict[str, list[float]]) -> None:
     save_figure(figure, "cost", PAGE.parent / "images")
 
 
-def rewrite(marks: tuple[str, str], text: str) -> None:
-    """Put text between two marks of the page."""
-    before = PAGE.read_text(encoding="utf-8")
-    pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
-    PAGE.write_text(re.sub(pattern, lambda _: text, before, flags=re.DOTALL), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", type=int, default=SMALL, help="items of one worker")
@@ -340,7 +333,7 @@ def main() -> None:
             print(runs[-1], flush=True)
     text = page(*runs, Rates.of(runs[0]))
     print(text)
-    rewrite(MARKS, text)
+    rewrite(PAGE, MARKS, text)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ Members' probabilities (float32) and three annotators' answers per item are writ
 is what the process and its workers have resident together, looked at twenty times a second (pages
 that they share count twice); time is that of the processors, whatever else they do meanwhile. The
 same command on a million items, once in memory and once by shards, shows whether both find the
-same. The files are removed at the end.
+same. The files are removed at the end. The run of 50 million writes its part of docs/scale.md.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from results import rewrite
 from shard_files import CLASSES, PER_SHARD, write_shards
 from watch import GIB, Watch, watched
 
 MEMBERS = 10
+ITEMS = 50_000_000
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
+MARKS = ("<!-- written by benchmarks/larger_than_memory.py -->", "<!-- end -->")
 
 
 def fit(folder: Path, *options: str) -> tuple[dict[str, Any], Watch]:
@@ -42,7 +46,7 @@ def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--items", type=int, default=50_000_000)
+    parser.add_argument("--items", type=int, default=ITEMS)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="edo-large-", dir=wanted.folder) as name:
@@ -55,26 +59,29 @@ def main() -> None:
         shutil.rmtree(small)
         large = folder / "large"
         size = write_shards(large, wanted.items, MEMBERS)
-        print(
+        lines = [
+            MARKS[0],
             f"{wanted.items:,} items × {MEMBERS} members × {CLASSES} classes,"
             f" {size / GIB:.1f} GiB on disk, shards of {PER_SHARD:,} items\n",
-            flush=True,
-        )
-        print("| workers | peak resident memory | processor minutes | gap of the certificate |")
-        print("|---|---|---|---|")
+            "| workers | peak resident memory | processor minutes | gap of the certificate |",
+            "|---|---|---|---|",
+        ]
         for jobs in (1, 2):
             found, watch = fit(large, "--stream", "--jobs", str(jobs))
-            print(
+            lines.append(
                 f"| {jobs} | {watch.most / GIB:.2f} GiB | {watch.minutes:.1f} |"
-                f" {found['certificate']['gap']:.0e} |",
-                flush=True,
+                f" {found['certificate']['gap']:.0e} |"
             )
-        print(
+        lines.append(
             f"\n{few:,} items in memory ({in_memory.most / GIB:.2f} GiB)"
             f" and by shards ({by_shard.most / GIB:.2f} GiB): weights differ by at most"
             f" {apart(here, there):.0e}, the joint loss by"
             f" {abs(here['objective']['total'] - there['objective']['total']):.0e}."
         )
+    text = "\n".join([*lines, MARKS[1]])
+    print(text)
+    if wanted.items == ITEMS:
+        rewrite(PAGE, MARKS, text)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,13 @@ def write_section(title: str, text: str) -> None:
     FILE.write_text("\n".join(parts), encoding="utf-8")
 
 
+def rewrite(page: Path, marks: tuple[str, str], text: str) -> None:
+    """Put text, which begins and ends with two marks of a page, in the place of what they hold."""
+    before = page.read_text(encoding="utf-8")
+    pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
+    page.write_text(re.sub(pattern, lambda _: text, before, flags=re.DOTALL), encoding="utf-8")
+
+
 def machine(*packages: str) -> str:
     """The processor, its cores, and the versions of Python and these packages, in one line."""
     shown = [f"Python {platform.python_version()}"]
