@@ -415,6 +415,14 @@ class Bundle:
         out, source = local_path(out), Path(members)
         given = Path(ensemble) if isinstance(ensemble, str | Path) else None
         fitted = EDOEnsemble.load(ensemble) if isinstance(ensemble, str | Path) else ensemble
+        if not isinstance(fitted, EDOEnsemble):
+            raise InputError(
+                "a bundle is made of an EDOEnsemble and trained members, not of"
+                f" {type(fitted).__name__}",
+                "train the pipelines of an EDOClassifier as members: the recipe sklearn with"
+                " features=texts; or keep it with its own save",
+                parameters=("ensemble",),
+            )
         how: dict[str, Any] = {"device": device, "trust": trust}
         guard = output_folder(out, "bundle", given, source, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:

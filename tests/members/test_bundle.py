@@ -334,6 +334,11 @@ def test_what_is_no_bundle_is_said_of_bundles(made: Path, tmp_path: Path) -> Non
         edokit.Bundle.load(tmp_path / "nowhere")
 
 
+def test_a_classifier_is_no_ensemble_of_members(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not of EDOClassifier.*recipe sklearn"):
+        edokit.Bundle.create(edokit.EDOClassifier(), made, tmp_path / "out")  # type: ignore[arg-type]
+
+
 def test_members_of_other_classes_are_refused_by_their_folder(made: Path, tmp_path: Path) -> None:
     p = edokit.Predictions.from_arrays(
         np.full((2, 1, 2), 0.5), layout="NKC", items=["a", "b"], members=["linear-02"],

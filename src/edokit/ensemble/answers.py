@@ -80,7 +80,7 @@ class Answer:
             "cumulative-temperature": f"temperature {self.temperature:.3g} of cumulative shares",
             "mode": "the mode",
         }[self.step]
-        return f"{what}, {self.before:.4f} -> {self.after:.4f} on the fit data"
+        return f"{what} (on the fit data {self.before:.4f} before, {self.after:.4f} after)"
 
     def apply(self, pooled: Floats, scale: Scale) -> Floats:
         """Return the answers to give [N, C], from the pool [N, C]."""

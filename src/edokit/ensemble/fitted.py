@@ -528,8 +528,8 @@ def describe_lambda_reg(
         standing = "clearly worse" if above > 0 else "clearly better"
     return (
         f"{penalty}, chosen by {_FOLDS.get(folds, folds)}-fold cross-validation on {among};"
-        f" uniform weights were {standing} (their held-out CE less that of this penalty:"
-        f" {above:+.4f} ± {CLEARLY * error:.4f})."
+        f" uniform weights were {standing} (held-out ΔCE"
+        f" {round(above, 4) + 0.0:+.4f} ± {CLEARLY * error:.4f}).".replace("-0", "−0")
     )
 
 

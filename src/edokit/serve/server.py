@@ -229,7 +229,7 @@ def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
             f"can't listen on host={host!r}, port={port}: {reason.partition(' (while')[0]}",
-            "choose another port or host",
+            "choose another port",
             parameters=("host", "port"),
         ) from error
     shown = f"[{host}]" if ":" in host else host
