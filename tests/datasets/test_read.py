@@ -173,7 +173,6 @@ def test_an_unknown_format_is_refused_with_those_there_are(tmp_path: Path) -> No
         ("a.json", '[{"item": "a", "annotator": "x", "label": 1}]'),
         ("a.json", "[]"),
         ("a.json", "3"),
-        ("a.xlsx", "x"),
         ("a", "x"),
     ],
 )
@@ -186,6 +185,13 @@ def test_what_is_not_understood_is_said_with_what_is(
         read_annotations(path)
     assert str(path) in caught.value.message
     assert "lewidi, lewidi2025, table, label-studio, argilla" in caught.value.hint
+
+
+@pytest.mark.parametrize(("name", "hint"), [("a.xlsx", "as CSV"), ("a.npz", "holds predictions")])
+def test_sheets_and_predictions_are_named_as_such(tmp_path: Path, name: str, hint: str) -> None:
+    (tmp_path / name).write_text("x")
+    with pytest.raises(InputError, match=f"{name} is not a source of annotations.*{hint}"):
+        read_annotations(tmp_path / name)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -32,6 +32,15 @@ _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.D
 _KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
 
 
+OTHER_FILES = {
+    **dict.fromkeys(
+        (".xlsx", ".xls", ".ods", ".numbers"), "save the sheet as CSV (UTF-8) and give that"
+    ),
+    ".npz": "an .npz holds predictions; give labels or texts as a table, such as a CSV file",
+}
+"""What to do about files that are taken for tables."""
+
+
 def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: False) -> pa.Table:
     """One CSV, TSV, Parquet or JSONL file as an Arrow table.
 
@@ -43,9 +52,7 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
     if suffix not in TABLE_SUFFIXES:
         raise InputError(
             f"{path} is not a table: its name does not end in {', '.join(TABLE_SUFFIXES)}",
-            "save the sheet as CSV (UTF-8) and give that"
-            if suffix in (".xlsx", ".xls", ".ods", ".numbers")
-            else "rename or convert the file",
+            OTHER_FILES.get(suffix, "rename or convert the file"),
         )
     try:
         if suffix == ".parquet":

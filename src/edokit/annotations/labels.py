@@ -291,7 +291,9 @@ def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
 
     mapping: dict[str, str] = {}
     for many in doubtful:
-        usual = max(many, key=lambda name: (counts.get(name, 0), name == name.strip())).strip()
+        usual = max(
+            many, key=lambda name: (counts.get(name, 0), name == name.strip(), name.islower())
+        ).strip()
         mapping |= {name: usual for name in many if name != usual}
     listed = "; ".join(" and ".join(map(shown, many)) for many in doubtful[:3])
     listed += f"; and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""

@@ -14,6 +14,7 @@ import numpy as np
 
 from edokit._errors import EDOWarning, InputError, errors_in, one_of, warn
 from edokit._io import check_file, read_json
+from edokit._io.tables import OTHER_FILES, write_table
 from edokit._lazy import pa, pa_parquet
 from edokit._names import as_names
 from edokit._types import Strings
@@ -114,6 +115,8 @@ def recognise(path: Path) -> Source:
         if source.recognises(path, content):
             return source
     known = sources()
+    if suffix in OTHER_FILES:
+        raise InputError(f"{path} is not a source of annotations", OTHER_FILES[suffix])
     raise InputError(
         f"{path} is not a known source of annotations: neither"
         f" {', nor '.join(source.about for source in known)}",
@@ -320,6 +323,4 @@ def write_annotations(
     >>> edokit.read_annotations("labels.parquet", split="dev").items.tolist()
     ['sim-dev-1', 'sim-dev-2']
     """
-    from edokit._io.tables import write_table
-
     write_table(annotations.to_table(), path, quote_formulas=quote_formulas)

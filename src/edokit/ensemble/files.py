@@ -388,7 +388,8 @@ def read_fitted(folder: str | Path) -> Fitted:
         inside = Path(folder) / "ensemble"
         found = (inside / FILE).exists()
         raise InputError(
-            f"an ensemble is a folder with {FILE}, but {folder} has none",
+            f"an ensemble is a folder with {FILE}, but {folder}"
+            f" {'has none' if Path(folder).exists() else 'does not exist'}",
             f"give {inside}" if found else "make one with `edo fit` or EDOEnsemble.save",
         )
     with reading(path, "ensemble") as content:

@@ -330,7 +330,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise InputError(
-            f"{folder} holds no {MANIFEST}, so it is no folder of trained members",
+            f"{folder} holds no {MANIFEST}, so it is no folder of trained members"
+            if folder.exists()
+            else f"there is no folder {folder}",
             "name a folder that `edo train` finished (start it again and it goes on)",
         )
     what = "a manifest of trained members"

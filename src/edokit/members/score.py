@@ -144,7 +144,7 @@ class LoadedMembers:
             raise InputError(
                 f"{self.folder} has no member {examples(unknown) or 'to score with'}; its members"
                 f" are {examples(self._listed, 10)}",
-                "check the spelling",
+                "check the spelling, or name the folder of the members that the ensemble pools",
             )
         each = (self._of_group(name) if name in self.pooled else [name] for name in names)
         self.names = list(dict.fromkeys(chain.from_iterable(each)))

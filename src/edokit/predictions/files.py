@@ -14,7 +14,7 @@ import numpy.typing as npt
 from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
 from edokit._io import check_file, whole_file
 from edokit._io.npz import array_names, read_arrays, write_arrays
-from edokit._io.tables import number_column, read_table, write_table
+from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table
 from edokit._lazy import pa, pa_parquet
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
@@ -102,7 +102,9 @@ def read_file(path: Path, invalid: str) -> Predictions:
     else:
         raise InputError(
             f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
-            "make one with `edo predictions join`",
+            f"make one with `edo predictions join {path} --out NAME.npz`"
+            if path.suffix.lower() in TABLE_SUFFIXES
+            else "make one with `edo predictions join`",
         )
     array = checked(
         predictions.probabilities,
