@@ -254,6 +254,53 @@ def test_without_room_for_a_copy_the_shards_are_read_again(
         opened(made, tmp_path)
 
 
+def unpack(file: Path) -> None:
+    """Write the arrays of an .npz file as they are."""
+    with np.load(file) as arrays:
+        np.savez(file, **arrays)
+
+
+def test_plain_arrays_are_read_where_they_are(tmp_path: Path) -> None:
+    made = cut(tmp_path, 40, [9, 20])
+    for number in (0, 1):
+        unpack(made.predictions / f"part-{number}.npz")
+    v = np.full((1, 4), 0.25)
+    P, q, _ = whole(made)
+    with opened(made, tmp_path) as data:
+        # Only the shard that is packed needs a copy.
+        assert [file.name for file in (tmp_path / "scratch").rglob("*.P.npy")] == ["000002.P.npy"]
+        wanted = curvature_sums(P, q, v[0])
+        np.testing.assert_allclose(data.curvatures(v)[0].hessian, wanted.hessian, rtol=1e-12)
+        np.testing.assert_array_equal(data.sample.P, P)
+        unpack(made.predictions / "part-1.npz")
+        with pytest.raises(InputError, match=r"part-1\.npz changed while it was read"):
+            data.curvatures(v)
+        (made.predictions / "part-0.npz").unlink()
+        with pytest.raises(InputError, match=r"no file .*part-0\.npz"):
+            data.curvatures(v)
+
+
+@pytest.mark.parametrize("change", ["classes", "sums", "type"])
+def test_arrays_that_are_not_used_as_they_are_stored_are_copied(
+    tmp_path: Path, change: str
+) -> None:
+    made = cut(tmp_path, 30, [])
+    file = made.predictions / "part-0.npz"
+    with np.load(file) as held:
+        arrays = dict(held)
+    if change == "classes":
+        arrays = {**arrays, "classes": np.array(["1", "0"])}
+        arrays["probabilities"] = np.ascontiguousarray(arrays["probabilities"][:, :, ::-1])
+    elif change == "sums":
+        arrays["probabilities"] *= np.float32(1.0005)
+    else:
+        arrays["probabilities"] = arrays["probabilities"].astype(">f4")
+    np.savez(file, **arrays)
+    with opened(made, tmp_path) as data:
+        assert len(list((tmp_path / "scratch").rglob("*.P.npy"))) == 1
+        np.testing.assert_allclose(data.sample.P, whole(made)[0], rtol=1e-6)
+
+
 def test_published_labels_against_the_people_are_told_once_for_all_shards(tmp_path: Path) -> None:
     made = cut(tmp_path, 6, [2, 4])
     names = [f"item-{i}" for i in range(6)]

@@ -31,33 +31,38 @@ class BadArchiveError(ValueError):
     """An .npz file that is damaged, or claims what it can't hold."""
 
 
-def array_names(path: Path) -> list[str]:
-    """The names of the arrays in an .npz file."""
-    with _opened(path) as archive:
-        return list(_entries(archive))
-
-
 def array_shape(path: Path, name: str) -> tuple[int, ...]:
     """The shape of one array, from its header."""
     with _opened(path) as archive:
         return _header(archive, _entries(archive)[name], name).shape
 
 
-def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Arrays by name, all unless ``names`` says which; a damaged archive fails in as many ways as
-    zip, zlib and numpy have."""
+class Arrays(dict[str, npt.NDArray[Any]]):
+    """Arrays by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[str, int] = {}
+        """Where in the file the numbers of an array begin, if it holds them as they are here."""
+
+
+def read_arrays(path: Path, names: Iterable[str] | None = None) -> Arrays:
+    """Arrays by name, all unless ``names`` says which (those that are there); a damaged archive
+    fails in as many ways as zip, zlib and numpy have."""
     with _opened(path) as archive, warnings.catch_warnings():
         # numpy warns of damaged headers before it refuses them.
         warnings.simplefilter("ignore")
         entries = _entries(archive)
-        wanted = list(entries) if names is None else list(names)
+        wanted = [name for name in (entries if names is None else names) if name in entries]
         headers = {name: _header(archive, entries[name], name) for name in wanted}
         # The arrays, and once more what it takes to check them.
         check_memory(path, 2 * sum(entries[name].file_size for name in wanted))
-        arrays = {}
+        arrays = Arrays()
         for name in wanted:
             if entries[name].compress_type == zipfile.ZIP_STORED:
-                arrays[name] = _stored(path, entries[name], headers[name])
+                arrays[name], place = _stored(path, entries[name], headers[name])
+                if not headers[name].fortran:
+                    arrays.places[name] = place
             else:
                 with archive.open(entries[name]) as stream:
                     arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
@@ -68,13 +73,13 @@ def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt
         return arrays
 
 
-def _stored(path: Path, info: zipfile.ZipInfo, header: _Header) -> npt.NDArray[Any]:
-    """An array that is not packed, read into its place at once; zip would copy it in pieces."""
+def _stored(path: Path, info: zipfile.ZipInfo, header: _Header) -> tuple[npt.NDArray[Any], int]:
+    """An array that is not packed, and where it begins; zip would copy it in pieces."""
     with path.open("rb", buffering=0) as stream:
         stream.seek(info.header_offset + 26)
         # Its local header ends in a name and more, whose lengths are the last in it.
         start = int.from_bytes(stream.read(2), "little") + int.from_bytes(stream.read(2), "little")
-        stream.seek(start, os.SEEK_CUR)
+        start = stream.seek(start, os.SEEK_CUR) + header.length
         before = stream.read(header.length)
         array = np.empty(header.shape, header.dtype, order="F" if header.fortran else "C")
         held: Any = array.reshape(-1, order="A").view(np.uint8) if array.nbytes else b""
@@ -83,7 +88,7 @@ def _stored(path: Path, info: zipfile.ZipInfo, header: _Header) -> npt.NDArray[A
             read += more
     if read < len(held) or zlib.crc32(held, zlib.crc32(before)) != info.CRC:
         raise BadArchiveError(f"Bad CRC-32 for file {info.filename!r}")
-    return array
+    return array, start
 
 
 def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:

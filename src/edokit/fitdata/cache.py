@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
-from edokit._io import cannot_write, temporary_folder
+from edokit._io import cannot_write, check_file, temporary_folder
 from edokit._lazy import pa, pd
 from edokit._names import KEEP_PREDICTED, ArrowNames, arrow_names, names_in_arrow, owners
 from edokit._types import Floats, Ints
@@ -50,7 +50,8 @@ class CachedShard:
     classes: tuple[str, ...]  # [C] in the order of the arrays; of sets, the labels
     folder: Path  # the cache
     with_predictions: bool
-    """Whether predictions are cached too; else they are read from the shard at every pass."""
+    """Whether predictions are cached too, unless the shard has them as plain arrays; else they are
+    read from the shard and checked at every pass."""
     annotations: Path | None
     """The file with the annotations of this shard's items; None where labels are there already."""
     reading: ReadOptions
@@ -67,7 +68,7 @@ class CachedShard:
 
         Also the first and the last item, where they are whole numbers that rise.
         """
-        counts = None
+        counts, about = None, self.shard.files[0].stat()
         with names_in_arrow():
             read = self.shard.read(0)
             if self.annotations is not None:
@@ -76,7 +77,7 @@ class CachedShard:
         if self.annotations is None:
             q, y = self._load("q"), self._load("y")
         arrays = Arrays(self._rows(read), q, y)
-        if self.with_predictions:
+        if self.with_predictions and not self._in_place(read, about):
             self._save("P", arrays.P)
         try:
             names = arrow_names(read.items)
@@ -118,7 +119,7 @@ class CachedShard:
         """What was written; files are mapped into memory, not read."""
         try:
             q, y = self._load("q"), self._load("y")
-            if self.with_predictions:
+            if self.with_predictions and not self._file("place").exists():
                 return Arrays(self._load("P"), q, y)
         except FileNotFoundError as error:
             raise InputError(
@@ -126,7 +127,28 @@ class CachedShard:
                 "choose a folder on a shared disk with scratch",
                 parameters=("scratch",),
             ) from error
-        return Arrays(self._rows(self.shard.read(0)), q, y)
+        P = self._stored() if self.with_predictions else self._rows(self.shard.read(0))
+        return Arrays(P, q, y)
+
+    def _in_place(self, read: Predictions, about: os.stat_result) -> bool:
+        """Note where the shard itself has the array, if it does and is on the disk of the cache."""
+        P, near = read.probabilities, about.st_dev == self.folder.stat().st_dev
+        if read.place is None or self._rows(read) is not P or not near:
+            return False
+        self._save("place", np.array([read.place, P.itemsize, about.st_size, about.st_mtime_ns]))
+        return True
+
+    def _stored(self) -> NDArray[Any]:
+        """The array as the shard itself has it, which must be as it was in the first pass."""
+        start, size, *known = self._load("place").tolist()
+        file, shape = self.shard.files[0], (len(self.shard), len(self.shard.members), -1)
+        about = check_file(file).stat()
+        if [about.st_size, about.st_mtime_ns] != known:
+            raise InputError(
+                f"{file} changed while it was read", "start again when the files are complete"
+            )
+        count = len(self.shard) * len(self.shard.members) * len(self.shard.classes)
+        return np.fromfile(file, f"f{size}", count, offset=start).reshape(shape)
 
     def _rows(self, predictions: Predictions) -> NDArray[Any]:
         return self.scale.rows(predictions.order_classes(self.classes).probabilities)

@@ -222,7 +222,8 @@ class FitData:
         """Shards of predictions with the annotations of their items; use it in a ``with``.
 
         Opening reads every shard once: it is checked, matched with the annotations by item id, and
-        written as plain arrays into a cache, which later passes read and closing removes.
+        written as plain arrays into a cache, which later passes read and closing removes. Plain
+        arrays in an .npz file on the same disk are read there, and must not change until then.
 
         Parameters
         ----------

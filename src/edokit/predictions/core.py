@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +79,8 @@ class Predictions:
     annotators: Strings | None = None
     scale: Scale = NOMINAL
     member_info: MemberInfo = field(default_factory=dict)
+    place: ClassVar[int | None] = None
+    """Where the file that they were just read from holds the probabilities, if just as they are."""
 
     @classmethod
     def from_arrays(
@@ -722,7 +724,7 @@ EXACT = 1e-6
 """How far they may be and stay as they are."""
 LOGITS_HINT = ", or say that they are logits with logits=True"
 # Numbers that are looked at together while they stay in the cache.
-_BLOCK = 2**15
+_BLOCK = 2**17
 
 
 def checked(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
 from edokit._io import check_file, whole_file
-from edokit._io.npz import array_names, read_arrays, write_arrays
+from edokit._io.npz import read_arrays, write_arrays
 from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table
 from edokit._lazy import pa, pa_parquet
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
@@ -94,8 +94,9 @@ def check_ending(path: Path) -> None:
 def read_file(path: Path, invalid: str) -> Predictions:
     """The predictions in one .npz or Parquet file."""
     check_file(path)
+    place = None
     if path.suffix.lower() == ".npz":
-        predictions = _read_npz(path)
+        predictions, place = _read_npz(path)
     elif path.suffix.lower() == ".parquet":
         with errors_in(path):
             predictions = from_long_table(read_table(path), path)
@@ -116,21 +117,22 @@ def read_file(path: Path, invalid: str) -> Predictions:
         " into probabilities",
         sets=predictions.scale.is_multi_label,
     )
-    return replace(predictions, probabilities=array)
+    found = replace(predictions, probabilities=array)
+    # Whatever is changed later is another object, which does not have this.
+    object.__setattr__(found, "place", place if array is predictions.probabilities else None)
+    return found
 
 
-def _read_npz(path: Path) -> Predictions:
-    """The predictions in an .npz file, named but not yet checked."""
+def _read_npz(path: Path) -> tuple[Predictions, int | None]:
+    """The predictions in an .npz file, named but not yet checked, and where they begin in it."""
     try:
-        held = array_names(path)
-        missing = [name for name in _NEEDED if name not in held]
+        arrays = read_arrays(path, [*_NEEDED, *_OPTIONAL, "scale", "member_info"])
+        missing = [name for name in _NEEDED if name not in arrays]
         if missing:
             raise InputError(
                 f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
                 "write it with edokit.write_predictions or `edo predictions join`",
             )
-        optional = [name for name in (*_OPTIONAL, "scale", "member_info") if name in held]
-        arrays = read_arrays(path, [*_NEEDED, *optional])
     except (EDOError, MemoryError):
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
@@ -157,7 +159,9 @@ def _read_npz(path: Path) -> Predictions:
     with errors_in(path):
         info = _noted_info("".join(named.pop("member_info", ())))
         named["scale"] = _noted_scale("".join(named.pop("scale", ())), named["classes"])
-        return Predictions(as_floats(array), **named).with_info(info)
+        floats = as_floats(array)
+        place = arrays.places.get("probabilities") if floats is array else None
+        return Predictions(floats, **named).with_info(info), place
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
@@ -179,9 +183,8 @@ def _noted_info(text: str) -> MemberInfo:
 def read_info(path: Path) -> MemberInfo:
     """What a file of predictions notes about its members, without reading the rest."""
     if path.suffix.lower() == ".npz":
-        if "member_info" not in array_names(path):
-            return {}
-        return _noted_info("".join(as_names(read_arrays(path, ["member_info"])["member_info"])))
+        held = read_arrays(path, ["member_info"])
+        return _noted_info("".join(as_names(held.get("member_info", ()))))
     return _noted_info(_noted(pa_parquet.read_schema(path), _INFO))
 
 
