@@ -34,6 +34,7 @@ from edokit.serve import Limits, app
 from edokit.serve import server as server_module
 from edokit.serve.app import _is_here
 from edokit.serve.members import (
+    AHEAD,
     About,
     Answers,
     MembersEndedError,
@@ -168,6 +169,45 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
     found.entropy = np.array([np.nan, 1])
     with pytest.raises(ValueError, match="not finite"):
         Answers(bundle)(Question(["a", "b"]))
+
+
+def test_full_batches_are_sent_ahead_and_take_their_own_time_alone() -> None:
+    class Members:
+        """Answers once it is let."""
+
+        def __init__(self) -> None:
+            self.asked: list[list[str]] = []
+            self.may_answer = asyncio.Event()
+
+        async def start(self) -> str:
+            return "loaded"
+
+        def ask(self, question: Question) -> None:
+            self.asked.append(question.texts)
+
+        async def received(self) -> Any:
+            await self.may_answer.wait()
+            await asyncio.sleep(0.01)
+            return self.asked[len(seconds)], []
+
+    seconds: list[float] = []
+
+    async def run() -> None:
+        members: Any = Members()
+        worker = Worker(members, Limits(max_batch=2))
+        worker.observe = lambda texts, took: seconds.append(took)
+        worker.start(lambda: None)
+        clock = asyncio.get_running_loop().time
+        start = clock()
+        waiting = [asyncio.ensure_future(worker.ask(Question(["a"]))) for _ in range(9)]
+        await asyncio.sleep(0.01)
+        assert len(members.asked) == 1 + AHEAD
+        members.may_answer.set()
+        await asyncio.gather(*waiting)
+        assert [len(texts) for texts in members.asked] == [2, 2, 2, 2, 1]
+        assert sum(seconds) <= clock() - start
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("policy", ["passive", "active"])

@@ -340,11 +340,16 @@ class _Waiting:
         return len(self.question.texts)
 
 
+AHEAD = 2
+"""Full batches that are sent to the members while they work on another one: one would do, unless
+the event loop has to wait for a core."""
+
+
 class Worker:
     """The queue, from which the members get one batch after the other.
 
-    While they work on a batch they are sent the next one as soon as it is full, so that they never
-    wait for requests to be read and answers to be written.
+    While they work on a batch they are sent the next ones as soon as they are full, so that they
+    never wait for requests to be read and answers to be written.
 
     Parameters
     ----------
@@ -411,10 +416,12 @@ class Worker:
         try:
             self.about = await self._members.start()
             settled()
+            now = self._loop.time()
             while True:
                 found = await self._members.received()
                 batch, start = self._sent.popleft()
-                self.observe(sum(map(len, batch)), self._loop.time() - start)
+                free, now = now, self._loop.time()
+                self.observe(sum(map(len, batch)), now - max(start, free))
                 if isinstance(found, EDOError) and len(batch) > 1:
                     for one in batch:  # the error is that of one of them, and no other's
                         one.alone = True
@@ -436,9 +443,9 @@ class Worker:
         self._timer = self._loop.call_soon(self._send)
 
     def _send(self) -> None:
-        """Send the members what they can take: a batch, and the next one if it is full."""
+        """Send the members what they can take: a batch, and the next ones if they are full."""
         self._timer = None
-        while self._queue and self.about and not self.failure and len(self._sent) < 2:
+        while self._queue and self.about and not self.failure and len(self._sent) <= AHEAD:
             if self.waiting < self._limits.max_batch and not self.stopping:
                 if self._sent:
                     return
