@@ -649,17 +649,16 @@ def of_compiling(found: dict[str, Any], members: int) -> list[str]:
     again = one["again"]
     whole = one["seconds"] + (members - 1) * again["seconds"]
     times, saved = usual["step"] / one["step"], usual["step"] - one["step"]
-    even = f"from {again['extra'] / saved:,.0f} steps on" if saved > 0 else "never"
+    even = f"after {one['extra'] / saved:,.0f} steps" if saved > 0 else "never"
     pays = whole < members * usual["seconds"]
     recorded = found.get("profile recorded", {}).get("step")
     return [
         "",
         f"torch.compile, lengths as they come: a step takes {1000 * one['step']:.1f} ms instead of"
         f" {1000 * usual['step']:.1f} ms, {1 / usual['step']:.1f} steps a second before and"
-        f" {1 / one['step']:.1f} after ({times:.2f} times), once it has been"
-        f" compiled in {one['extra']:.0f} s, {again['extra']:.0f} s for the next member of the"
-        f" process, which are earned back {even}; a member has {usual['steps']}. A member takes"
-        f" {one['seconds']:.0f} s, the next one {again['seconds']:.0f} s, without it"
+        f" {1 / one['step']:.1f} after ({times:.2f} times). Compiling takes {one['extra']:.0f} s,"
+        f" earned back {even}; a member has {usual['steps']}. A member takes"
+        f" {one['seconds']:.0f} s, the next one of the process {again['seconds']:.0f} s, without it"
         f" {usual['seconds']:.0f} s: {members} members in one process {whole:.0f} s instead of"
         f" {members * usual['seconds']:.0f} s. It {'pays' if pays else 'does not pay'}"
         + ("" if recorded is None else f"; with recorded passes a step takes {recorded:.1f} ms")
