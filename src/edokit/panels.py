@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import HAVE, InputError, are, counted, examples, headings
-from edokit._names import as_names, check_unique
+from edokit._names import as_names, check_unique, factorized
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
 from edokit.annotator_effects import Attributes, find_attribute
@@ -203,10 +203,7 @@ class Panel:
                 f" answers: {examples(missing)}",
                 "score the items for them, too",
             )
-        names, first, codes = np.unique(
-            items[inside].astype(str), return_index=True, return_inverse=True
-        )
-        order = np.argsort(first, kind="stable")
+        codes, names = factorized(items[inside])
         own = np.array([weight[name] for name in annotators[inside]])[:, None]
         # Weights of those who answered, in case some did not.
         given = np.bincount(codes, own[:, 0])
@@ -217,8 +214,7 @@ class Panel:
         else:  # so many people drawn from a population with these shares
             variance = mean * (1 - mean) / self.size
         low, high = _interval(mean, variance, level)
-        some = as_names(names[order].tolist())
-        return PanelAnswer(self, some, mean[order], low[order], high[order])
+        return PanelAnswer(self, names, mean, low, high)
 
 
 @dataclass(frozen=True, eq=False)

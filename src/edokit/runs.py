@@ -17,7 +17,7 @@ from typing import Any
 
 from edokit._errors import InputError, errors_in, one_of, without_credentials
 from edokit._io import cannot_read, write_json
-from edokit._io.schema import mapping, number, plain, read_document, record, text
+from edokit._io.schema import instance, mapping, number, plain, read_document, text
 from edokit._outputs import RUN_RECORD
 from edokit._version import __version__
 from edokit.annotations import Annotations
@@ -49,18 +49,6 @@ class Input:
     predictions, the ``scale`` that was declared, and ``learn``."""
 
 
-_SCHEMA = record(
-    {
-        "kind": text,
-        "inputs": mapping(
-            record({"path": text}, {"sha256": text, "options": mapping(plain)}, only=True)
-        ),
-    },
-    {"seed": number(0, whole=True), "command": text, "versions": mapping(text)},
-    only=True,
-)
-
-
 @dataclass(frozen=True)
 class RunRecord:
     """How results came about."""
@@ -82,13 +70,11 @@ class RunRecord:
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
         """Read what ``save`` wrote."""
-        stored = read_document(folder / RUN_RECORD, _SCHEMA, "a run record", "run it again")
-        kept = {name: value for name, value in stored.items() if value is not None}
-        inputs = {
-            role: Input(given["path"], given.get("sha256"), given.get("options") or {})
-            for role, given in stored["inputs"].items()
-        }
-        return cls(**{**kept, "inputs": inputs})
+        of_input = instance(Input, {"path": text}, {"sha256": text, "options": mapping(plain)})
+        more = {"seed": number(0, whole=True), "command": text, "versions": mapping(text)}
+        check = instance(cls, {"kind": text, "inputs": mapping(of_input)}, more)
+        found: RunRecord = read_document(folder / RUN_RECORD, check, "a run record", "run it again")
+        return found
 
     def path(self, role: str, folder: Path) -> Path | None:
         """Where the input of this role is now, if there is one."""

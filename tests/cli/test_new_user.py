@@ -15,8 +15,7 @@ from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, simulate
 from edokit._io.tables import write_table
 from edokit.cli import console
-from edokit.cli.app import make_app
-from edokit.cli.messages import invoked, render
+from edokit.cli.app import invoked, make_app, render
 from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import command_text, with_options
 

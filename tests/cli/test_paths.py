@@ -26,8 +26,7 @@ from edokit import (
     write_annotations,
     write_predictions,
 )
-from edokit.cli.app import COMMANDS, make_app
-from edokit.cli.messages import invoked
+from edokit.cli.app import COMMANDS, invoked, make_app
 from edokit.datasets import get
 from edokit.members import Group
 

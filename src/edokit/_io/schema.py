@@ -161,6 +161,16 @@ def record(
     return check
 
 
+def instance(
+    make: Callable[..., Any], needed: Mapping[str, Check], more: Mapping[str, Check] | None = None
+) -> Check:
+    """An object of Python with these fields; what is null has its default."""
+    return as_type(
+        lambda held: make(**{name: one for name, one in held.items() if one is not None}),
+        record(needed, more, only=True),
+    )
+
+
 def plain(value: Any, at: str) -> Any:
     """Any value that JSON can hold: no half characters, every number finite."""
     return _any(value, at, number())
@@ -213,14 +223,17 @@ def _in(at: str, name: str) -> str:
 
 
 def _wrong(value: Any, at: str, wanted: str) -> WrongValueError:
+    return WrongValueError(f"{at or 'it'} is {shown(value)}, not {wanted}")
+
+
+def shown(value: object) -> str:
+    """A value of a document, short enough for a message."""
     if value is None or isinstance(value, bool):
-        shown = {None: "null", True: "true", False: "false"}[value]
-    elif isinstance(value, dict | list):
-        shown = "an object" if isinstance(value, dict) else "a list"
-    elif isinstance(value, str):
-        shown = word(value)
-    else:
-        # Python refuses to write out integers of thousands of digits.
-        huge = isinstance(value, int) and value.bit_length() > 64
-        shown = "a huge number" if huge else repr(value)
-    return WrongValueError(f"{at or 'it'} is {shown}, not {wanted}")
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict | list | tuple):
+        return "an object" if isinstance(value, dict) else "a list"
+    if isinstance(value, str):
+        return word(value)
+    # Python refuses to write out integers of thousands of digits.
+    huge = isinstance(value, int) and value.bit_length() > 64
+    return "a huge number" if huge else repr(value)[:40]

@@ -8,8 +8,9 @@ from typing import Any
 
 from edokit._errors import InputError, counted, examples
 from edokit._io import parse_json
+from edokit._io.schema import shown
 from edokit.annotations import Annotations
-from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain, shown
+from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
 from edokit.datasets.read import Source
 
 RESPONSES = ".responses"

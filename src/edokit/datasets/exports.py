@@ -16,6 +16,7 @@ import numpy as np
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
 from edokit._io import parse_json, read_json, read_text
+from edokit._io.schema import shown
 from edokit._io.tables import read_table
 from edokit._lazy import pa
 from edokit._names import as_name
@@ -53,20 +54,6 @@ def _read(path: Path) -> Any:
         return read_json(path)
     lines = enumerate(read_text(path).split("\n"), 1)
     return [parse_json(line, f"line {number} of {path}") for number, line in lines if line.strip()]
-
-
-def shown(value: object) -> str:
-    """A value from an export, short enough for a message."""
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return "a list"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    try:
-        return word(value) if isinstance(value, str) else repr(value)[:40]
-    except ValueError:  # Python refuses to write out integers of thousands of digits.
-        return "a huge number"
 
 
 def plain(value: object, what: str, where: str) -> str:

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError
 from edokit._io import schema
-from edokit._io.schema import choice, listed, mapping, optional, read_document, record, text
+from edokit._io.schema import (
+    choice,
+    instance,
+    listed,
+    mapping,
+    optional,
+    read_document,
+    record,
+    text,
+)
 from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
 from edokit.metrics import METRIC, SEARCH_METRICS, PairedTest
@@ -56,7 +66,12 @@ _SEARCH = record(
     only=True,
 )
 _ENDS = listed(_REAL, 2)
-_TESTS = mapping(record(dict.fromkeys(("difference", "low", "high"), _REAL), only=True))
+_TESTS = mapping(
+    instance(
+        partial(PairedTest, p_value=math.nan, n=0),
+        dict.fromkeys(("difference", "low", "high"), _REAL),
+    )
+)
 _METHODS = record(
     {
         "methods": listed(
@@ -216,16 +231,11 @@ def _score(row: Mapping[str, Any]) -> Score:
     name, ends = str(row["name"]), row.get("intervals")
     metrics = {metric: float(row[metric]) for metric in METRIC if row.get(metric) is not None}
     intervals = {metric: (float(low), float(high)) for metric, (low, high) in (ends or {}).items()}
-    against: dict[str, PairedTest] = {}
-    against_constant: dict[str, PairedTest] = {}
-    for tests, key in ((against, "against_reference"), (against_constant, "against_constant")):
-        for metric, one in (row.get(key) or {}).items():
-            difference, low, high = (float(one[end]) for end in ("difference", "low", "high"))
-            tests[metric] = PairedTest(difference, low, high, math.nan, 0)
+    against, constant = (row.get(key) or {} for key in ("against_reference", "against_constant"))
     about = str(row.get("about") or _ABOUT.get(name, ""))
     # An ordinal scale has RPS, which ranks methods there.
     headline = "rps" if "rps" in metrics else "ce"
-    return Score(name, about, metrics, intervals, against, against_constant, None, headline)
+    return Score(name, about, metrics, intervals, against, constant, headline=headline)
 
 
 def method_rows(
