@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.datasets import read_lewidi
+from edokit.datasets import read_annotations, read_lewidi
 from edokit.datasets.clean import clean_text, has_arabic, without_markup
 
 ARABIC = "صباح الخير"
@@ -54,11 +54,6 @@ def test_a_text_in_another_script_is_not_emptied() -> None:
     assert clean_text("Доброе утро, 2 ok") == "Доброе утро ok"
 
 
-def test_the_caller_can_decide_about_non_ascii() -> None:
-    assert clean_text("café", ascii_only=False) == "café"
-    assert clean_text(f"so {ARABIC} so", ascii_only=True) == "so so"
-
-
 @given(st.text())
 def test_cleaning_leaves_no_digit_and_none_of_the_ascii_marks(text: str) -> None:
     cleaned = clean_text(text)
@@ -74,14 +69,14 @@ def test_an_english_text_comes_out_in_ascii(text: str) -> None:
 
 
 def test_no_text_of_armis_is_emptied_or_loses_its_script(lewidi: Path) -> None:
-    for text in read_lewidi(lewidi / "ArMIS", clean=True).texts:
+    for text in read_annotations(lewidi / "ArMIS", clean=True).texts:
         assert has_arabic(text)
 
 
 @pytest.mark.parametrize("name", ["ConvAbuse", "HS-Brexit"])
 def test_the_english_datasets_come_out_in_ascii(lewidi: Path, name: str) -> None:
     raw = read_lewidi(lewidi / name)
-    cleaned = read_lewidi(lewidi / name, clean=True)
+    cleaned = read_annotations(lewidi / name, clean=True)
     assert not all(text.isascii() for text in raw.texts)
     assert all(text.isascii() for text in cleaned.texts)
     assert (raw.items == cleaned.items).all()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
-from edokit.datasets import read_lewidi
+from edokit.datasets import read_annotations, read_lewidi
 
 TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
@@ -131,7 +131,7 @@ def test_an_annotator_listed_twice_counts_twice_unless_told_otherwise(tmp_path: 
 def test_text_is_raw_unless_cleaning_is_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(text="<user> tea, 4 o'clock ☕"))
     assert read_lewidi(path).texts.tolist() == ["<user> tea, 4 o'clock ☕"]
-    assert read_lewidi(path, clean=True).texts.tolist() == ["tea oclock"]
+    assert read_annotations(path, clean=True).texts.tolist() == ["tea oclock"]
 
 
 def test_a_file_of_2025_is_not_called_damaged(tmp_path: Path) -> None:
@@ -148,12 +148,6 @@ def test_language_and_plain_information_are_columns_of_the_items(tmp_path: Path)
         "domain": ["parks", ""],
     }
     assert not read.attributes
-
-
-def test_the_language_field_alone_protects_non_ascii_letters(tmp_path: Path) -> None:
-    text = "the café is open today"
-    path = write(tmp_path / "a.json", item(text=text, lang="ar"), item(text=text))
-    assert read_lewidi(path, clean=True).texts.tolist() == [text, "the caf is open today"]
 
 
 def test_a_folder_gives_its_splits_in_order(tmp_path: Path) -> None:

@@ -35,7 +35,9 @@ def test_true_answers_explain_what_lasts_and_anonymous_ones_nothing(regime: str)
     assert found["low"] < found["share"] < found["high"]
     # Of classes without an order the simulator knows the lasting part in the same units.
     if regime == "two-camps":
-        assert found["share"] == pytest.approx(simulation.variance().structured_share, abs=0.05)
+        known = simulation.variance()
+        within = sum(known.values()) - known["item"]
+        assert found["share"] == pytest.approx(1 - known["noise"] / within, abs=0.05)
     assert found["low"] > 0.1
     nobody = explained(answers(simulation, known=False), simulation.annotations)
     assert nobody["share"] == pytest.approx(0, abs=1e-12)

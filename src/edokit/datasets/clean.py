@@ -15,22 +15,19 @@ _ARABIC = re.compile("[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe7
 _APOSTROPHES = frozenset("'’‘ʼ`´")
 
 
-def clean_text(text: str, ascii_only: bool | None = None) -> str:
+def clean_text(text: str) -> str:
     """The text without markup, URLs, user mentions, punctuation, digits and non-ASCII characters.
 
     Non-ASCII letters and emoji stay where there is Arabic script in the text or most letters are
-    of another script than Latin; ``ascii_only`` decides otherwise. An apostrophe joins what it
-    parts ("dont"), other marks part words.
+    of another script than Latin. An apostrophe joins what it parts ("dont"), other marks part
+    words.
     """
     text = without_markup(text)
-    if ascii_only is None:
-        letters = [char for char in text if char.isalpha()]
-        latin = sum(unicodedata.name(char, "").startswith("LATIN") for char in letters)
-        ascii_only = not has_arabic(text) and 2 * latin >= len(letters)
+    letters = [char for char in text if char.isalpha()]
+    latin = sum(unicodedata.name(char, "").startswith("LATIN") for char in letters)
+    keep = has_arabic(text) or 2 * latin < len(letters)
     text = text.translate(_NO_PUNCTUATION)
-    if ascii_only:
-        text = text.translate(_ASCII)
-    return " ".join(text.split())
+    return " ".join((text if keep else text.translate(_ASCII)).split())
 
 
 def without_markup(text: str) -> str:

@@ -13,7 +13,6 @@ from edokit._io import parse_json, read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.long_table import ROLES
-from edokit.datasets.clean import clean_text
 from edokit.datasets.get import get_lewidi2023
 from edokit.datasets.read import Source
 from edokit.scales import ScaleLike
@@ -66,10 +65,6 @@ class _Item(NamedTuple):
     groups: list[str]
     columns: dict[str, str]
 
-    @property
-    def arabic(self) -> bool:
-        return self.columns.get("lang", "").lower().startswith("ar")
-
 
 def read_lewidi(
     path: str | Path,
@@ -78,7 +73,6 @@ def read_lewidi(
     classes: Sequence[object] | None = None,
     duplicates: Duplicates = "all",
     dialogue: str = "user-last",
-    clean: bool = False,
     scale: ScaleLike | None = None,
 ) -> Annotations:
     """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
@@ -88,7 +82,7 @@ def read_lewidi(
     ``lang`` and, in the other datasets, what is plain in ``other_info`` (``domain``, ``bot``).
     Soft labels follow from the annotations, not from the rounded ones in the file. ``duplicates``
     is "all" because one item of MD-Agreement lists an annotator twice. ``dialogue`` is one of
-    `DIALOGUE_TEXTS`; ``clean`` applies the paper's cleaning.
+    `DIALOGUE_TEXTS`.
     """
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
     rows: defaultdict[str, list[str]] = defaultdict(list)
@@ -103,8 +97,6 @@ def read_lewidi(
                     f" {item.name!r} of {path}, in group {group!r}"
                 )
         text = item.text if isinstance(item.text, str) else dialogue_text(item.text, dialogue)
-        if clean:
-            text = clean_text(text, ascii_only=False if item.arabic else None)
         n = len(item.labels)
         rows["item"] += [item.name] * n
         rows["annotator"] += item.annotators
@@ -305,6 +297,5 @@ SOURCE = Source(
     # A folder that holds no tables is taken for one of LeWiDi's, whose reader says what it needs.
     lambda path, content: path.is_dir() or is_lewidi(content),
     options=("dialogue",),
-    cleans=True,
     obtain={"lewidi2023": get_lewidi2023},
 )

@@ -72,8 +72,6 @@ class Source:
     (as `_content` gives it)."""
     options: tuple[str, ...] = ()
     """Further arguments of ``read``."""
-    cleans: bool = False
-    """Whether ``read`` takes ``clean``; else texts are cleaned afterwards."""
     items: Callable[..., Items] | None = None
     """``items(path, split=…)`` reads texts alone, where labels may be held out."""
     obtain: Mapping[str, Obtain] = field(default_factory=dict)
@@ -228,11 +226,9 @@ def read_annotations(
     for name, value in (("duplicates", duplicates), ("scale", scale)):
         if value is not None:
             wanted[name] = value
-    if kind.cleans:
-        wanted["clean"] = clean
     with errors_in(path):
         annotations = kind.read(path, **wanted)
-    if clean and not kind.cleans:
+    if clean:
         from edokit.datasets.clean import clean_text
 
         everything = np.arange(len(annotations.items))
