@@ -83,8 +83,6 @@ def test_ensembles_of_older_versions_load(folder: Path) -> None:
     np.testing.assert_allclose(
         loaded.predict_proba(POOL)[:5], expected["probabilities"], atol=1e-12
     )
-    if folder.name.startswith("format-1"):  # these recorded the probabilities alone
-        return
     assert loaded.predict(POOL)[:5].tolist() == expected["labels"]
     assert dict(zip(loaded.members_, loaded.weights_, strict=True)) == expected["weights"]
     assert (loaded.size_, loaded.temperature_) == (expected["size"], expected["temperature"])

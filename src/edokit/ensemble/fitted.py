@@ -173,14 +173,8 @@ class Fitted:
     @property
     def cost_of_items(self) -> str | None:
         """What one item costs, in a sentence; None where costs are unknown."""
-        own, whole = self.cost(), self.cost(self.members)
-        if own is None or whole is None:
-            return None
         heavy = int((self.weights > ZERO).sum())
-        return (
-            f"One item costs {money(own)} with the {counted(heavy, 'member')} that"
-            f" {'carries' if heavy == 1 else 'carry'} weight, and {money(whole)} if all are asked."
-        )
+        return costs_in_words(self.cost(), self.cost(self.members), heavy, "member")
 
     @property
     def regularization(self) -> str | None:
@@ -530,6 +524,17 @@ def describe_lambda_reg(
         f"{penalty}, chosen by {_FOLDS.get(folds, folds)}-fold cross-validation on {among};"
         f" uniform weights were {standing} (held-out ΔCE"
         f" {round(above, 4) + 0.0:+.4f} ± {CLEARLY * error:.4f}).".replace("-0", "−0")
+    )
+
+
+def costs_in_words(own: float | None, whole: float | None, heavy: int, unit: str) -> str | None:
+    """What one item costs: with what carries weight, and with all; None where that is unknown."""
+    if own is None or whole is None:
+        return None
+    carry = "carries" if heavy == 1 else "carry"
+    return (
+        f"One item costs {money(own)} with the {counted(heavy, unit)} that {carry} weight, and"
+        f" {money(whole)} if all are asked."
     )
 
 

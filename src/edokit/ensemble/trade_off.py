@@ -12,7 +12,7 @@ import numpy as np
 from edokit._errors import InputError, counted, examples, money
 from edokit._types import Floats, Ints
 from edokit.ensemble._fit import PER_LABEL, objective_of, pooled_rows
-from edokit.ensemble.fitted import CLEARLY, ZERO, Fitted
+from edokit.ensemble.fitted import CLEARLY, ZERO, Fitted, costs_in_words
 from edokit.fitdata import FitData
 from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, headline_metric
@@ -106,15 +106,8 @@ class TradeOff:
     def summary(self) -> list[str]:
         """In sentences: what the ensemble costs, and how much cheaper it gets for how much loss."""
         short, whole = METRIC[self.metric].short, self.whole
-        lines = []
-        if whole.cost is not None and self.all_cost is not None:
-            several = len(whole.members) != 1
-            lines.append(
-                f"One item costs {money(whole.cost)} with the"
-                f" {counted(len(whole.members), self.unit)} that"
-                f" {'carry' if several else 'carries'} weight, and {money(self.all_cost)} if all"
-                " are asked."
-            )
+        costs = costs_in_words(whole.cost, self.all_cost, len(whole.members), self.unit)
+        lines = [] if costs is None else [costs]
         how = "held out, five folds" if self.held_out else "in-sample, optimistic: few items"
         lines.append(
             f"{short} {whole.loss:.4f} ({how}, {counted(self.items, 'item')}); intervals of"

@@ -84,12 +84,9 @@ def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[T
             discard(folder)
             missing.append(job)
     if other and not overwrite:
-        raise InputError(
-            f"{out} holds other members: {len(other)} {'was' if len(other) == 1 else 'were'}"
-            f" trained on other data or with other settings: {examples(other)}",
-            "choose another out folder, or replace them with overwrite=True",
-            parameters=("out", "overwrite"),
-        )
+        were = "was" if len(other) == 1 else "were"
+        how = f"{len(other)} {were} trained on other data or with other settings: {examples(other)}"
+        raise _others_in(out, how)
     if plan.end_to_end:
         return list(plan.jobs) if other else missing  # replaced when the new is finished
     for folder in dict.fromkeys(other.values()):
@@ -101,11 +98,15 @@ def check_kind(plan: Plan, out: Path, *, overwrite: bool) -> None:
     """Refuse a folder that holds members of the other kind, unless they are to be replaced."""
     other, how = (MEMBERS, "one by one") if plan.end_to_end else (END_TO_END, "end to end")
     if (out / other).is_dir() and not overwrite:
-        raise InputError(
-            f"{out} holds other members: they were trained {how}",
-            "choose another out folder, or replace them with overwrite=True",
-            parameters=("out", "overwrite"),
-        )
+        raise _others_in(out, f"they were trained {how}")
+
+
+def _others_in(out: Path, how: str) -> InputError:
+    return InputError(
+        f"{out} holds other members: {how}",
+        "choose another out folder, or replace them with overwrite=True",
+        parameters=("out", "overwrite"),
+    )
 
 
 def other_members(plan: Plan, out: Path) -> list[str]:

@@ -157,17 +157,14 @@ class Plan:
 
     def fingerprint(self, job: TrainingJob) -> str:
         """A name for exactly this fit on exactly this data."""
-        free = find_recipe(job.recipe).operational
+        free = {*find_recipe(job.recipe).operational, *(HEAD_OPTIONS if job.heads else ())}
+        options = {key: value for key, value in job.options.items() if key not in free}
+        parts: list[Any] = [{**job.to_dict(), "options": options}, self.data.digest]
         if job.heads:
-            free = (*free, *HEAD_OPTIONS)
-            options = {key: job.options[key] for key in job.options if key not in free}
             preset = job.options["preset"]
-            how = [job.heads, options, preset, job.supervision, job.draw, job.seed]
-            parts: list[Any] = [how, self.data.digest]
+            parts[0] = [job.heads, options, preset, job.supervision, job.draw, job.seed]
         else:
-            own = job.to_dict()
-            own["options"] = {key: job.options[key] for key in job.options if key not in free}
-            parts = [own, self.data.digest, self._fold_list]
+            parts.append(self._fold_list)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     def save(self, folder: Path) -> None:

@@ -132,8 +132,10 @@ def read_texts(
                 "name their column: columns={'text': 'NAME'}",
                 parameters=("columns",),
             )
-        found = _paired(map(str, source.items), map(str, source.texts), source.contexts)
-        found = replace(found, annotators=tuple(source.annotators))
+        texts: Iterable[Text] = map(str, source.texts)
+        if source.contexts is not None:
+            texts = zip(map(str, source.texts), map(str, source.contexts), strict=True)
+        found = Texts(tuple(map(str, source.items)), tuple(texts), tuple(source.annotators))
     return _checked(found, path, pairs)
 
 
@@ -267,12 +269,6 @@ def read_attributes(
                     "give each annotator one value",
                 )
     return found
-
-
-def _paired(items: Iterable[str], texts: Iterable[str], contexts: Iterable[str] | None) -> Texts:
-    if contexts is not None:
-        return Texts(tuple(items), tuple(zip(texts, map(str, contexts), strict=True)))
-    return Texts(tuple(items), tuple(texts))
 
 
 def _numbered(texts: Sequence[Text], first: int = 0) -> Texts:

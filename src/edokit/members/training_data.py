@@ -35,7 +35,7 @@ from edokit.members.recipe import Text, joined
 from edokit.scales import NOMINAL, Declared, Scale
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations, Ties
+    from edokit.annotations import Annotations
     from edokit.members.texts import Texts
 
 TRAIN = "train"
@@ -85,7 +85,6 @@ class TrainingData:
         annotations: Annotations,
         *,
         pairs: bool = False,
-        ties: Ties = "first",
         unlabelled: Mapping[str, Texts] | None = None,
         attributes: Iterable[str] = (),
     ) -> TrainingData:
@@ -126,7 +125,7 @@ class TrainingData:
             annotator_codes=annotations.annotator_codes,
             label_codes=annotations.label_codes,
             label_probabilities=annotations.label_probabilities,
-            hard=annotations.hard_labels(ties),
+            hard=annotations.hard_labels(),
             scale=annotations.scale,
             attributes={name: _attribute(annotations, name) for name in attributes},
         )._and_unlabelled(unlabelled or {})

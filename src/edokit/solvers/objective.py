@@ -285,11 +285,7 @@ class DataCE:
 class DataW1(DataCE):
     """The smoothed Wasserstein-1 distance of the pool of all items, in passes over the data."""
 
-    def __init__(
-        self, data: FitData, settings: Settings, members: Ints, smoothing: float = SMOOTHING
-    ) -> None:
-        super().__init__(data, settings, members)
-        self.smoothing = smoothing
+    smoothing = SMOOTHING
 
     def value(self, v: Floats) -> float:
         at = self._at(v)
