@@ -358,25 +358,19 @@ def _covariance(effects: Floats, posterior: npt.NDArray[Any]) -> Floats:
 
 
 def _logits(p: Floats, scale: Scale) -> Floats:
+    """Logits [N, C], less their mean where one class is chosen, which changes no probability."""
     kept = np.clip(p, _LEAST, 1 - _LEAST)
     z: Floats = np.log(kept)
-    if scale.is_multi_label:
-        z -= np.log1p(-kept)
-    return z
+    return z - (np.log1p(-kept) if scale.is_multi_label else z.mean(axis=1, keepdims=True))
 
 
 def _moved(z: Floats, effects: Floats, scale: Scale) -> Floats:
     """Probabilities [M, C] of annotators with these effects [M, C + 1]."""
     from scipy.special import expit, softmax  # as slow to import as all of members
 
-    logits = z + effects[:, :-1] + effects[:, -1:] * _centred(z, scale)
+    logits = z + effects[:, :-1] + effects[:, -1:] * z
     p: Floats = expit(logits) if scale.is_multi_label else softmax(logits, axis=1)
     return p
-
-
-def _centred(z: Floats, scale: Scale) -> Floats:
-    centred: Floats = z if scale.is_multi_label else z - z.mean(axis=1, keepdims=True)
-    return centred
 
 
 def _derivatives(
@@ -394,10 +388,8 @@ def _derivatives(
             curvature *= 1 - p[:, :, None]
         else:
             curvature -= p[:, :, None] * p[:, None, :]
-        design = np.concatenate(
-            [np.broadcast_to(np.eye(e - 1), curvature.shape), _centred(base, scale)[:, :, None]],
-            axis=2,
-        )
+        offsets = np.broadcast_to(np.eye(e - 1), curvature.shape)
+        design = np.concatenate([offsets, base[:, :, None]], axis=2)
         weighted = curvature @ design
         those, starts = np.unique(own, return_index=True)
         slopes = np.einsum("mce,mc->me", design, p - labels[part])
