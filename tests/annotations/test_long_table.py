@@ -451,6 +451,7 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
 
 
+@pytest.mark.filterwarnings("ignore:columns? .* left out")
 @given(frames(), st.sampled_from(["error", "first", "all"]), st.sampled_from([None, "a", 1]))
 def test_any_frame_gives_annotations_or_one_clear_line(
     frame: pd.DataFrame, duplicates: str, split: Any
