@@ -365,6 +365,13 @@ def test_bad_parameters_get_one_clear_line(change: dict[str, Any], words: str) -
         EDOEnsemble(**change).fit(POOL, PEOPLE)
 
 
+def test_an_array_of_logits_is_refused_with_where_to_declare_it() -> None:
+    with pytest.raises(
+        InputError, match=r"logits=True; .*Predictions\.from_arrays\(P, layout='NKC'"
+    ):
+        EDOEnsemble().fit(np.log(POOL.probabilities), PEOPLE)
+
+
 def test_predictions_and_annotations_must_hold_the_same_items() -> None:
     with pytest.raises(InputError, match="different items"):
         EDOEnsemble().fit(POOL, PEOPLE.take(np.arange(100)))

@@ -104,11 +104,10 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
         "Tokens of new requests are estimated: four characters each, and answers as long as"
         " max_tokens allows."
     ]
-    if len({one["base_url"] for one in previews}) == 1:
-        del columns["base_url"]  # an address is long
-        notes.append(f"Endpoint: {first['base_url']}")
-    if all(one["model"] in one["member"] for one in previews):
-        del columns["model"]
+    for key, name in (("base_url", "Endpoint"), ("model", "Model")):
+        if len({one[key] for one in previews}) == 1:
+            del columns[key]  # an address is long
+            notes.append(f"{name}: {first[key]}")
     if cost is not None:
         columns["cost"] = "cost"
         notes.append(f"Cost: about {money(cost)}.")

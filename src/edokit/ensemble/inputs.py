@@ -51,9 +51,16 @@ def as_predictions(
             f" {array.shape[1]}",
             "give the same members in the same order, or named Predictions",
         )
-    return Predictions.from_arrays(
-        array, layout="NKC", members=members, classes=classes, scale=scale
-    )
+    try:
+        return Predictions.from_arrays(
+            array, layout="NKC", members=members, classes=classes, scale=scale
+        )
+    except InputError as error:
+        if "logits" not in error.parameters:
+            raise
+        where = "; say so in Predictions.from_arrays(P, layout='NKC', …)"
+        hint = error.hint + where * ("=" in error.hint)
+        raise InputError(error.message, hint, error.parameters) from error
 
 
 def as_annotations(
