@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from multiprocessing import Pipe
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +195,8 @@ class _SideBySide:
 
     def _start(self) -> None:
         """Workers for all that may train at once load their libraries side by side."""
+        from multiprocessing import Pipe
+
         from joblib.externals.loky.backend import get_context
         from joblib.externals.loky.backend.reduction import dumps
 
@@ -252,6 +252,8 @@ class _SideBySide:
 
     def _receive(self, seconds: float) -> None:
         """Read what workers have sent, waiting for it so long, and forget those that died."""
+        from multiprocessing.connection import wait
+
         wait(list(self.workers), seconds)
         for pipe, process in list(self.workers.items()):
             alive, sent = process.is_alive(), []  # what it sent before it died is in the pipe
