@@ -8,11 +8,11 @@
 The last one writes the section in ``benchmarks/RESULTS.md``. The loop calls the bundle with full
 batches in a process that does nothing else. Then one process asks the server on many connections:
 first as fast as it gets answers, then at half that rate at random moments (a request's latency
-counts from the moment at which it was due, in the last round, of 200 requests or more). The loop
-runs before and after the server in each round; medians of rounds count. Processor time is beside
-the clock's, since server and clients share the cores with other work. Two limits show what is not
-the server's: an application that answers at once, on the same HTTP server and with the same client,
-and a queue without HTTP in which batches take as long as in the loop.
+counts from the moment at which it was due; percentiles are of all rounds). The loop runs before and
+after the server in each round; medians of rounds count. Processor time is beside the clock's, since
+server and clients share the cores with other work. Two limits show what is not the server's: an
+application that answers at once, on the same HTTP server and with the same client, and a queue
+without HTTP in which batches take as long as in the loop.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ UNDER_WAY = 256
 """Texts that clients wait for at once, at most."""
 MEMBERS = 10
 REQUESTS = 200
-"""At half load, so many at least, unless they take long."""
-LONGEST = 150.0
-"""Seconds at half load, at most."""
+"""At half load about so many at least, in all rounds together."""
 TAIL = 3.0
 """The 99th percentile must be below so many medians."""
 
@@ -135,7 +133,7 @@ def load(port: int, size: int, rate: float | None, seconds: float) -> None:
     head = "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     bodies = [json.dumps({"texts": texts[k : k + size]}) for k in range(0, len(texts), size)]
     requests = [f"{head}content-length: {len(body)}\r\n\r\n{body}".encode() for body in bodies]
-    rng, latencies, chosen = random.Random(0), list[float](), selectors.DefaultSelector()
+    rng, latencies, chosen = random.Random(), list[float](), selectors.DefaultSelector()
 
     def connected() -> socket.socket:
         line = socket.create_connection(("127.0.0.1", port))
@@ -253,6 +251,7 @@ def measure(kind: str, bundle: Path, folder: Path, given: argparse.Namespace) ->
     device = ["--device", given.device] if given.device else []
     loop, bare = started("--loop", bundle, *device), started("--at-once")
     found: dict[int, list[dict[str, Any]]] = {size: [] for size in SIZES}
+    latencies: dict[int, list[float]] = {size: [] for size in SIZES}
     with Server(bundle, folder, *device) as server, ended(loop), ended(bare):
         name, port = json.loads(loop.stdout.readline()), int(bare.stdout.readline())
         for size in SIZES:
@@ -279,16 +278,15 @@ def measure(kind: str, bundle: Path, folder: Path, given: argparse.Namespace) ->
                 row["members"] = used["members_process_cpu_seconds_total"] / texts
                 row["http"] = used["process_cpu_seconds_total"] / texts
                 row["full"] = texts / used["edo_batch_texts_count"]
+                rate = row["server"] / size / 2
+                longer = max(given.seconds, REQUESTS / given.rounds / rate)
+                latencies[size] += elsewhere("--load", server.port, size, rate, longer)[1]
+                row["ideal p50"], row["ideal p99"] = percentiles(ideal(size, rate, batches))
                 if not last:
                     row["ceiling"], *_ = elsewhere("--load", port, size, 0, given.seconds / 2)
                     row["ceiling"] /= row["loop"]
-                    rate = statistics.median(one["server"] for one in [*found[size], row])
-                    rate /= 2 * size
-                    longer = max(given.seconds, min(LONGEST, REQUESTS / rate))
-                    _, latencies, _ = elsewhere("--load", server.port, size, rate, longer)
-                    row["p50"], row["p99"] = percentiles(latencies)
-                    row["requests"], row["tail"] = len(latencies), row["p99"] / row["p50"]
-                    row["ideal p50"], row["ideal p99"] = percentiles(ideal(size, rate, batches))
+                    row["p50"], row["p99"] = percentiles(sorted(latencies[size]))
+                    row["requests"], row["tail"] = len(latencies[size]), row["p99"] / row["p50"]
                 found[size].append(row)
                 shown = {name: float(f"{value:.3g}") for name, value in row.items()}
                 print(kind, size, shown, flush=True)
