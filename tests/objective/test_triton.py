@@ -37,7 +37,7 @@ def tensors(*arrays: np.ndarray) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize(
     ("items", "members", "classes"),
-    [(1, 3, 3), (300, 1, 2), (777, 10, 2), (90, 12, 20), (1030, 13, 2), (300, 53, 2), (70, 23, 5)],
+    [(1, 3, 3), (300, 1, 2), (777, 10, 2), (90, 12, 20), (1030, 13, 2), (300, 31, 2), (70, 23, 5)],
 )
 def test_sums_are_those_of_float64(items: int, members: int, classes: int) -> None:
     P, q, y, _, _ = make_case(items, members, classes, seed=2, zeros=0.1)
@@ -75,3 +75,49 @@ def test_what_is_no_probability_is_refused(members: int, wrong: float | None) ->
     match = "hard label codes" if wrong is None else "must be finite"
     with pytest.raises(InputError, match=match):
         Summaries.from_arrays(*tensors(P, q, y))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy, in the interpreter
+@pytest.mark.parametrize(
+    ("first", "match"), [(0.5, "must sum to one .* from 0.5 to 1"), (np.nan, "must be finite")]
+)
+def test_the_first_rows_are_looked_at(first: float, match: str) -> None:
+    P, q, y, _, _ = make_case(100, 3, 3, seed=5)
+    P = P.astype(np.float32)
+    P[7, 1] *= first
+    with pytest.raises(InputError, match=match):
+        Summaries.from_arrays(*tensors(P, q, y))
+
+
+@pytest.mark.parametrize(("items", "members", "classes"), [(130, 14, 2), (37, 14, 3), (129, 4, 20)])
+def test_memory_that_nobody_wrote_into_is_never_read(
+    items: int, members: int, classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    P, q, y, _, _ = make_case(items, members, classes, seed=6)
+    given = tensors(P.astype(np.float32), q, y)
+    found = Summaries.from_arrays(*given)
+    plain = torch.Tensor.new_empty
+
+    def dirty(*given: object, **options: object) -> torch.Tensor:
+        memory = plain(*given, **options)
+        return memory.fill_(torch.nan) if memory.is_floating_point() else memory
+
+    monkeypatch.setattr(torch.Tensor, "new_empty", dirty)
+    again = Summaries.from_arrays(*given)
+    for field in FIELDS:
+        assert bool((getattr(found, field) == getattr(again, field)).all())
+
+
+def test_labels_and_predictions_of_any_layout() -> None:
+    P, q, y, _, _ = make_case(65, 5, 2, seed=7)
+    P, q, y = tensors(P.astype(np.float32), q, y)
+    found = Summaries.from_arrays(P, q, y)
+    # Columns that are not neighbours, another type of labels, memory that is not aligned.
+    apart = P.transpose(0, 1).contiguous().transpose(0, 1)
+    shifted = torch.cat((P.new_zeros(1), P.reshape(-1)))[1:].view(P.shape)
+    for other in (apart, shifted):
+        again = Summaries.from_arrays(other, q.float(), y.int())
+        for field in FIELDS:
+            np.testing.assert_allclose(
+                getattr(again, field).cpu(), getattr(found, field).cpu(), rtol=2e-6, atol=1e-6
+            )

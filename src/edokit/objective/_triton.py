@@ -1,4 +1,4 @@
-"""The sums behind ``Summaries`` on a GPU: Triton kernels that read P once, or twice.
+"""The sums behind ``Summaries`` on a GPU: Triton kernels, two or three launches and one copy.
 
 float32 inside a program, float64 over programs; no atomics, so the same tensors give the same sums.
 Lanes keep their sums in registers: time goes into the arithmetic of K (K − 1) / 2 differences for
@@ -7,7 +7,8 @@ every number of P, hardly into the memory.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from functools import lru_cache
+from math import gcd
 from typing import Any
 
 import torch
@@ -17,244 +18,401 @@ from triton.language import constexpr
 
 from edokit.objective.pools import EPSILON, slices
 
-# Above so many members, the pairs of one item no longer fit into the registers of a lane.
+# All pairs of so many members fit into the registers of a lane.
 _FEW_MEMBERS = 12
-# Numbers of P at a time, of more members: half of them are copied.
-_BLOCK = 2**28
+_TILE = 10
+# Numbers of P at a time, of many members and two classes: half of them are copied.
+_BLOCK = 2**30
 _EPSILON = constexpr(EPSILON)
-_LANES = constexpr(128)
-# Items at a time, and how often, where all columns of P are read.
-_ROWS, _STEPS = constexpr(16), constexpr(32)
-# Pairs of tiles in a program, members of a tile, positions at a time.
-_PAIRS, _TILE, _WARP = constexpr(16), constexpr(10), constexpr(32)
+_LANES, _WARP = constexpr(128), constexpr(32)
+_WARPS = constexpr(4)
 # Positions of a member that lie together in the copy of class 1.
 _RUN = constexpr(256)
+# Pairs of tiles in a program.
+_SLOTS = constexpr(4)
+# Partial sums at a time, of so many sums.
+_ROWS, _OUTS = constexpr(256), constexpr(8)
+# Items whose sums over classes are looked at.
+_FIRST = constexpr(64)
+
+
+@triton.jit
+def _log(x):
+    """ln x of a positive, normal number, within a unit in the last place; others give nonsense."""
+    bits = x.to(tl.int32, bitcast=True)
+    e = (bits - 0x3F2AAAAB) & -0x800000
+    f = (bits - e).to(tl.float32, bitcast=True) - 1.0  # in [-1/3, 1/3]
+    s = f * f
+    r = tl.fma(s, -0.130310059, -0.121483512)
+    t = tl.fma(s, 0.140869141, 0.139814854)
+    r = tl.fma(r, s, -0.166846126)
+    t = tl.fma(t, s, 0.200120345)
+    r = tl.fma(r, s, -0.249996200)
+    r = tl.fma(t, f, r)
+    r = tl.fma(r, f, 0.333331972)
+    r = tl.fma(r, f, -0.5)
+    r = tl.fma(r, s, f)
+    return tl.fma(e.to(tl.float32), 8.26295832e-08, r)  # 2^-23 ln 2
+
+
+@triton.jit
+def _read(P, at, inside, number: constexpr, step: constexpr, W: constexpr):
+    """``number`` vectors of W numbers that lie ``step`` apart, as one tuple of tensors."""
+    found = ()
+    if W > 1:
+        at = at[:, None] + tl.arange(0, W)[None, :]
+        inside = inside[:, None]
+    P += at
+    for i in tl.static_range(number):
+        x = tl.load(P + i * step, inside, 0.0)
+        if W == 1:
+            found = found + (x,)
+        else:
+            if W == 2:
+                a, b = tl.split(x)
+                found = found + (a, b)
+            else:
+                even, odd = tl.split(tl.reshape(x, (x.shape[0], 2, 2)))
+                a, c = tl.split(even)
+                b, d = tl.split(odd)
+                found = found + (a, b, c, d)
+    return found
+
+
+@triton.jit
+def _sum(x, warps: constexpr):
+    """Of every warp: the sum of its lanes."""
+    return tl.sum(tl.reshape(x, (warps, _WARP)), 1)
 
 
 @triton.jit(do_not_specialize=["items", "steps"])
-def _few(P, q, y, out, items, steps, K: constexpr, C: constexpr):
-    """Everything at once: a lane holds class c of an item, and all pairs of members."""
+def _tiles(P, q, y, out, copy, items, steps, K: constexpr, C: constexpr, t: constexpr):
+    """Everything of a tile of members: a lane holds a class of an item (both, of two), and all
+    pairs of members. Class 1 of two is copied for ``_pairs``, members in rows,
+    with zeros after the last item, up to a whole number of ``_LANES``."""
+    W: constexpr = 2 if C == 2 else 1
+    U: constexpr = 4 if C == 2 and t % 2 == 0 else W
+    T: constexpr = (K + t - 1) // t
+    G: constexpr = C // W
+    per: constexpr = _LANES // G
     lane = tl.arange(0, _LANES)
-    per: constexpr = _LANES // C
-    c = lane % C
-    n = lane // C
-    first = tl.program_id(0).to(tl.int64) * (per * steps)
-    P += first * (K * C)
+    c = lane % G
+    n = lane // G
+    tile = tl.program_id(0) % T
+    program = (tl.program_id(0) // T).to(tl.int64)
+    first = program * (per * steps)
+    member = tl.minimum(tile * t, K - t)
+    P += first * (K * C) + member * C
     q += first * C
     y += first
-    left = tl.where(lane < per * C, tl.minimum(items - first, per * steps).to(tl.int32), 0)
+    copy += (first // _RUN) * (_RUN * K) + member * _RUN
+    within = (first % _RUN).to(tl.int32)
+    runs = tl.minimum((items + _RUN - 1) // _RUN * _RUN - first, per * steps).to(tl.int32)
+    left = tl.where(lane < per * G, tl.minimum(items - first, per * steps).to(tl.int32), 0)
     zero = tl.zeros((_LANES,), tl.float32)
-    gaps = (zero,) * (K * (K - 1) // 2)
-    losses = (zero,) * K
-    hits = (zero,) * K
-    soft = zero
-    counts = zero
+    gaps = (zero,) * (t * (t - 1) // 2)
+    losses = (zero,) * (t * W)
+    hits = (zero,) * t
+    soft = (zero,) * W
+    counts = (zero,) * W
+    worst = tl.zeros((_LANES,), tl.uint32)
     # The next items are on their way while these are worked on.
-    p = ()
-    for k in tl.static_range(K):
-        p = p + (tl.load(P + (n * (K * C) + c) + k * C, n < left, 0.0),)
-    share = tl.load(q + n * C + c, n < left, 0.0).to(tl.float32)
+    p = _read(P, n * (K * C) + c, n < left, t * W // U, C * U // W, U)
+    share = _read(q, n * C + c, n < left, 1, W, W)
     label = tl.load(y + n, n < left, -1)
     for _ in range(steps):
+        now = n
         n += per
-        next_p = ()
-        for k in tl.static_range(K):
-            next_p = next_p + (tl.load(P + (n * (K * C) + c) + k * C, n < left, 0.0),)
-        next_share = tl.load(q + n * C + c, n < left, 0.0).to(tl.float32)
+        next_p = _read(P, n * (K * C) + c, n < left, t * W // U, C * U // W, U)
+        next_share = _read(q, n * C + c, n < left, 1, W, W)
         next_label = tl.load(y + n, n < left, -1)
-        mine = label == c
-        soft += share
-        counts += mine.to(tl.float32)
         new_gaps = ()
         new_losses = ()
         new_hits = ()
-        for k in tl.static_range(K):
-            for j in tl.static_range(k + 1, K):
-                new_gaps = new_gaps + (gaps[len(new_gaps)] + tl.abs(p[k] - p[j]),)
-            new_losses = new_losses + (losses[k] - share * tl.log(p[k] + _EPSILON),)
-            new_hits = new_hits + (hits[k] + tl.where(mine, p[k], 0.0),)
+        new_soft = ()
+        new_counts = ()
+        for w in tl.static_range(W):
+            new_soft = new_soft + (soft[w] + share[w].to(tl.float32),)
+            new_counts = new_counts + (counts[w] + (label == c + w).to(tl.float32),)
+        for k in tl.static_range(t):
+            for j in tl.static_range(k + 1, t):
+                gap = tl.abs(p[k * W + W - 1] - p[j * W + W - 1])
+                new_gaps = new_gaps + (gaps[len(new_gaps)] + gap,)
+            hit = hits[k]
+            for w in tl.static_range(W):
+                x = p[k * W + w] + _EPSILON
+                worst = tl.maximum(worst, x.to(tl.uint32, bitcast=True))
+                new_losses = new_losses + (losses[k * W + w] - share[w].to(tl.float32) * _log(x),)
+                hit += tl.where(label == c + w, p[k * W + w], 0.0)
+            new_hits = new_hits + (hit,)
+            if C == 2 and T > 1:
+                at = (now + within) // _RUN * (_RUN * K) + (now + within) % _RUN
+                tl.store(copy + at + k * _RUN, p[k * W + 1], now < runs)
         gaps = new_gaps
         losses = new_losses
         hits = new_hits
+        soft = new_soft
+        counts = new_counts
         p = next_p
         share = next_share
         label = next_label
-    # distances [K, K], then counts, soft, hits [K] and losses [K] of every lane
-    out += tl.program_id(0).to(tl.int64) * (K * K + (2 * K + 2) * _LANES)
-    for k in tl.static_range(K):
-        tl.store(out + k * (K + 1), 0.0)
-        for j in tl.static_range(k + 1, K):
-            gap = tl.sum(gaps[k * (2 * K - k - 1) // 2 + j - k - 1])
-            tl.store(out + k * K + j, gap)
-            tl.store(out + j * K + k, gap)
-    out += K * K + lane
-    tl.store(out, counts)
-    tl.store(out + _LANES, soft)
-    for k in tl.static_range(K):
-        tl.store(out + (2 + k) * _LANES, hits[k])
-        tl.store(out + (2 + K + k) * _LANES, losses[k])
-
-
-@triton.jit(do_not_specialize=["items"])
-def _columns(P, q, y, rest, labels, copy, items, K: constexpr, C: constexpr, classes: constexpr):
-    """Hits and log losses of some columns (k, c). Class 1 of two is copied, members in rows."""
-    width: constexpr = K * C
-    j = tl.program_id(1) * _LANES + tl.arange(0, _LANES)
-    every = tl.arange(0, classes)
-    first = tl.program_id(0).to(tl.int64) * (_ROWS * _STEPS)
-    P += first * width
-    q += first * C
-    y += first
-    left = tl.minimum(items - first, _ROWS * _STEPS).to(tl.int32)
-    hits = tl.zeros((_ROWS, _LANES), tl.float32)
-    losses = tl.zeros((_ROWS, _LANES), tl.float32)
-    counts = tl.zeros((_ROWS, classes), tl.float32)
-    soft = tl.zeros((_ROWS, classes), tl.float32)
-    for start in range(0, _ROWS * _STEPS, _ROWS):
-        n = start + tl.arange(0, _ROWS)
-        inside = (n < left)[:, None]
-        p = tl.load(P + n[:, None] * width + j[None, :], inside & (j < width)[None, :], 0.0)
-        if C == 2:
-            share = tl.load(q + n[:, None] * C + every[None, :], inside, 0.0).to(tl.float32)
-            share = tl.reshape(
-                tl.broadcast_to(share[:, None, :], (_ROWS, _LANES // 2, 2)), (_ROWS, _LANES)
-            )
+    # A probability that is negative, infinite or no number makes log losses NaN, and no count.
+    wrong = tl.where(worst < 0x7F800000, 0.0, float("nan"))
+    width: constexpr = (t * (t + 1) // 2) * _WARPS + (2 + t) * W * (_WARPS if G == 1 else _LANES)
+    out += (program * T + tile) * width
+    warp = tl.arange(0, _WARPS)
+    for i in tl.static_range(len(gaps)):
+        tl.store(out + i * _WARPS + warp, _sum(gaps[i], _WARPS))
+    out += (t * (t - 1) // 2) * _WARPS
+    for k in tl.static_range(t):
+        tl.store(out + k * _WARPS + warp, _sum(hits[k], _WARPS))
+    out += t * _WARPS
+    rest = counts + soft
+    for i in tl.static_range(t * W):
+        rest = rest + (losses[i] + wrong,)
+    for i in tl.static_range(len(rest)):
+        if G == 1:
+            tl.store(out + i * _WARPS + warp, _sum(rest[i], _WARPS))
         else:
-            share = tl.load(q + n[:, None] * C + (j % C)[None, :], inside, 0.0).to(tl.float32)
-        label = tl.load(y + n, n < left, -1)[:, None]
-        hits += tl.where(label == (j % C)[None, :], p, 0.0)
-        losses -= share * tl.log(p + _EPSILON)
-        if C == 2:
-            _, one = tl.split(tl.reshape(p, (_ROWS, _LANES // 2, 2)))
-            k = tl.program_id(1) * (_LANES // 2) + tl.arange(0, _LANES // 2)
-            to = first * K + (n // _RUN) * (K * _RUN) + n % _RUN
-            tl.store(copy + to[:, None] + (k * _RUN)[None, :], one, inside & (k < K)[None, :])
-        if tl.program_id(1) == 0:
-            counts += (label == every[None, :]).to(tl.float32)
-            known = inside & (every < C)[None, :]
-            soft += tl.load(q + n[:, None] * C + every[None, :], known, 0.0).to(tl.float32)
-    program = tl.program_id(0).to(tl.int64)
-    rest += (program * tl.num_programs(1) + tl.program_id(1)) * (2 * _LANES) + tl.arange(0, _LANES)
-    tl.store(rest, tl.sum(hits, 0))
-    tl.store(rest + _LANES, tl.sum(losses, 0))
-    if tl.program_id(1) == 0:
-        at = program * (2 * classes) + every
-        tl.store(labels + at, tl.sum(counts, 0))
-        tl.store(labels + at + classes, tl.sum(soft, 0))
+            tl.store(out + i * _LANES + lane, rest[i])
 
 
-@triton.jit(do_not_specialize=["total", "known", "chunk"])
-def _pairs(V, apart, total, known, chunk, K: constexpr, columns: constexpr):
-    """Σ |V[x, k] − V[x, j]| over positions x. A warp has a pair of tiles of members and some
-    positions at a time; a program has pairs that share what is read, and chunk rows of V."""
-    t: constexpr = _TILE
+@triton.jit
+def _step(a, b, gaps, t: constexpr, W: constexpr):
+    """Sums of |a − b| of every member of a with every one of b, W positions each."""
+    new = ()
+    for k in tl.static_range(t):
+        for j in tl.static_range(t):
+            gap = tl.abs(a[k * W] - b[j * W])
+            for w in tl.static_range(1, W):
+                gap += tl.abs(a[k * W + w] - b[j * W + w])
+            new = new + (gaps[len(new)] + gap,)
+    return new
+
+
+@triton.jit(do_not_specialize=["total", "chunk"])
+def _pairs(V, out, total, chunk, K: constexpr, columns: constexpr, t: constexpr, parts: constexpr):
+    """Σ |V[x, k] − V[x, j]| over positions x of members k, j in two tiles. A warp has a pair of
+    tiles, and vectors of W positions at a time; a chunk of rows of V is shared by so many
+    programs that every warp has work."""
     T: constexpr = (K + t - 1) // t
+    units: constexpr = T * (T - 1) // 2
     row: constexpr = K * columns
-    lane = tl.arange(0, _PAIRS * _WARP)
-    pair = tl.program_id(1) * _PAIRS + lane // _WARP
-    one = pair % T
-    two = (one + pair // T) % T
-    start = tl.program_id(0).to(tl.int64) * chunk
+    lane = tl.arange(0, _SLOTS * _WARP)
+    programs: constexpr = units * parts // _SLOTS  # of a chunk
+    W: constexpr = 4 if columns % 4 == 0 else 1
+    slot = tl.program_id(0) % programs * _SLOTS + lane // _WARP
+    unit = slot % units
+    one = unit % T
+    two = (one + 1 + unit // T) % T
+    start = (tl.program_id(0) // programs).to(tl.int64) * chunk
     V += start * row
-    ours = V + tl.minimum(one * t, K - t) * columns
-    theirs = V + tl.minimum(two * t, K - t) * columns
+    ours = tl.minimum(one * t, K - t) * columns
+    theirs = tl.minimum(two * t, K - t) * columns
     left = tl.minimum(total - start * columns, chunk * columns).to(tl.int32)
-    left = tl.where(pair < T * (T + 1) // 2, left, 0)
-    # A number of each sector that comes next, so that it is in the cache by then.
-    end = tl.minimum(known - start * row, chunk * row).to(tl.int32)
-    end = tl.where(lane * 8 < _WARP * K, end, 0)
-    ahead = lane * 8 + _RUN * K
-    x = lane % _WARP
-    zero = tl.zeros((_PAIRS * _WARP,), tl.float32)
-    gaps = (zero,) * (t * t)
-    touched = zero
-    for _ in range(0, chunk * columns, _WARP):
-        at = (x // columns) * row + x % columns
-        a = ()
-        b = ()
-        for k in tl.static_range(t):
-            a = a + (tl.load(ours + at + k * columns, x < left, 0.0),)
-        for k in tl.static_range(t):
-            b = b + (tl.load(theirs + at + k * columns, x < left, 0.0),)
-        next_touched = tl.load(V + ahead, ahead < end, 0.0)
-        new = (gaps[0] + touched * 0.0 + tl.abs(a[0] - b[0]),)
-        for k in tl.static_range(t):
-            for j in tl.static_range(t):
-                if k + j > 0:
-                    new = new + (gaps[len(new)] + tl.abs(a[k] - b[j]),)
-        gaps = new
-        touched = next_touched
-        ahead += _WARP * K
-        x += _WARP
-    program = tl.program_id(0).to(tl.int64) * tl.num_programs(1) + tl.program_id(1)
-    apart += program * (t * t * _PAIRS) + tl.arange(0, _PAIRS)
+    x = slot // units * _WARP + lane % _WARP
+    gaps = (tl.zeros((_SLOTS * _WARP,), tl.float32),) * (t * t)
+    whole = left // (parts * _WARP * W)
+    for _ in range(whole):
+        at = (x // (columns // W)) * row + x % (columns // W) * W
+        a = _read(V, at + ours, x >= 0, t, columns, W)
+        b = _read(V, at + theirs, x >= 0, t, columns, W)
+        gaps = _step(a, b, gaps, t, W)
+        x += parts * _WARP
+    for _ in range(whole * (parts * _WARP * W), left, parts * _WARP * W):
+        at = (x // (columns // W)) * row + x % (columns // W) * W
+        for w in range(W):
+            a = _read(V, at + ours + w, x * W + w < left, t, columns, 1)
+            b = _read(V, at + theirs + w, x * W + w < left, t, columns, 1)
+            gaps = _step(a, b, gaps, t, 1)
+    out += tl.program_id(0).to(tl.int64) * (t * t * _SLOTS) + tl.arange(0, _SLOTS)
     for i in tl.static_range(t * t):
-        tl.store(apart + i * _PAIRS, tl.sum(tl.reshape(gaps[i], (_PAIRS, _WARP)), 1))
+        tl.store(out + i * _SLOTS, _sum(gaps[i], _SLOTS))
+
+
+@triton.jit(do_not_specialize=["items", "programs", "chunks"])
+def _finish(
+    P,
+    tiles,
+    pairs,
+    out,
+    items,
+    programs,
+    chunks,
+    K: constexpr,
+    C: constexpr,
+    t: constexpr,
+    parts: constexpr,
+):
+    """Some numbers: class counts [C], soft counts [C], hits [K], distances [K, K], log losses
+    [K, C]. Then the lowest and the highest sum over classes in the first items."""
+    W: constexpr = 2 if C == 2 else 1
+    T: constexpr = (K + t - 1) // t
+    G: constexpr = C // W
+    units: constexpr = T * (T - 1) // 2
+    lanes: constexpr = _WARPS if G == 1 else _LANES
+    many: constexpr = _WARPS if G == 1 else _LANES // G
+    width: constexpr = (t * (t + 1) // 2) * _WARPS + (2 + t) * W * lanes
+    size: constexpr = 2 * C + K + K * K + K * C
+    if tl.program_id(0) * _OUTS >= size:
+        n = tl.arange(0, _FIRST)
+        lowest = tl.full((_FIRST,), float("inf"), tl.float64)
+        highest = -lowest
+        for first in range(0, K * C, C):
+            mass = tl.zeros((_FIRST,), tl.float64)
+            for column in range(C):
+                mass += tl.load(P + n * (K * C) + first + column, n < items, 0.0)
+            lowest = tl.where((n < items) & (mass < lowest), mass, lowest)
+            highest = tl.where((n < items) & (mass > highest), mass, highest)
+        tl.store(out + size, tl.min(lowest))
+        tl.store(out + size + 1, tl.max(highest))
+    else:
+        o = tl.program_id(0) * _OUTS + tl.arange(0, _OUTS)
+        hit = o - 2 * C
+        gap = hit - K
+        loss = gap - K * K
+        of_label = hit < 0
+        of_hit = (hit >= 0) & (gap < 0)
+        of_gap = (gap >= 0) & (loss < 0)
+        # Members, their tiles, and their places in them.
+        k = tl.where(of_label, 0, tl.where(of_hit, hit, tl.where(of_gap, gap // K, loss // C)))
+        j = tl.where(of_gap, gap % K, k)
+        one = tl.minimum(k // t, T - 1)
+        two = tl.minimum(j // t, T - 1)
+        a = k - tl.minimum(one * t, K - t)
+        b = j - tl.minimum(two * t, K - t)
+        # Where the sums of a program are: so many, so far apart.
+        c = tl.where(of_label, o, loss) % C
+        entry = tl.where(of_label, o // C, 2 + a) * W + c % W
+        low = tl.minimum(a, b)
+        pair = low * (2 * t - low - 1) // 2 + tl.maximum(a, b) - low - 1
+        few = of_hit | of_gap
+        at = tl.where(of_gap, pair, t * (t - 1) // 2 + a) * _WARPS
+        at = tl.where(few, at, (t * (t + 1) // 2) * _WARPS + entry * lanes + c // W) + one * width
+        number = tl.where(few, _WARPS, many)
+        apart = tl.where(few, 1, G)
+        number = tl.where((o < size) & (one == two) & ((k != j) | ~of_gap), number, 0)
+        i = tl.arange(0, _ROWS)[:, None]
+        total = tl.zeros((_ROWS, _OUTS), tl.float64)
+        for start in range(0, programs * tl.max(number), _ROWS):
+            r = start + i
+            place = r % tl.maximum(number, 1) * apart + at
+            to = (r // tl.maximum(number, 1)).to(tl.int64) * (T * width) + place
+            total += tl.load(tiles + to, r < programs * number, 0.0)
+        if T > 1:
+            # Pairs of tiles: from each to the next, to the one after the next, and so on round.
+            far = (two - one + T) % T
+            turned = (2 * far > T) | ((2 * far == T) & (one > two))
+            unit = tl.where(turned, (T - far - 1) * T + two, (far - 1) * T + one)
+            at = tl.where(turned, b * t + a, a * t + b) * _SLOTS
+            number = tl.where((o < size) & (one != two), chunks * parts, 0)
+            for start in range(0, tl.max(number), _ROWS):
+                r = start + i
+                slot = r % parts * units + unit
+                to = (r // parts).to(tl.int64) * (units * parts // _SLOTS) + slot // _SLOTS
+                to = to * (t * t * _SLOTS) + at + slot % _SLOTS
+                total += tl.load(pairs + to, r < number, 0.0)
+        found = tl.sum(total, 0)
+        if C == 2:
+            found = tl.where(of_gap, 2 * found, found)
+        tl.store(out + o, found, o < size)
 
 
 def usable(P: Any) -> bool:
     """Whether the kernels take this P [N, K, C]; older Tritons know no tuples of tensors."""
-    recent = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 6)
+    recent = _version() >= (3, 6)
     return recent and P.dtype is torch.float32 and len(P) > 0 and 0 < P.shape[2] <= _LANES.value
 
 
-def triton_sums(P: Any, q: Any, y: Any) -> list[Any]:
-    """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C]."""
+def triton_sums(P: Any, q: Any, y: Any) -> Any:
+    """One vector: class counts [C], soft counts [C], hits [K], distances [K, K], log losses [K, C];
+    then the lowest and the highest sum of an item's probabilities, in the first items."""
     P, q, y = P.contiguous(), q.contiguous(), y.contiguous()
-    with torch.cuda.device(P.device) if P.is_cuda else nullcontext():
-        return _sums(P, q, y)
+    if P.is_cuda and P.device.index != torch.cuda.current_device():
+        with torch.cuda.device(P.device):
+            return _sums(P, q, y)
+    return _sums(P, q, y)
 
 
-def _sums(P: Any, q: Any, y: Any) -> list[Any]:
-    _, members, classes = P.shape
-    if members <= _FEW_MEMBERS:
-        return _sums_of_few(P, q, y)
-    parts = [
-        _sums_of_many(P[s], q[s], y[s])
-        for s in slices(P.shape[0], max(1, _BLOCK // (members * classes)))
-    ]
-    return [torch.stack(part).sum(0) for part in zip(*parts, strict=True)]
+def _sums(P: Any, q: Any, y: Any) -> Any:
+    N, K, C = P.shape
+    most = max(1, _BLOCK // (K * C))
+    if most >= N or C != 2 or K <= _FEW_MEMBERS:
+        return _block(P, q, y)
+    found, *others = [_block(P[s], q[s], y[s]) for s in slices(N, most)]
+    for other in others:
+        found[:-2] += other[:-2]
+    return found
 
 
-def _sums_of_few(P: Any, q: Any, y: Any) -> list[Any]:
-    (N, K, C), lanes = P.shape, _LANES.value
-    per = lanes // C
-    steps = _share(-(-N // per), 8 * _processors(P), 256)
+@lru_cache(1024)
+def _plan(N: int, K: int, C: int, device: Any) -> tuple[Any, ...]:
+    """Of every launch: programs, what it is given besides tensors; sizes of what they write."""
+    lanes, run, slots, warps = _LANES.value, _RUN.value, _SLOTS.value, _WARPS.value
+    processors = _processors(device)
+    tiles = 1 if K <= _FEW_MEMBERS else -(-K // _TILE)
+    t = -(-K // tiles)
+    units = tiles * (tiles - 1) // 2
+    parts = slots // gcd(units, slots) if units else 1
+    # Of two classes, a lane has both; ‖p − p'‖₁ = 2·|p_1 − p'_1|: one of them is enough.
+    # Registers are what limits how many programs a multiprocessor runs at a time.
+    two = C == 2
+    per, at_a_time, registers = (lanes, 3, 168) if two else (lanes // C, 4, 128)
+    steps = _share(-(-N // per) * tiles, at_a_time * processors, 256)
     programs = -(-N // (per * steps))
-    out = _empty(P, programs, K * K + (2 * K + 2) * lanes)
-    _few[(programs,)](P, q, y, out, N, steps, K, C, num_warps=lanes // 32)
-    out = out.sum(0)
-    rest = out[K * K :].reshape(-1, lanes)[:, : per * C].reshape(-1, per, C).sum(1)
-    return [rest[0], rest[1], rest[2 : 2 + K].sum(1), out[: K * K].reshape(K, K), rest[2 + K :]]
-
-
-def _sums_of_many(P: Any, q: Any, y: Any) -> list[Any]:
-    (N, K, C), lanes, run, t = P.shape, _LANES.value, _RUN.value, _TILE.value
-    # Of two classes, ‖p − p'‖₁ = 2·|p_1 − p'_1|: one of them is enough.
-    two, padded = C == 2, triton.next_power_of_2(C)
-    V = P.new_empty((-(-N // run), K, run)) if two else P
-    grid = -(-N // (_ROWS.value * _STEPS.value)), -(-K * C // lanes)
-    rest, labels = _empty(P, *grid, 2, lanes), _empty(P, grid[0], 2, padded)
-    _columns[grid](P, q, y, rest, labels, V, N, K, C, padded, num_warps=lanes // 32)
-    rest = rest.sum(0).transpose(0, 1).reshape(2, -1)[:, : K * C].reshape(2, K, C)
-    labels = labels.sum(0)[:, :C]
-
-    tiles = -(-K // t)
-    pairs, columns = tiles * (tiles + 1) // 2, run if two else C
-    total, known = (N, N // run * run * K) if two else (N * C, N * C * K)
+    entries = (2 + t) * (2 * warps if two else lanes)
+    partial = programs * tiles * (t * (t + 1) // 2 * warps + entries)
+    columns, total = (run, -(-N // lanes) * lanes) if two else (C, N * C)
     rows = max(1, run // columns)
-    chunk = rows * _share(-(-total // (rows * columns)), _processors(P), 32)
-    grid = -(-total // (chunk * columns)), -(-pairs // _PAIRS.value)
-    apart = _empty(P, *grid, t * t, _PAIRS.value)
-    _pairs[grid](V, apart, total, known, chunk, K, columns, num_warps=_PAIRS.value)
-    apart = apart.sum(0).transpose(1, 2).reshape(-1, t, t)[:pairs] * (2 if two else 1)
-    pair, member = torch.arange(pairs, device=P.device), torch.arange(t, device=P.device)
-    first = (pair % tiles * t).clamp(max=K - t)[:, None, None] + member[:, None]
-    second = ((pair + pair // tiles) % tiles * t).clamp(max=K - t)[:, None, None] + member
-    distances = torch.zeros((K, K), dtype=torch.float64, device=P.device)
-    distances[first, second] = apart
-    distances[second, first] = apart
-    return [labels[0], labels[1], rest[0].sum(1), distances, rest[1]]
+    wanted = -(-total // (rows * columns)) * (units * parts // slots)
+    chunk = rows * _share(max(1, wanted), 3 * processors, 64 * parts)
+    chunks = -(-total // (chunk * columns)) if units else 0
+    size = 2 * C + K + K * K + K * C
+    return (
+        (programs * tiles, (N, steps), (K, C, t), warps, registers),
+        (chunks * (units * parts // slots), (total, chunk), (K, columns, t, parts), slots, 168),
+        (-(-size // _OUTS.value) + 1, (N, programs, chunks), (K, C, t, parts), 8, None),
+        (partial, -(-N // run) * K * run if two and units else 0, chunks * units * parts * t * t),
+        size + 2,
+    )
+
+
+def _block(P: Any, q: Any, y: Any) -> Any:
+    tiles, pairs, finish, (partial, copy, apart), size = _plan(*P.shape, P.device)
+    found = P.new_empty(partial)
+    V = P.new_empty(copy) if copy else P
+    _launch(_tiles, (P, q, y, found, V), *tiles)
+    others = P.new_empty(apart) if apart else found
+    if apart:
+        _launch(_pairs, (V, others), *pairs)
+    out = torch.empty(size, dtype=torch.float64, device=P.device)
+    _launch(_finish, (P, found, others, out), *finish)
+    return out
+
+
+# What Triton compiled, by what it depends on: its own search takes as long as some kernels.
+_compiled: dict[Any, Any] = {}
+
+
+def _launch(
+    kernel: Any,
+    tensors: tuple[Any, ...],
+    programs: int,
+    numbers: tuple[int, ...],
+    constants: tuple[int, ...],
+    warps: int,
+    registers: int | None,
+) -> None:
+    # It knows numbers of 32 bits, and vectors in memory that is aligned, from others.
+    key: Any = kernel, constants, tensors[0].device, *[x.dtype for x in tensors]
+    plain = numbers[0] < 2**31 and not any(x.data_ptr() % 16 for x in tensors)
+    if plain and (found := _compiled.get(key)) is not None:
+        found[programs, 1, 1](*tensors, *numbers, *constants)
+        return
+    options = {} if registers is None else {"maxnreg": registers}
+    found = kernel[(programs,)](*tensors, *numbers, *constants, num_warps=warps, **options)
+    if plain and found is not None:
+        _compiled[key] = found
 
 
 def _share(steps: int, programs: int, most: int) -> int:
@@ -262,9 +420,15 @@ def _share(steps: int, programs: int, most: int) -> int:
     return -(-steps // (programs * -(-steps // (programs * most))))
 
 
-def _processors(P: Any) -> int:
-    return torch.cuda.get_device_properties(P.device).multi_processor_count if P.is_cuda else 1
+@lru_cache
+def _processors(device: Any) -> int:
+    return (
+        torch.cuda.get_device_properties(device).multi_processor_count
+        if device.type == "cuda"
+        else 1
+    )
 
 
-def _empty(P: Any, *shape: int) -> Any:
-    return torch.empty(shape, dtype=torch.float64, device=P.device)
+@lru_cache
+def _version() -> tuple[int, ...]:
+    return tuple(map(int, triton.__version__.split(".")[:2]))

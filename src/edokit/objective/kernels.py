@@ -414,9 +414,6 @@ _TENSOR_ROW = 16384
 def tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
     """Class counts [C], soft counts [C], hits [K], distances [K, K] and log losses [K, C]."""
     _, members, classes = P.shape
-    if (kernels := _triton_kernels(P, q)) is not None:
-        found: list[Array] = kernels.triton_sums(P, q, y)
-        return found
     xp = namespace(P)
     y = xp.astype(y, xp.int64, copy=False)
     shapes = (classes,), (classes,), (members,), (members, members), (members, classes)
@@ -436,6 +433,12 @@ def tensor_sums(P: Array, q: Array, y: Array) -> list[Array]:
         )
         total = [a + double(b) for a, b in zip(total, sums, strict=True)]
     return total
+
+
+def fused_sums(P: Array, q: Array, y: Array) -> Array | None:
+    """All sums in one vector, as Triton's kernels write it; None where they do not work."""
+    kernels = _triton_kernels(P, q)
+    return None if kernels is None else kernels.triton_sums(P, q, y)
 
 
 def _triton_kernels(P: Array, q: Array) -> Any:

@@ -12,7 +12,7 @@ from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
-from edokit.objective.kernels import block_sums, scale_sums, tensor_sums
+from edokit.objective.kernels import block_sums, fused_sums, scale_sums, tensor_sums
 from edokit.objective.pools import (
     Additive,
     Array,
@@ -76,7 +76,7 @@ class Summaries(Additive):
         ``steps`` [C − 1] between ordered classes: distances are those of the cumulative P then.
         ``total``: the numbers of all shards, if P is one of them.
         """
-        _check_arrays(P, q, y)
+        _check_shapes(P, q, y)
         if steps is not None:
             P = P if dtype is None else P.astype(dtype)
             # Distances come from the cumulative P; tensors have no sums to leave out.
@@ -92,7 +92,11 @@ class Summaries(Additive):
             apart, products = scale_sums(P, q, like(steps, P), distances)
             return replace(found, distances=apart, rank_products=products)
         if not is_numpy_array(P):
+            if (vector := fused_sums(P, q, y)) is not None:
+                return cls._of_vector(P.shape, vector)
+            _check_totals(P)
             return cls._checked(len(P), *tensor_sums(P, q, y))
+        _check_totals(P)
         P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
         if distances:
             return cls._checked(len(P), *block_sums(P, q, y, threads, dtype, total))
@@ -106,21 +110,27 @@ class Summaries(Additive):
         return cls._checked(len(P), counts, soft_counts, hits, None, losses)
 
     @classmethod
+    def _of_vector(cls, shape: tuple[int, int, int], vector: Array) -> Summaries:
+        """Of all sums in one tensor, with the lowest and highest total of an item at its end.
+
+        One copy tells what is wrong: a GPU's queue is emptied whenever a number is looked at."""
+        items, members, classes = shape
+        sizes = classes, classes, members, members * members, members * classes, 2
+        # Before the copy, while a GPU is still at work.
+        counts, soft_counts, hits, distances, losses, _ = vector.split(sizes)
+        distances, losses = distances.view(members, members), losses.view(members, classes)
+        seen = vector.cpu().numpy()
+        _refuse_totals(*seen[-2:].tolist())
+        _refuse(items, classes, seen[:classes].sum(), np.isfinite(seen[classes:-2]).all())
+        return cls(items, counts, soft_counts, hits, distances, losses)
+
+    @classmethod
     def _checked(cls, items: int, counts: Array, *sums: Array | None) -> Summaries:
         xp, classes = namespace(counts), int(counts.shape[0])
         parts = [xp.reshape(part, (-1,)) for part in sums if part is not None]
         finite = xp.astype(xp.all(xp.isfinite(xp.concat(parts))), counts.dtype)
         # Both at once: a GPU's queue is emptied whenever a number is looked at.
-        counted, finite = xp.stack((xp.sum(counts), finite)).tolist()
-        wrong = items - int(counted)
-        if wrong:
-            raise InputError(
-                f"hard label codes must lie between 0 and {classes - 1}, but {wrong} of {items} do"
-                " not",
-                "number the classes from 0 in the order of the last axis of the predictions",
-            )
-        if not finite:
-            raise _not_finite()
+        _refuse(items, classes, *xp.stack((xp.sum(counts), finite)).tolist())
         return cls(items, counts, *sums)
 
     @property
@@ -204,6 +214,18 @@ class Summaries(Additive):
         return self.items
 
 
+def _refuse(items: int, classes: int, counted: float, finite: bool) -> None:
+    """Refuse hard labels that are no classes, and sums that are not finite."""
+    wrong = items - int(counted)
+    if wrong:
+        raise InputError(
+            f"hard label codes must lie between 0 and {classes - 1}, but {wrong} of {items} do not",
+            "number the classes from 0 in the order of the last axis of the predictions",
+        )
+    if not finite:
+        raise _not_finite()
+
+
 def _not_finite() -> InputError:
     return InputError(
         "probabilities and soft labels must be finite and not negative, but some are not",
@@ -226,6 +248,11 @@ def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
 
 def _check_arrays(P: Array, q: Array, y: Array) -> None:
     """Refuse shapes that do not belong together, and predictions that are no probabilities."""
+    _check_shapes(P, q, y)
+    _check_totals(P)
+
+
+def _check_shapes(P: Array, q: Array, y: Array) -> None:
     if P.ndim != 3 or P.shape[1] == 0:
         raise InputError(
             f"predictions must have shape [items, members, classes], but got {tuple(P.shape)}",
@@ -238,13 +265,21 @@ def _check_arrays(P: Array, q: Array, y: Array) -> None:
             f"and {items} hard labels, but got {tuple(q.shape)} and {tuple(y.shape)}",
             "give labels for the items of the predictions, in their order",
         )
-    # A few rows tell logits or percentages from probabilities; Predictions checks every row.
+
+
+def _check_totals(P: Array) -> None:
+    """A few rows tell logits or percentages from probabilities; Predictions checks every row."""
     rows = without_gradient(P[:64, ...])
     totals = np.asarray(double(rows.cpu() if hasattr(rows, "cpu") else rows)).sum(axis=-1)
-    if (np.abs(totals - 1.0) > 1e-3).any():
+    if totals.size:
+        _refuse_totals(np.fmin.reduce(totals, None), np.fmax.reduce(totals, None))
+
+
+def _refuse_totals(lowest: float, highest: float) -> None:
+    if lowest < 1 - 1e-3 or highest > 1 + 1e-3:
         raise InputError(
             "the probabilities of an item must sum to one for every member, but got sums from "
-            f"{totals.min():.4g} to {totals.max():.4g}",
+            f"{lowest:.4g} to {highest:.4g}",
             "normalise each member's row over the classes (softmax, for logits)",
         )
 
