@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ FEWEST_CONTESTED = 10
 """Contested items that an annotator must have labelled to be assigned to a group."""
 _DENSE, _FILLED = 1500, 0.05
 """Tables of pairs of up to so many annotators, with such a share of cells filled, are arrays."""
+_MOST_PAIRS = 1 << 24
+"""Pairs of labels that are remembered from one permutation to the next."""
 _ROUNDS = 8
 
 
@@ -40,6 +43,8 @@ class Overlaps:
     """Sum of the variances of all pairs, placed or not."""
     smallest: int
     """Smallest size of a group; from two on its views can be distinguished from noise."""
+    labels: LabelVectors
+    """Who labelled what."""
 
     @classmethod
     def of(cls, vectors: LabelVectors, fewest: int = FEWEST_CONTESTED) -> Overlaps:
@@ -54,7 +59,41 @@ class Overlaps:
         information = _table(*among, variance[there.item]) @ _table(*among).T
         chance = float((there.per_item * (there.per_item - 1)) @ variance)
         smallest = 2 if len(placed) >= 4 else 1
-        return cls(placed, number, _off_diagonal(information), chance, smallest)
+        return cls(placed, number, _off_diagonal(information), chance, smallest, vectors)
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints, Ints, Any] | None:
+        """Two labels each of an item [L], [L], the number of their cell [L], and all cells.
+
+        These are a table [P, P] of numbers, in the order that products of sparse tables give, so
+        that what is made of it is the same to the last bit. None where there are too many pairs.
+        """
+        labels, size = self.labels, len(self.placed)
+        row = self.number[labels.annotator]
+        kept = np.flatnonzero((row >= 0) & (labels.per_item >= 3)[labels.item])
+        n = np.bincount(labels.item[kept], minlength=labels.items)
+        if n @ (n - 1) > 2 * _MOST_PAIRS:
+            return None
+        after = np.cumsum(n)[labels.item[kept]] - 1 - np.arange(len(kept))
+        some, apart, lefts, rights = np.arange(len(kept)), 0, [kept[:0]], [kept[:0]]
+        while len(some):
+            apart += 1
+            some = some[after[some] >= apart]
+            lefts.append(kept[some])
+            rights.append(kept[some + apart])
+        one, other = np.concatenate(lefts), np.concatenate(rights)
+        order = np.argsort(one, kind="stable")  # items one after the other
+        one, other = one[order], other[order]
+        low, high = np.minimum(row[one], row[other]), np.maximum(row[one], row[other])
+        cells, cell = np.unique(low * size + high, return_inverse=True)
+        ones = np.ones((len(row), labels.values.shape[1]))
+        table = self._products(labels, np.ones(labels.items), ones)
+        ends = np.repeat(np.arange(size), np.diff(table.indptr)), table.indices.astype(np.int64)
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        # Nobody meets themselves: the diagonal is 0.
+        number = np.where(low < high, np.searchsorted(cells, low * size + high), len(cells))
+        table.data = number
+        return one, other, cell, table
 
     def excess(self, vectors: LabelVectors, deviations: Floats) -> Any:
         """Agreement of each pair beyond what its items explain [P, P], diagonal 0.
@@ -66,15 +105,28 @@ class Overlaps:
         scatter = vectors.sums_by_item(squares(deviations))
         # An item with two labels has one pair, and nothing to compare it with.
         mean = np.where(n >= 3, scatter / np.maximum(pairs, 1.0), 0.0)
-        several = (n >= 3)[vectors.item]
+        # Without biases deviations are smaller, and so is their variance under chance.
+        chance = float(pairs @ _product_variance(vectors, deviations))
+        scale = np.sqrt(self.chance / chance) if chance > 0 else 0.0
+        if self.pairs is not None:
+            first, second, cell, table = self.pairs
+            met = np.bincount(cell, mean[vectors.item[first]])
+            for column in deviations.T:
+                met = met + np.bincount(cell, column[first] * column[second])
+            sums = np.append(met * scale, 0.0)[table.data]
+            found = sparse.csr_matrix((sums, table.indices, table.indptr), table.shape)
+            return found if sparse.issparse(self.information) else found.toarray()
+        return _off_diagonal(self._products(vectors, mean, deviations) * scale)
+
+    def _products(self, vectors: LabelVectors, mean: Floats, deviations: Floats) -> Any:
+        """What each pair shares: the mean of its items, and products of deviations [P, P]."""
         among = (vectors, self.number, len(self.placed))
+        several = (vectors.per_item >= 3)[vectors.item]
         total = _table(*among, mean[vectors.item]) @ _table(*among).T
         for column in deviations.T:
             one = _table(*among, column * several)
             total = total + one @ one.T
-        # Without biases deviations are smaller, and so is their variance under chance.
-        chance = float(pairs @ _product_variance(vectors, deviations))
-        return _off_diagonal(total * (np.sqrt(self.chance / chance) if chance > 0 else 0.0))
+        return total
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.diagnosis.clusters import Design, Structure, find_structure
 from edokit.diagnosis.vectors import LabelVectors, products
 
@@ -111,26 +111,27 @@ def strict_permutations(vectors: LabelVectors, rng: np.random.Generator) -> Iter
     known = there.sums_by_annotator(room[there.item]) + _PRIOR
     strict = np.zeros_like(wanted)
     values = there.values
+    # Shuffled, the first label of an item meets the second, the third the fourth, and so on.
+    last = np.cumsum(there.per_item)[there.item] - 1
+    position = np.arange(len(last)) - (last + 1 - there.per_item[there.item])
+    first = np.flatnonzero((position % 2 == 0) & (np.arange(len(last)) < last))
     for round_ in range(_LEARNING):
-        values = _sweep(there, values, strict, rng)
+        values = _sweep(there, first, values, strict, rng)
         gap = wanted - there.sums_by_annotator(values) - _PRIOR * strict
         strict = strict + gap / known / (1.0 + round_ / 8.0)
     while True:
         for _ in range(_BETWEEN):
-            values = _sweep(there, values, strict, rng)
+            values = _sweep(there, first, values, strict, rng)
         table = vectors.values.copy()
         table[where] = values
         yield replace(vectors, values=table)
 
 
 def _sweep(
-    vectors: LabelVectors, values: Floats, strict: Floats, rng: np.random.Generator
+    vectors: LabelVectors, first: Ints, values: Floats, strict: Floats, rng: np.random.Generator
 ) -> Floats:
     """Pair the annotators of each item at random; each pair may exchange its labels."""
     order = np.argsort(vectors.item + rng.random(len(vectors.item)), kind="stable")
-    starts = np.cumsum(vectors.per_item) - vectors.per_item
-    position = np.arange(len(order)) - starts[vectors.item]
-    first = np.flatnonzero((position % 2 == 0) & (position + 1 < vectors.per_item[vectors.item]))
     one, other = order[first], order[first + 1]
     apart = strict[vectors.annotator[one]] - strict[vectors.annotator[other]]
     gain = products(values[other] - values[one], apart)
