@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edokit import Annotations, Bundle, EDOClassifier, EDOEnsemble, Predictions, train_members
-from edokit._errors import EDOError, EDOWarning
+from edokit._errors import EDOError, EDOWarning, errors_in
 from edokit._io import read_json
 from edokit._io.tables import write_table
 from edokit.datasets import read_annotations
@@ -131,8 +131,9 @@ def _in_a_run(path: Path) -> Any:
 
 def _run(path: Path) -> RunRecord:
     record = RunRecord.load(path.parent)
-    for role in record.inputs:
-        digest(record.path(role, path.parent) or path)
+    with errors_in(path):
+        for role in record.inputs:
+            digest(record.path(role, path.parent) or path)
     record.annotations("annotations", path.parent)
     record.predictions("predictions", path.parent)
     record.save(_AGAIN)

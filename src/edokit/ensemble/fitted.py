@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal, get_args
@@ -18,6 +18,7 @@ from edokit._io.schema import (
     choice,
     distinct,
     flag,
+    instance,
     listed,
     mapping,
     needs,
@@ -432,28 +433,22 @@ def _table(inner: Check) -> Check:
     return check
 
 
-def _made(make: Callable[..., Any], needed: dict[str, Check], **more: Check) -> Check:
-    """What is made of an object with these fields."""
-    check = record(needed, more, only=True)
-    return lambda value, at: make(**check(value, at))
-
-
 _COUNT = number(0, whole=True)
 _SHARES = as_type(_floats, listed(number(0, 1)))
 _NUMBERS = as_type(_floats, listed(optional(number())))
 _TABLES = dict.fromkeys(("sizes", "weights", "theta", "pi"), _table(optional(number())))
 _EPOCHS = {**dict.fromkeys(Trajectory.__dataclass_fields__, _NUMBERS), **_TABLES}
 _DATA = record({"annotators": _COUNT, "annotations": _COUNT, "hard_labels": mapping(_COUNT)})
-_CERTIFICATE = _made(
+_CERTIFICATE = instance(
     Certificate, {"gap": number(), "convex": flag, "global_optimum": flag, "reason": text}
 )
-_LABEL_FIT = _made(
+_LABEL_FIT = instance(
     LabelFit,
     {"lambda_reg": number(0, LARGEST), "objective": mapping(optional(number()))},
-    certificate=_CERTIFICATE,
+    {"certificate": _CERTIFICATE},
 )
 _TEMPERATURE = number(0.99 * LOWEST_TEMPERATURE, 1.01 * HIGHEST_TEMPERATURE)
-_ANSWER = _made(
+_ANSWER = instance(
     Answer,
     {
         "step": choice(*STEPS),
@@ -486,10 +481,10 @@ _SCHEMA = record(
         "labels": as_type(tuple, listed(scalar)),
         "data": lambda value, at: _DATA(value, at) if value else None,
         "certificate": _CERTIFICATE,
-        "trajectory": _made(Trajectory, _EPOCHS),
+        "trajectory": instance(Trajectory, _EPOCHS),
         "reasons": as_type(tuple, listed(_reason)),
         "explanation": listed(text),
-        "constant": _made(Constant, {"shares": _SHARES, "label": _label, "source": text}),
+        "constant": instance(Constant, {"shares": _SHARES, "label": _label, "source": text}),
         "scale": text,
         "label_weights": _table(number(0, 1)),
         "label_fits": mapping(_LABEL_FIT),
