@@ -263,6 +263,12 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
         ("fit", "the ties are left", [], "the ties are left"),
         ("fit", "random_state=-1", ["random_state"], "--seed -1"),
         ("fit", "columns={'item': 'id'}", ["columns"], "--column item=id"),
+        (
+            "evaluate",
+            "map columns={'split': 'NAME'}, or leave split out",
+            ["columns", "split"],
+            "map --column split=NAME, or leave --split out",
+        ),
         ("fit", "classes=['no', 'yes']", ["classes"], "--classes no,yes"),
         ("fit", "classes=['a,b', 'c']", ["classes"], "--classes '\"a,b\",c'"),
         (

@@ -295,17 +295,25 @@ def render(text: str, parameters: Sequence[str], command: Any) -> str:
     is marked as Python.
     """
     options = {one.name: one for one in command.params if one.opts[0].startswith("--")}
+    # What was replaced is kept apart: --column split=NAME is no --column --split NAME.
+    made: list[str] = []
+
+    def kept(found: re.Match[str], name: str) -> str:
+        made.append(_option(found, name, options))
+        return f"\0{len(made) - 1}\0"
+
     for name in sorted(set(parameters), key=len, reverse=True):
         # A name of one word may also be an ordinary word, as in "the diversity term".
         start = (
             r"(?<![\w'\"=.,-])"
             if "_" in name
-            else rf"(?:(?<=^)|(?<=; )|(?<=, )|(?<=give )|(?<= or )|(?<=\()(?={name}\)))"
+            else rf"(?:(?<=^)|(?<=; )|(?<=, )|(?<=give )|(?<=leave )|(?<= or )|(?<=\()(?={name}\)))"
         )
         named = rf"{start}{re.escape(name)}(?![\w=])"
         assigned = rf"(?<![\w'\"=.,-]){re.escape(name)}{_VALUE}(?![\w=])"
         pattern = re.compile(f"{assigned}|{named}")
-        text = pattern.sub(partial(_option, name=name, options=options), text)
+        text = pattern.sub(partial(kept, name=name), text)
+    text = re.sub("\0(\\d+)\0", lambda found: made[int(found[1])], text)
     return re.sub(r"\(([^()]*) \(in Python\)\)", r"(in Python: \1)", text)
 
 

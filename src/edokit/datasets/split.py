@@ -90,7 +90,7 @@ def split_items(
         raise InputError(
             f"the split {examples(empty)} would get none of the {n} items{together}",
             "give it a larger share"
-            + (", or let near-duplicates part (threshold=None)" if together else ""),
+            + (", or let near-duplicates part (in Python: threshold=None)" if together else ""),
             parameters=("shares", "threshold"),
         )
     splits = _splits(annotations).copy()
