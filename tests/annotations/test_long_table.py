@@ -131,7 +131,7 @@ def test_crowd_kits_names_are_understood_where_ours_are_absent() -> None:
         (
             {"item": [1], "label": [1]},
             {},
-            "'annotator' is missing, the columns are 'item', 'label'",
+            "'annotator' is missing, the columns are 'item', 'label'.*groupby",
         ),
         ({"a": [1]}, {}, "'item', 'annotator', 'label' are missing"),
         ({"item": [1], "rater-1": [1], "rater-2": [0]}, {}, "a column per annotator.*melt"),

@@ -531,6 +531,12 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
                 "; if there is a column per annotator, make it one row per annotation first,"
                 " without the gaps (pandas: DataFrame.melt, dropna)"
             )
+        elif missing == ["annotator"]:
+            own = names["item"]
+            hint += (
+                "; if it is not known who answered, number the answers of each item (pandas:"
+                f" table['annotator'] = table.groupby({own!r}).cumcount())"
+            )
         raise InputError(
             f"a table of annotations has the columns {', '.join(needed)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
