@@ -242,14 +242,16 @@ def _read_parquet(path: Path) -> pa.Table:
     try:
         with pa_parquet.ParquetFile(path) as file:
             schema, about = file.schema_arrow, file.metadata
+            _distinct(schema.names, path)
             _refuse_bomb(about, path)
             texts = [field.name for field in schema if pa.types.is_string(field.type)]
-        _distinct(schema.names, path)
-        # As in a CSV, text that repeats is kept once.
-        with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
-            table = file.read()
-            if table.num_rows != about.num_rows:
-                raise ValueError(f"it claims {about.num_rows} rows")
+            table = None if texts else file.read()
+        if table is None:
+            # As in a CSV, text that repeats is kept once.
+            with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
+                table = file.read()
+        if table.num_rows != about.num_rows:
+            raise ValueError(f"it claims {about.num_rows} rows")
         _validate(table)
     except InputError:
         raise
