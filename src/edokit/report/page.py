@@ -82,52 +82,45 @@ def render(data: ReportData, *, texts: bool = True) -> str:
     # plotly.js must not end its script element.
     library = get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script")
     script = _asset("report.js") + _asset("explorer.js")
-    page = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            data=data,
-            ensemble=ensemble,
-            evaluation=evaluation,
-            search=search,
-            record=data.record,
-            summary=summarize(data),
-            rows=rows,
-            scale=scale,
-            metric=METRIC,
-            metrics=metrics,
-            headline=headline,
-            distance=METRIC[search_metrics(scale)[-1]],
-            differences=[
-                (k, f"Δ{headline} vs {other}")
-                for k, other in enumerate(("uniform", "constant"))
-                if any(row["differences"][k] for row in rows)
-            ],
-            slices=slice_rows(evaluation),
-            charts=charts,
-            terms=TERMS,
-            items=items,
-            excluded=excluded,
-            earned={} if ensemble is None else earned(ensemble.fitted_),
-            verdicts=VERDICTS,
-            signed=signed,
-            money=money,
-            front=front[:FRONT_ROWS],
-            final_size=_final_size(ensemble),
-            queue=_queue(data, texts),
-            roles=ROLES,
-            states=STATES,
-            version=__version__,
-            policy=_policy(library, script),
-            style=Markup(_asset("report.css")),
-            library=Markup(library),
-            script=Markup(script),
-            embedded=embed(embedded),
-            count=count,
-        )
+    return _fill(
+        "report.html",
+        library,
+        script,
+        data=data,
+        ensemble=ensemble,
+        evaluation=evaluation,
+        search=search,
+        record=data.record,
+        summary=summarize(data),
+        rows=rows,
+        scale=scale,
+        metric=METRIC,
+        metrics=metrics,
+        headline=headline,
+        distance=METRIC[search_metrics(scale)[-1]],
+        differences=[
+            (k, f"Δ{headline} vs {other}")
+            for k, other in enumerate(("uniform", "constant"))
+            if any(row["differences"][k] for row in rows)
+        ],
+        slices=slice_rows(evaluation),
+        charts=charts,
+        terms=TERMS,
+        items=items,
+        excluded=excluded,
+        earned={} if ensemble is None else earned(ensemble.fitted_),
+        verdicts=VERDICTS,
+        signed=signed,
+        money=money,
+        front=front[:FRONT_ROWS],
+        final_size=_final_size(ensemble),
+        queue=_queue(data, texts),
+        roles=ROLES,
+        states=STATES,
+        library=Markup(library),
+        script=Markup(script),
+        embedded=embed(embedded),
     )
-    # A name may hold a lone surrogate, which no file can.
-    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
@@ -154,26 +147,18 @@ def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
         [(float(p), None, None, False) for p in each.probabilities.mean(axis=0)]
         for each in comparison.answers
     ]
-    page = (
-        _environment()
-        .get_template("panels.html")
-        .render(
-            comparison=comparison,
-            found=found,
-            items=items,
-            means=means,
-            classes=names,
-            scale=scale,
-            colours=class_colours(names, scale),
-            distance=PANEL_DISTANCES[scale.kind],
-            texts=bool(texts),
-            version=__version__,
-            policy=_policy(),
-            style=Markup(_asset("report.css")),
-            count=count,
-        )
+    return _fill(
+        "panels.html",
+        comparison=comparison,
+        found=found,
+        items=items,
+        means=means,
+        classes=names,
+        scale=scale,
+        colours=class_colours(names, scale),
+        distance=PANEL_DISTANCES[scale.kind],
+        texts=bool(texts),
     )
-    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def _panel_cell(
@@ -189,7 +174,8 @@ def _panel_cell(
     ]
 
 
-def _environment() -> Environment:
+def _fill(template: str, *scripts: str, **content: Any) -> str:
+    """The page that a template makes of its content; only these scripts may run on it."""
     environment = Environment(
         loader=PackageLoader("edokit.report", "assets"),
         autoescape=True,
@@ -199,7 +185,15 @@ def _environment() -> Environment:
     )
     environment.filters |= {"number": number, "percent": percent, "clean": clean, "prose": prose}
     environment.filters["printable"] = printable
-    return environment
+    page = environment.get_template(template).render(
+        **content,
+        version=__version__,
+        policy=_policy(*scripts),
+        style=Markup(_asset("report.css")),
+        count=count,
+    )
+    # A name may hold a lone surrogate, which no file can.
+    return page.encode("utf-8", "replace").decode("utf-8")
 
 
 def _final_size(ensemble: EDOEnsemble | None) -> str:
