@@ -35,7 +35,7 @@ SECRET = "geheim"
 
 def paths_of(name: str) -> list[str]:
     """The parameters of a command that are paths."""
-    module, _, function = COMMANDS[name].partition(":")
+    module, _, function = name.partition(" ")
     hints = get_type_hints(getattr(import_module(f"edokit.cli.{module}"), function or module))
     return [one for one, hint in hints.items() if hint is Path or Path in get_args(hint)]
 

@@ -53,29 +53,29 @@ _noted: set[str] = set()
 _ties: dict[str, TieWarning] = {}
 
 
-COMMANDS = {
-    "demo": "demo",
-    "diagnose": "diagnose",
-    "train": "train",
-    "score": "score",
-    "fit": "fit",
-    "search": "search",
-    "explain": "explain",
-    "predict": "predict",
-    "bundle": "bundle",
-    "evaluate": "evaluate",
-    "report": "report",
-    "serve": "serve",
-    "compare": "compare",
-    "data info": "data:info",
-    "data convert": "data:convert",
-    "data split": "data:split",
-    "data get": "data:get",
-    "data simulate": "data:simulate",
-    "predictions join": "predictions:join",
-    "predictions info": "predictions:info",
-}
-"""Module of `edokit.cli` and, where it has another name, the function of each command."""
+COMMANDS = (
+    "demo",
+    "diagnose",
+    "train",
+    "score",
+    "fit",
+    "search",
+    "explain",
+    "predict",
+    "bundle",
+    "evaluate",
+    "report",
+    "serve",
+    "compare",
+    "data info",
+    "data convert",
+    "data split",
+    "data get",
+    "data simulate",
+    "predictions join",
+    "predictions info",
+)
+"""The module of `edokit.cli` and, where it has another name, the function of each command."""
 GROUPS = {
     "data": "See, convert, split, obtain and simulate data.",
     "predictions": "Join and inspect predictions.",
@@ -98,16 +98,15 @@ def make_app(arguments: Sequence[str] = ()) -> typer.Typer:
     root.callback()(_root)
     words = [word for word in arguments if word != "--debug"]
     typed = [" ".join(words[:1]), " ".join(words[:2])]
-    asked = [name for name in COMMANDS if name in typed] or list(COMMANDS)
+    asked = [name for name in COMMANDS if name in typed] or COMMANDS
     groups: dict[str, typer.Typer] = {}
     for name in asked:
-        module, _, function = COMMANDS[name].partition(":")
+        module, _, function = name.partition(" ")
         found = getattr(import_module(f"edokit.cli.{module}"), function or module)
-        group, _, last = name.rpartition(" ")
-        if group and group not in groups:
-            groups[group] = typer.Typer(help=GROUPS[group], no_args_is_help=True)
-            root.add_typer(groups[group], name=group)
-        (groups[group] if group else root).command(last)(_local(found))
+        if function and module not in groups:
+            groups[module] = typer.Typer(help=GROUPS[module], no_args_is_help=True)
+            root.add_typer(groups[module], name=module)
+        groups.get(module, root).command(function or module)(_local(found))
     return root
 
 
