@@ -202,7 +202,7 @@ def test_from_files_to_a_folder_as_the_command_does(tmp_path: Path) -> None:
     }
     record = RunRecord.load(run)
     assert set(record.inputs) == set(files)
-    assert all(record.inputs[role].sha256 == digest(path) for role, path in files.items())
+    assert all(record.inputs[role].sha256 == digest(Path(one)) for role, one in files.items())
     assert record.command == ""
 
     del files["test_predictions"], files["test_annotations"]
