@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edokit._io.tables import write_table
+from edokit.annotations import Annotations
 from edokit.fitdata import FitData
+from edokit.predictions import Predictions, write_predictions
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import SearchTrial
 
@@ -26,6 +30,24 @@ def arrays(items: int = 60, members: int = 5, classes: int = 2, seed: int = 0) -
     P /= P.sum(axis=-1, keepdims=True)
     q = rng.multinomial(5, truth) / 5
     return P, q, q.argmax(axis=1)
+
+
+def written(folder: Path) -> dict[str, Any]:
+    """Files of predictions and annotations of dev and test, as `search` takes them."""
+    rng = np.random.default_rng(0)
+    for name, seed in (("dev", 0), ("test", 1)):
+        P, q, _ = arrays(items=50, seed=seed)
+        items = [f"{name}-{i}" for i in range(50)]
+        labels = (rng.random((50, 5)) < q[:, 1:]).astype(int)
+        write_table(Annotations.from_matrix(labels, items=items).to_table(), folder / f"{name}.csv")
+        made = Predictions.from_arrays(P, items=items, layout="NKC")
+        write_predictions(made, folder / f"{name}.npz")
+    return {
+        "predictions": folder / "dev.npz",
+        "annotations": str(folder / "dev.csv"),
+        "test_predictions": folder / "test.npz",
+        "test_annotations": folder / "test.csv",
+    }
 
 
 def data(**shape: int) -> FitData:

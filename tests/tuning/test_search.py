@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pa_parquet
 import pytest
-from search_cases import QUICK, arrays, essence
+from search_cases import QUICK, arrays, essence, written
 
 from edokit._errors import EDOWarning, InputError
-from edokit._io.tables import write_table
-from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble
-from edokit.predictions import Predictions, read_predictions, write_predictions
+from edokit.predictions import Predictions, read_predictions
 from edokit.runs import RunRecord, digest
 from edokit.tuning import SearchResult, SearchSpace, search
 
@@ -165,26 +163,6 @@ def test_a_search_in_which_all_fails_is_an_error(monkeypatch: pytest.MonkeyPatch
         InputError, match="all 4 trials failed, the first with 'the weights are not finite'"
     ):
         search(P, Q, trials=4, population=2, space=QUICK)
-
-
-def written(folder: Path) -> dict[str, Any]:
-    """Files of predictions and annotations of dev and test, as `search` takes them."""
-    rng = np.random.default_rng(0)
-    for name, seed in (("dev", 0), ("test", 1)):
-        made, q, _ = arrays(items=50, seed=seed)
-        items = [f"{name}-{i}" for i in range(50)]
-        labels = (rng.random((50, 5)) < q[:, 1:]).astype(int)
-        people = Annotations.from_matrix(labels, items=items)
-        write_table(people.to_table(), folder / f"{name}.csv")
-        write_predictions(
-            Predictions.from_arrays(made, items=items, layout="NKC"), folder / f"{name}.npz"
-        )
-    return {
-        "predictions": folder / "dev.npz",
-        "annotations": str(folder / "dev.csv"),
-        "test_predictions": folder / "test.npz",
-        "test_annotations": folder / "test.csv",
-    }
 
 
 HOW: dict[str, Any] = {"trials": 4, "population": 2, "folds": 2, "space": QUICK}

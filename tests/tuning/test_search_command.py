@@ -6,14 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from search_cases import arrays
+from search_cases import written
 
 from commands import edo
-from edokit._io.tables import write_table
-from edokit.annotations import Annotations
-from edokit.predictions import Predictions, write_predictions
 from edokit.runs import RunRecord
 
 QUICK = (
@@ -25,15 +21,7 @@ QUICK = (
 @pytest.fixture
 def files(tmp_path: Path) -> list[Any]:
     """Options that name predictions, annotations and the folder of the run."""
-    rng = np.random.default_rng(0)
-    for name, seed in (("dev", 0), ("test", 1)):
-        P, q, _ = arrays(items=50, seed=seed)
-        items = [f"{name}-{i}" for i in range(50)]
-        labels = (rng.random((50, 5)) < q[:, 1:]).astype(int)
-        people = Annotations.from_matrix(labels, items=items)
-        write_table(people.to_table(), tmp_path / f"{name}.csv")
-        table = Predictions.from_arrays(P, items=items, layout="NKC")
-        write_predictions(table, tmp_path / f"{name}.npz")
+    written(tmp_path)
     return [
         *("--predictions", tmp_path / "dev.npz", "--annotations", tmp_path / "dev.csv"),
         *("--out", tmp_path / "run"),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError
-from edokit._types import Floats, Ints
+from edokit._types import Floats
 from edokit.annotator_effects import (
     AnnotatorEffects,
     Attributes,
@@ -45,61 +45,6 @@ class Classifier:
     effects: AnnotatorEffects | None = None
 
     arrays_needed: ClassVar = Logistic.arrays_needed
-
-    @classmethod
-    def fit(
-        cls,
-        features: Any,
-        data: MemberData,
-        strength: float,
-        *,
-        loss: str,
-        link: str,
-        annotators: bool,
-        attributes: str = "",
-    ) -> Classifier:
-        """Learn from the features [N, F] of the texts and the targets of epoch 0.
-
-        Effects of annotators are learned from their labels and from anonymous answers that have
-        not seen the item: in sample, these are too sure of the labels that they were fitted to.
-        """
-        check_loss(loss, link, data.scale)
-        targets = data.targets(0)
-
-        def fitted(tasks: Sequence[Task]) -> list[Logistic]:
-            found = Logistic.fit_each(features, tasks, strength, data.scale, loss=loss, link=link)
-            return [one.rounded() for one in found]
-
-        model = fitted([(slice(None), targets, data.start)])[0]
-        names = attribute_names(attributes)
-        if not annotators and not names:
-            return cls(model, data.scale)
-        annotations = known_labels(data)
-        held_out = model.predict(features)
-        folds = np.random.default_rng(len(held_out)).permutation(len(held_out)) % _FOLDS
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
-            outside = [np.flatnonzero(folds != k) for k in range(_FOLDS)]
-            tasks = [(rows, targets[rows], None) for rows in outside if len(held_out) > _FOLDS]
-            for k, one in enumerate(fitted(tasks)):
-                held_out[folds == k] = one.predict(features[folds == k])
-        effects = AnnotatorEffects.fit(
-            held_out, annotations, data.scale, attributes=names, ids=annotators
-        )
-        return cls(model, data.scale, effects)
-
-    def predict(
-        self,
-        features: Any,
-        rows: Ints,
-        annotators: Sequence[Iterable[str]] | None = None,
-        attributes: Attributes | None = None,
-    ) -> Floats:
-        """Probabilities [N, C] of these rows of the features: anonymous, or of annotators."""
-        anonymous = self.anonymous.predict(features)[rows]
-        if annotators is None or self.effects is None:
-            return anonymous
-        return self.effects.predict(anonymous, annotators, self.scale, attributes)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it by name."""
@@ -169,19 +114,45 @@ class ClassifierMember(Member):
         if self._classifier is None:
             raise InputError("a member must be fitted before it predicts", "call fit first")
         distinct, rows = distinct_texts(texts)
-        return self._classifier.predict(self._features(distinct), rows, annotators, attributes)
+        own = self._classifier
+        anonymous = own.anonymous.predict(self._features(distinct))[rows]
+        if annotators is None or own.effects is None:
+            return anonymous
+        return own.effects.predict(anonymous, annotators, own.scale, attributes)
 
     def _features(self, texts: Sequence[Text]) -> Any:
         """Features [N, F]."""
         raise NotImplementedError
 
     def _learn(self, features: Any, data: MemberData) -> None:
-        self._classifier = Classifier.fit(
-            features,
-            data,
-            self.strength,
-            loss=self.loss,
-            link=self.link,
-            annotators=self.annotators,
-            attributes=self.attributes,
+        """Learn from the features [N, F] of the texts and the targets of epoch 0.
+
+        Effects of annotators are learned from their labels and from anonymous answers that have
+        not seen the item: in sample, these are too sure of the labels that they were fitted to.
+        """
+        check_loss(self.loss, self.link, data.scale)
+        targets = data.targets(0)
+
+        def fitted(tasks: Sequence[Task]) -> list[Logistic]:
+            how = {"loss": self.loss, "link": self.link}
+            found = Logistic.fit_each(features, tasks, self.strength, data.scale, **how)
+            return [one.rounded() for one in found]
+
+        model = fitted([(slice(None), targets, data.start)])[0]
+        self._classifier = Classifier(model, data.scale)
+        names = attribute_names(self.attributes)
+        if not self.annotators and not names:
+            return
+        annotations = known_labels(data)
+        held_out = model.predict(features)
+        folds = np.random.default_rng(len(held_out)).permutation(len(held_out)) % _FOLDS
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
+            outside = [np.flatnonzero(folds != k) for k in range(_FOLDS)]
+            tasks = [(rows, targets[rows], None) for rows in outside if len(held_out) > _FOLDS]
+            for k, one in enumerate(fitted(tasks)):
+                held_out[folds == k] = one.predict(features[folds == k])
+        effects = AnnotatorEffects.fit(
+            held_out, annotations, data.scale, attributes=names, ids=self.annotators
         )
+        self._classifier = replace(self._classifier, effects=effects)
