@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,3 +122,20 @@ def test_labels_and_predictions_of_any_layout() -> None:
             np.testing.assert_allclose(
                 getattr(again, field).cpu(), getattr(found, field).cpu(), rtol=2e-6, atol=1e-6
             )
+
+
+def test_kernels_are_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways: list[str] = []
+
+    class Kernel:
+        def __getitem__(self, grid: tuple[int, ...]) -> Any:
+            name = "compiled" if len(grid) == 3 else "search"
+            return lambda *given, **options: ways.append(name) or Kernel()
+
+    monkeypatch.setattr(_triton, "_compiled", {})
+    kernel, memory = Kernel(), torch.zeros(64)
+    for tensor, items in ((memory, 5), (memory, 6), (memory[1:], 5), (memory, 2**31)):
+        _triton._launch(kernel, (tensor,), 3, (items,), (10, 2), 4, None)
+    _triton._launch(kernel, (memory.double(),), 3, (5,), (10, 2), 4, None)
+    # Numbers of more than 32 bits, memory that is not aligned and other types are searched for.
+    assert ways == ["search", "compiled", "search", "search", "search"]

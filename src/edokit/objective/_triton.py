@@ -355,9 +355,10 @@ def _plan(N: int, K: int, C: int, device: Any) -> tuple[Any, ...]:
     units = tiles * (tiles - 1) // 2
     parts = slots // gcd(units, slots) if units else 1
     # Of two classes, a lane has both; ‖p − p'‖₁ = 2·|p_1 − p'_1|: one of them is enough.
-    # Registers are what limits how many programs a multiprocessor runs at a time.
     two = C == 2
-    per, at_a_time, registers = (lanes, 3, 168) if two else (lanes // C, 4, 128)
+    # Registers limit how many programs a multiprocessor runs at a time.
+    per, at_a_time = (lanes, 3) if two else (lanes // C, 4)
+    registers = None if two or t > _TILE else 128
     steps = _share(-(-N // per) * tiles, at_a_time * processors, 256)
     programs = -(-N // (per * steps))
     entries = (2 + t) * (2 * warps if two else lanes)
