@@ -81,7 +81,7 @@ def split_items(
     first_item = np.unique(groups, return_index=True)[1]
     strata = _strata(part, random_state)[first_item]
     order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
-    dealt = _deal(sizes, order, _whole(wanted, n), rng)
+    dealt = _deal(sizes, order, whole_numbers(wanted, n), rng)
     empty = [name for k, name in enumerate(names) if k not in dealt]
     if empty:
         together = (
@@ -181,7 +181,7 @@ def _strata(annotations: Annotations, random_state: int) -> Ints:
     return strata
 
 
-def _whole(shares: Floats, n: int) -> Ints:
+def whole_numbers(shares: Floats, n: int) -> Ints:
     """Whole numbers that sum to n, by largest remainder."""
     exact = shares / shares.sum() * n
     whole: Ints = np.floor(exact + 1e-9).astype(np.int64)
@@ -201,7 +201,7 @@ def _deal(sizes: Ints, order: Ints, wanted: Ints, rng: np.random.Generator) -> I
     # Single items are dealt like cards: of those dealt in a row each split has its share.
     single = order[sizes[order] == 1]
     if len(single):
-        hands = _whole(np.maximum(left, 0), len(single))
+        hands = whole_numbers(np.maximum(left, 0), len(single))
         turns = np.concatenate([(np.arange(hand) + 0.5) / hand for hand in hands if hand])
         owner = np.repeat(np.arange(len(hands)), hands)[np.argsort(turns, kind="stable")]
         chosen[single] = np.roll(owner, rng.integers(len(single)))

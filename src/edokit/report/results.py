@@ -11,16 +11,6 @@ from typing import Any
 
 from edokit._errors import InputError
 from edokit._io import schema
-from edokit._io.schema import (
-    choice,
-    instance,
-    listed,
-    mapping,
-    optional,
-    read_document,
-    record,
-    text,
-)
 from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
 from edokit.metrics import METRIC, SEARCH_METRICS, PairedTest
@@ -39,23 +29,25 @@ _OUTCOMES = {
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
 _REAL = schema.number(finite=False)
-_SEARCH = record(
+_SEARCH = schema.record(
     {},
     {
-        "metrics": listed(choice(*METRIC), 3),
-        "chosen": record(
+        "metrics": schema.listed(schema.choice(*METRIC), 3),
+        "chosen": schema.record(
             {},
             {
-                "rule": text,
-                "estimates": mapping(optional(record({}, dict.fromkeys(METRIC, _REAL), only=True))),
-                "weights": mapping(_REAL),
+                "rule": schema.text,
+                "estimates": schema.mapping(
+                    schema.optional(schema.record({}, dict.fromkeys(METRIC, _REAL), only=True))
+                ),
+                "weights": schema.mapping(_REAL),
             },
             only=True,
         ),
-        "correlations": listed(
-            record(
+        "correlations": schema.listed(
+            schema.record(
                 {
-                    **dict.fromkeys(("diversity", "parameter", "metric"), text),
+                    **dict.fromkeys(("diversity", "parameter", "metric"), schema.text),
                     **dict.fromkeys(("rho", "p_value"), _REAL),
                     "trials": schema.number(0, whole=True),
                 },
@@ -65,22 +57,22 @@ _SEARCH = record(
     },
     only=True,
 )
-_ENDS = listed(_REAL, 2)
-_TESTS = mapping(
-    instance(
+_ENDS = schema.listed(_REAL, 2)
+_TESTS = schema.mapping(
+    schema.instance(
         partial(PairedTest, p_value=math.nan, n=0),
         dict.fromkeys(("difference", "low", "high"), _REAL),
     )
 )
-_METHODS = record(
+_METHODS = schema.record(
     {
-        "methods": listed(
-            record(
-                {"name": text},
+        "methods": schema.listed(
+            schema.record(
+                {"name": schema.text},
                 {
-                    "about": text,
+                    "about": schema.text,
                     **dict.fromkeys(METRIC, _REAL),
-                    "intervals": mapping(_ENDS),
+                    "intervals": schema.mapping(_ENDS),
                     **dict.fromkeys(("against_reference", "against_constant"), _TESTS),
                 },
                 only=True,
@@ -90,8 +82,10 @@ _METHODS = record(
     {
         "samples": schema.number(0, whole=True),
         "level": schema.number(1e-6, 1 - 1e-6),
-        "by": listed(text),
-        "skipped": listed(record({}, {"name": text, "reason": text}, only=True)),
+        "by": schema.listed(schema.text),
+        "skipped": schema.listed(
+            schema.record({}, {"name": schema.text, "reason": schema.text}, only=True)
+        ),
     },
     only=True,
 )
@@ -151,7 +145,9 @@ def read_search(folder: Path) -> Search:
     """Read the folder ``search/`` of a run."""
     about, path = {}, folder / "search.json"
     if path.exists():
-        about = read_document(path, _SEARCH, "the result of a search", "run the search again")
+        about = schema.read_document(
+            path, _SEARCH, "the result of a search", "run the search again"
+        )
     return parse_search(read_table(folder / "trials.parquet").to_pylist(), about)
 
 
@@ -217,7 +213,7 @@ class Comparison:
 def read_comparison(path: Path) -> Comparison:
     """Read ``compare/methods.json``."""
     what = "the result of a comparison"
-    content = read_document(path, _METHODS, what, "run the comparison again")
+    content = schema.read_document(path, _METHODS, what, "run the comparison again")
     skipped = [
         f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}"
         for row in content.get("skipped") or []

@@ -15,6 +15,7 @@ from edokit._errors import InputError
 from edokit._types import Bools, Floats, Ints
 from edokit.datasets.simulate.posts import VIEW_NAMES, Features, draw_features
 from edokit.datasets.simulate.regimes import Regime
+from edokit.datasets.split import whole_numbers
 
 _REFERENCE_POSTS = 8192
 
@@ -162,12 +163,9 @@ def _views(z: Floats, group: Ints, sides: Floats, regime: Regime) -> Floats:
 def _groups(rng: np.random.Generator, regime: Regime) -> Ints:
     """Group of each annotator [A]: shares are met as closely as whole annotators allow."""
     shares = np.array([group.share for group in regime.groups])
-    wanted = shares / shares.sum() * (regime.annotators - len(shares))
-    sizes = np.floor(wanted).astype(np.int64)
-    left = regime.annotators - len(shares) - int(sizes.sum())
-    sizes[np.argsort(sizes - wanted, kind="stable")[:left]] += 1
     # Each group has at least one annotator; the others are divided by share.
-    group = np.repeat(np.arange(len(shares)), sizes + 1)
+    sizes = whole_numbers(shares, regime.annotators - len(shares)) + 1
+    group = np.repeat(np.arange(len(shares)), sizes)
     return group[rng.random(regime.annotators).argsort()]
 
 
