@@ -352,7 +352,7 @@ def look_alike(names: Iterable[str]) -> str:
     ]
     if not pairs:
         return ""
-    more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    more = f", and {len(pairs) - 1} more," if len(pairs) > 1 else ""
     return (
         f" ({pairs[0]}{more} differ only in blanks, case, how a number is written or Unicode"
         " normalisation)"

@@ -83,7 +83,7 @@ def test_a_bad_model_file_is_one_line(content: str, words: str, tmp_path: Path) 
 def test_columns_called_like_the_classes_come_with_the_command_that_maps_them(
     tmp_path: Path,
 ) -> None:
-    path = written(tmp_path / "m.csv", "id,the text,no,not yet\n1,fine,0.9,0.1\n2,bad,0.2,0.8\n")
+    path = written(tmp_path / "m.csv", "id,the text,no,P_not yet\n1,fine,0.9,0.1\n2,bad,0.2,0.8\n")
     with pytest.raises(InputError, match=r"m\.csv --column item=id --column p_no=no") as refused:
         join_models([path])
     command = shlex.split(refused.value.hint.split("`")[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -498,7 +499,8 @@ class _Joined:
         for name in table.column_names:
             with suppress(InputError):
                 number_column(table, name)
-                classes += [f"{PREFIX}{name}={name}"] * (name != item)
+                own = re.sub(r"(?i)^p(rob|roba|robability)?[_ ](?=.)", "", name)
+                classes += [f"{PREFIX}{own}={name}"] * (name != item)
         if 1 < len(classes) <= 20:
             mapped = [f"--column {shlex.quote(role)}" for role in roles + classes]
             known = " ".join([shlex.quote(str(self.path)), *mapped])
