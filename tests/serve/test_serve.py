@@ -335,8 +335,9 @@ def test_wrong_requests_are_refused_as_json(server: Server) -> None:
 @pytest.mark.parametrize("other", ["localhost", "elsewhere.example"])
 def test_a_request_for_two_hosts_is_refused(server: Server, other: str) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
-        line.sendall(f"GET /health HTTP/1.1\r\nhost: {other}\r\nhost: localhost\r\n\r\n".encode())
-        answer = line.recv(1000)
+        hosts = f"host: {other}\r\nhost: localhost\r\nconnection: close"
+        line.sendall(f"GET /health HTTP/1.1\r\n{hosts}\r\n\r\n".encode())
+        answer = line.makefile("rb").read()  # head and body may come one after the other
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"more than one header host" in answer
 

@@ -537,8 +537,8 @@ class _ItemAnnotators:
         if without:
             warn(
                 f"{are(len(without), len(self.unused), ('knows', 'know'), 'member')} no annotators"
-                f" apart and predict as always: {examples(without)} (train with --supervision"
-                " per-annotator, or a transformer with annotators=true)"
+                f" apart and predict as always: {examples(without)} (those that do are trained"
+                " with the option annotators=true, or with supervision per-annotator)"
             )
         if len(without) == len(self.unused):
             return

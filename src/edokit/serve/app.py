@@ -479,7 +479,9 @@ def _known(names: list[str], known: Collection[str], of: str, new: str) -> tuple
         if name not in known:
             raise RefusedError(
                 422,
-                f"{place} is unknown, among {counted(len(known), 'annotator')}",
+                f"{place} is unknown, among {counted(len(known), 'annotator')}"
+                if known
+                else "the members know no annotators apart",
                 f"{new}leave the name out; without annotators and panel, the answer is for nobody"
                 " in particular",
             )
