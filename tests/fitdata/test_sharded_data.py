@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -252,6 +253,13 @@ def test_without_room_for_a_copy_the_shards_are_read_again(
     free = 10
     with pytest.raises(InputError, match=r"cache of the shards needs .* GiB free"):
         opened(made, tmp_path)
+
+
+def test_reading_shards_leaves_arrow_its_memory_pool(tmp_path: Path) -> None:
+    made, before = cut(tmp_path, 20, [9], suffix="parquet"), pa.default_memory_pool().backend_name
+    with opened(made, tmp_path):
+        pass
+    assert pa.default_memory_pool().backend_name == before
 
 
 def unpack(file: Path) -> None:

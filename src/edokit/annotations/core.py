@@ -297,7 +297,8 @@ class Annotations:
     def _one_each(self) -> bool:
         """Whether every item has one annotation, in the order of the items, as soft labels have."""
         n = len(self.items)
-        return len(self) == n and bool((self.item_codes == np.arange(n)).all())
+        rows = np.arange(n, dtype=self.item_codes.dtype)
+        return len(self) == n and bool((self.item_codes == rows).all())
 
     @cached_property
     def annotations_per_item(self) -> npt.NDArray[np.int64]:

@@ -295,7 +295,8 @@ def checked_shares(values: Floats, kind: ScaleKind, where: Callable[[int], str])
     sets = kind == "multi-label"
     with np.errstate(invalid="ignore", over="ignore"):
         total = row_sums(values)
-        if not sets and values.min() >= 0 and np.abs(total - 1).max() <= EXACT:
+        exact = total.min() >= 1 - EXACT and total.max() <= 1 + EXACT
+        if not sets and exact and values.min() >= 0:
             return values
         bad = (values > 1).any(axis=1) if sets else ~(np.abs(total - 1) <= TOLERANCE)
     bad |= ~(values >= 0).all(axis=1)

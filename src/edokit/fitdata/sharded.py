@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from edokit._errors import TieWarning, are, warn
 from edokit._io import drop_folder
+from edokit._lazy import pa
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats, Ints
 from edokit.annotations import (
@@ -396,19 +399,33 @@ def write_shard(
     part: CachedShard, threads: int | None, total: int
 ) -> tuple[LabelCounts | None, list[Any], tuple[int, int] | None]:
     """Write a shard into the cache, and sum it up while it is in memory."""
-    _keep_memory()
-    counts, arrays, bounds = part.write()
+    with _kept_memory():
+        counts, arrays, bounds = part.write()
     with one_thread():
         how: dict[str, Any] = {"steps": part.scale.steps, "dtype": np.float64}
         sums = Summaries.from_arrays(*arrays, threads=threads, total=total, **how)
     return counts, [sums], bounds
 
 
+@contextmanager
+def _kept_memory() -> Iterator[None]:
+    """Have Arrow take memory from glibc, which keeps what one shard frees for the next; Arrow's own
+    allocator gives it back, and page by page it would be taken again."""
+    before = pa.default_memory_pool()
+    if _keep_memory():
+        pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+
+
 @lru_cache(maxsize=1)
-def _keep_memory() -> None:
-    """Have glibc keep what one shard frees for the next, instead of giving it back page by page:
-    it does so up to twice the largest array freed so far, if that was below 32 MiB."""
+def _keep_memory() -> bool:
+    """Have glibc keep what is freed, up to twice the largest array freed so far, if that was below
+    32 MiB; whether this is glibc."""
     np.empty(2**25 - 2**13, np.uint8)
+    return platform.libc_ver()[0] == "glibc"
 
 
 def shard_total(
