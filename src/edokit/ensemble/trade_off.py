@@ -108,7 +108,11 @@ class TradeOff:
         short, whole = METRIC[self.metric].short, self.whole
         costs = costs_in_words(whole.cost, self.all_cost, len(whole.members), self.unit)
         lines = [] if costs is None else [costs]
-        how = "held out, five folds" if self.held_out else "in-sample, optimistic: few items"
+        how = (
+            "held out, five folds"
+            if self.held_out
+            else "in-sample, optimistic: too few to hold out"
+        )
         lines.append(
             f"{short} {whole.loss:.4f} ({how}, {counted(self.items, 'item')}); intervals of"
             " differences are 95%, paired by item."
