@@ -92,9 +92,7 @@ class Server:
             self.process.send_signal(how)
         return self.process.wait(120)
 
-    def ask(
-        self, body: Any, client: http.client.HTTPConnection | None = None, **headers: str
-    ) -> Any:
+    def ask(self, body: Any, client: http.client.HTTPConnection) -> Any:
         """The status and the content of the answer to a request."""
         client.request("POST", "/predict", json.dumps(body), HEADERS)
         answer = client.getresponse()
