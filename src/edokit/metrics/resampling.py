@@ -140,7 +140,8 @@ def resamples(
         for first in range(0, len(counts), step):
             part = counts[first : first + step]
             draws = rng.integers(drawn, size=part.shape)
-            draws += drawn * np.arange(len(part))[:, None]
+            if len(part) > 1:
+                draws += drawn * np.arange(len(part))[:, None]
             part[:] = np.bincount(draws.ravel(), minlength=part.size).reshape(part.shape)
         yield counts if clusters is None else counts[:, clusters]
 
