@@ -187,9 +187,10 @@ def _rising_numbers(values: pa.Array) -> pa.Array:
     found = numbers.to_numpy()
     if found[0] < 0 or not (found[1:] > found[:-1]).all():
         return values
-    # Text as long as the digits of its number has no zeros before them, nor anything else.
+    # Digits alone (Arrow also reads 0x1F) and as many as its number has: no zeros before them.
+    data, _, lengths = _text_buffers(values)
     above = sum(len(found) - int(np.searchsorted(found, 10**power)) for power in range(1, 19))
-    return numbers if _text_buffers(values)[2].sum() == len(found) + above else values
+    return numbers if data.max() <= ord("9") and lengths.sum() == len(found) + above else values
 
 
 def _in_arrow(values: npt.NDArray[Any]) -> pa.Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edokit import InputError, Predictions, write_predictions
@@ -177,12 +177,15 @@ def test_numbers_and_text_of_the_same_items_are_the_same_names() -> None:
 digits = st.lists(st.text("0123456789", min_size=1, max_size=20), min_size=1, max_size=6)
 
 
+@example(["0xA000000000", "0xA000000001"])  # as long as their decimal numbers
+@example(["01", "0x7FFFFFFFFFFFFFFF"])  # together as long
 @given(digits.map(lambda names: sorted(names, key=int)))
 def test_text_of_whole_numbers_stays_as_it_is_written(names: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("edokit._names._FEW", ARROW)
         found = arrow_names(as_names(names))
     assert found.tolist() == names
-    rising = all(int(one) < int(other) for one, other in pairwise(names))
-    plain = all(name == str(int(name)) and int(name) < 2**63 for name in names)
+    numbers = [int(name, 16 if "x" in name else 10) for name in names]
+    rising = all(one < other for one, other in pairwise(numbers))
+    plain = all(name == str(n) and n < 2**63 for name, n in zip(names, numbers, strict=True))
     assert (found.bounds is not None) == (rising and plain)
