@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,3 +85,12 @@ def test_what_a_csv_cannot_hold_is_refused_and_nothing_written(tmp_path: Path) -
     with pytest.raises(InputError, match="several columns of the name"):
         write_table(pa.table([pa.array([1])] * 2, names=["a", "a"]), tmp_path / "t.csv")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dictionary_of_texts_is_written_once(tmp_path: Path) -> None:
+    ids = pa.array([f"item {i}" for i in range(1000)])
+    codes = np.repeat(np.arange(1000, dtype=np.int32), 1100)
+    table = pa.table({"item": pa.DictionaryArray.from_arrays(codes, ids)})
+    write_table(table, tmp_path / "long.parquet")
+    assert pq.ParquetFile(tmp_path / "long.parquet").metadata.num_row_groups == 1
+    assert read_table(tmp_path / "long.parquet").num_rows == len(codes)

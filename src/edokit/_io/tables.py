@@ -442,8 +442,11 @@ def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = Fal
     with whole_file(path) as temporary:
         try:
             if suffix == ".parquet":
-                # As it is: repeated text stays a dictionary, and metadata are kept.
-                pa_parquet.write_table(table, temporary, **_packing(table.schema))
+                # As it is: repeated text stays a dictionary, and metadata are kept. Every group of
+                # rows would hold the whole dictionary again.
+                rows = max(1, table.num_rows)
+                packing = _packing(table.schema)
+                pa_parquet.write_table(table, temporary, row_group_size=rows, **packing)
             else:
                 with _open_writer(temporary, suffix, table.schema) as writer:
                     _write_rows(table, writer)
