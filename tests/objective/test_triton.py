@@ -65,7 +65,7 @@ def test_more_members_go_through_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy, in the interpreter
 @pytest.mark.parametrize("members", [1, 14])
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -0.5, None])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e38, -0.5, None])
 def test_what_is_no_probability_is_refused(members: int, wrong: float | None) -> None:
     P, q, y, _, _ = make_case(200, members, 2, seed=4)
     P = P.astype(np.float32)

@@ -30,10 +30,10 @@ _WARPS = constexpr(4)
 _RUN = constexpr(256)
 # Pairs of tiles in a program.
 _SLOTS = constexpr(4)
-# Partial sums at a time, of so many sums.
-_ROWS, _OUTS = constexpr(256), constexpr(8)
-# Items whose sums over classes are looked at.
-_FIRST = constexpr(64)
+# Partial sums that a program adds at a time.
+_PARTIAL = constexpr(2048)
+# Items whose sums over classes are looked at, so many members at a time.
+_FIRST, _SOME = constexpr(64), constexpr(16)
 
 
 @triton.jit
@@ -131,9 +131,11 @@ def _tiles(P, q, y, out, copy, items, steps, K: constexpr, C: constexpr, t: cons
         new_hits = ()
         new_soft = ()
         new_counts = ()
+        mine = ()
         for w in tl.static_range(W):
+            mine = mine + ((label == c + w).to(tl.float32),)
             new_soft = new_soft + (soft[w] + share[w].to(tl.float32),)
-            new_counts = new_counts + (counts[w] + (label == c + w).to(tl.float32),)
+            new_counts = new_counts + (counts[w] + mine[w],)
         for k in tl.static_range(t):
             for j in tl.static_range(k + 1, t):
                 gap = tl.abs(p[k * W + W - 1] - p[j * W + W - 1])
@@ -143,7 +145,7 @@ def _tiles(P, q, y, out, copy, items, steps, K: constexpr, C: constexpr, t: cons
                 x = p[k * W + w] + _EPSILON
                 worst = tl.maximum(worst, x.to(tl.uint32, bitcast=True))
                 new_losses = new_losses + (losses[k * W + w] - share[w].to(tl.float32) * _log(x),)
-                hit += tl.where(label == c + w, p[k * W + w], 0.0)
+                hit = tl.fma(mine[w], p[k * W + w], hit)
             new_hits = new_hits + (hit,)
             if C == 2 and T > 1:
                 at = (now + within) // _RUN * (_RUN * K) + (now + within) % _RUN
@@ -156,8 +158,8 @@ def _tiles(P, q, y, out, copy, items, steps, K: constexpr, C: constexpr, t: cons
         p = next_p
         share = next_share
         label = next_label
-    # A probability that is negative, infinite or no number makes log losses NaN, and no count.
-    wrong = tl.where(worst < 0x7F800000, 0.0, float("nan"))
+    # A probability that is negative, no number or so large that sums overflow makes log losses NaN.
+    wrong = tl.where(worst < 0x70000000, 0.0, float("nan"))
     width: constexpr = (t * (t + 1) // 2) * _WARPS + (2 + t) * W * (_WARPS if G == 1 else _LANES)
     out += (program * T + tile) * width
     warp = tl.arange(0, _WARPS)
@@ -243,8 +245,9 @@ def _finish(
     C: constexpr,
     t: constexpr,
     parts: constexpr,
+    outs: constexpr,
 ):
-    """Some numbers: class counts [C], soft counts [C], hits [K], distances [K, K], log losses
+    """Some numbers: distances [K, K], class counts [C], soft counts [C], hits [K], log losses
     [K, C]. Then the lowest and the highest sum over classes in the first items."""
     W: constexpr = 2 if C == 2 else 1
     T: constexpr = (K + t - 1) // t
@@ -254,51 +257,53 @@ def _finish(
     many: constexpr = _WARPS if G == 1 else _LANES // G
     width: constexpr = (t * (t + 1) // 2) * _WARPS + (2 + t) * W * lanes
     size: constexpr = 2 * C + K + K * K + K * C
-    if tl.program_id(0) * _OUTS >= size:
-        n = tl.arange(0, _FIRST)
-        lowest = tl.full((_FIRST,), float("inf"), tl.float64)
+    if tl.program_id(0) == 0:
+        n = tl.arange(0, _FIRST)[:, None]
+        lowest = tl.full((_FIRST, _SOME), float("inf"), tl.float64)
         highest = -lowest
-        for first in range(0, K * C, C):
-            mass = tl.zeros((_FIRST,), tl.float64)
+        for first in range(0, K, _SOME):
+            k = first + tl.arange(0, _SOME)[None, :]
+            there = (n < items) & (k < K)
+            mass = tl.zeros((_FIRST, _SOME), tl.float64)
             for column in range(C):
-                mass += tl.load(P + n * (K * C) + first + column, n < items, 0.0)
-            lowest = tl.where((n < items) & (mass < lowest), mass, lowest)
-            highest = tl.where((n < items) & (mass > highest), mass, highest)
+                mass += tl.load(P + (n * K + k) * C + column, there, 0.0)
+            lowest = tl.where(there & (mass < lowest), mass, lowest)
+            highest = tl.where(there & (mass > highest), mass, highest)
         tl.store(out + size, tl.min(lowest))
         tl.store(out + size + 1, tl.max(highest))
     else:
-        o = tl.program_id(0) * _OUTS + tl.arange(0, _OUTS)
-        hit = o - 2 * C
-        gap = hit - K
-        loss = gap - K * K
-        of_label = hit < 0
-        of_hit = (hit >= 0) & (gap < 0)
-        of_gap = (gap >= 0) & (loss < 0)
+        o = (tl.program_id(0) - 1) * outs + tl.arange(0, outs)
+        label = o - K * K
+        hit = label - 2 * C
+        loss = hit - K
+        of_gap = label < 0
+        of_label = (label >= 0) & (hit < 0)
+        of_hit = (hit >= 0) & (loss < 0)
         # Members, their tiles, and their places in them.
-        k = tl.where(of_label, 0, tl.where(of_hit, hit, tl.where(of_gap, gap // K, loss // C)))
-        j = tl.where(of_gap, gap % K, k)
+        k = tl.where(of_label, 0, tl.where(of_hit, hit, tl.where(of_gap, o // K, loss // C)))
+        j = tl.where(of_gap, o % K, k)
         one = tl.minimum(k // t, T - 1)
         two = tl.minimum(j // t, T - 1)
         a = k - tl.minimum(one * t, K - t)
         b = j - tl.minimum(two * t, K - t)
         # Where the sums of a program are: so many, so far apart.
-        c = tl.where(of_label, o, loss) % C
-        entry = tl.where(of_label, o // C, 2 + a) * W + c % W
+        c = tl.where(of_label, label, loss) % C
+        entry = tl.where(of_label, label // C, 2 + a) * W + c % W
         low = tl.minimum(a, b)
         pair = low * (2 * t - low - 1) // 2 + tl.maximum(a, b) - low - 1
         few = of_hit | of_gap
         at = tl.where(of_gap, pair, t * (t - 1) // 2 + a) * _WARPS
         at = tl.where(few, at, (t * (t + 1) // 2) * _WARPS + entry * lanes + c // W) + one * width
         number = tl.where(few, _WARPS, many)
-        apart = tl.where(few, 1, G)
         number = tl.where((o < size) & (one == two) & ((k != j) | ~of_gap), number, 0)
-        i = tl.arange(0, _ROWS)[:, None]
-        total = tl.zeros((_ROWS, _OUTS), tl.float64)
-        for start in range(0, programs * tl.max(number), _ROWS):
+        rows: constexpr = _PARTIAL // outs
+        i = tl.arange(0, rows)[:, None]
+        total = tl.zeros((rows, outs), tl.float64)
+        for start in range(0, programs * tl.max(number), rows):
             r = start + i
-            place = r % tl.maximum(number, 1) * apart + at
-            to = (r // tl.maximum(number, 1)).to(tl.int64) * (T * width) + place
-            total += tl.load(tiles + to, r < programs * number, 0.0)
+            to_few = (r // _WARPS).to(tl.int64) * (T * width) + r % _WARPS
+            to = (r // many).to(tl.int64) * (T * width) + r % many * G
+            total += tl.load(tiles + tl.where(few, to_few, to) + at, r < programs * number, 0.0)
         if T > 1:
             # Pairs of tiles: from each to the next, to the one after the next, and so on round.
             far = (two - one + T) % T
@@ -306,7 +311,7 @@ def _finish(
             unit = tl.where(turned, (T - far - 1) * T + two, (far - 1) * T + one)
             at = tl.where(turned, b * t + a, a * t + b) * _SLOTS
             number = tl.where((o < size) & (one != two), chunks * parts, 0)
-            for start in range(0, tl.max(number), _ROWS):
+            for start in range(0, tl.max(number), rows):
                 r = start + i
                 slot = r % parts * units + unit
                 to = (r // parts).to(tl.int64) * (units * parts // _SLOTS) + slot // _SLOTS
@@ -325,7 +330,7 @@ def usable(P: Any) -> bool:
 
 
 def triton_sums(P: Any, q: Any, y: Any) -> Any:
-    """One vector: class counts [C], soft counts [C], hits [K], distances [K, K], log losses [K, C];
+    """One vector: distances [K, K], class counts [C], soft counts [C], hits [K], log losses [K, C];
     then the lowest and the highest sum of an item's probabilities, in the first items."""
     P, q, y = P.contiguous(), q.contiguous(), y.contiguous()
     if P.is_cuda and P.device.index != torch.cuda.current_device():
@@ -369,10 +374,11 @@ def _plan(N: int, K: int, C: int, device: Any) -> tuple[Any, ...]:
     chunk = rows * _share(max(1, wanted), 3 * processors, 64 * parts)
     chunks = -(-total // (chunk * columns)) if units else 0
     size = 2 * C + K + K * K + K * C
+    outs = 2 if size < 512 else 8
     return (
         (programs * tiles, (N, steps), (K, C, t), warps, registers),
         (chunks * (units * parts // slots), (total, chunk), (K, columns, t, parts), slots, 168),
-        (-(-size // _OUTS.value) + 1, (N, programs, chunks), (K, C, t, parts), 8, None),
+        (-(-size // outs) + 1, (N, programs, chunks), (K, C, t, parts, outs), 8, None),
         (partial, -(-N // run) * K * run if two and units else 0, chunks * units * parts * t * t),
         size + 2,
     )

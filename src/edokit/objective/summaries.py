@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -115,14 +116,17 @@ class Summaries(Additive):
 
         One copy tells what is wrong: a GPU's queue is emptied whenever a number is looked at."""
         items, members, classes = shape
-        sizes = classes, classes, members, members * members, members * classes, 2
+        apart = members * members
+        sizes = apart, classes, classes, members, members * classes, 2
         # Before the copy, while a GPU is still at work.
-        counts, soft_counts, hits, distances, losses, _ = vector.split(sizes)
+        distances, counts, soft_counts, hits, losses, _ = vector.split_with_sizes(sizes)
         distances, losses = distances.view(members, members), losses.view(members, classes)
-        seen = vector.cpu().numpy()
+        found = cls(items, counts, soft_counts, hits, distances, losses)
+        # Distances are finite if log losses are.
+        seen = vector[apart:].cpu().numpy()
         _refuse_totals(*seen[-2:].tolist())
-        _refuse(items, classes, seen[:classes].sum(), np.isfinite(seen[classes:-2]).all())
-        return cls(items, counts, soft_counts, hits, distances, losses)
+        _refuse(items, classes, sum(seen[:classes].tolist()), isfinite(np.add.reduce(seen)))
+        return found
 
     @classmethod
     def _checked(cls, items: int, counts: Array, *sums: Array | None) -> Summaries:
