@@ -112,7 +112,8 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Any:
             most[0] = max(most[0], together[0])
             lock.notify_all()
         progress({"items": context["items"], "epochs": 10})
-        progress({"items_per_second": 1.0})  # as recipes of others may, which know of no more
+        # As recipes of others may: with less in it, and with what can't be pickled.
+        progress({"items_per_second": np.float32(1.0), "how": run_job})
         for tick in range(3000):
             now = {"items_per_second": context["rate"], "began": 0.0, "since": float(tick)}
             progress({**now, "memory": 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import pickle
 import sys
 import tempfile
@@ -204,7 +205,7 @@ class _SideBySide:
         self.folder = tempfile.TemporaryDirectory(prefix="edo-")
         file = Path(self.folder.name) / "context"
         file.write_bytes(dumps((self.context, self.out)))
-        loaded = [name for name in sys.modules if name.startswith(_RECIPES)]
+        loaded = [name for name in list(sys.modules) if name.startswith(_RECIPES)]
         # The libraries compute with one thread each: the cores are for the members.
         threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         atexit.register(self._stop)  # if nobody closes the generator
@@ -291,7 +292,18 @@ def _work(pipe: Any, file: Path, loaded: Sequence[str]) -> None:
         context, out = pickle.loads(file.read_bytes())
         while True:
             job, device = pipe.recv()
-            pipe.send(run_job(context, job, out, device, pipe.send))
+            pipe.send(run_job(context, job, out, device, lambda event: pipe.send(_plain(event))))
+
+
+def _plain(event: dict[str, Any]) -> Any:
+    """A report as JSON has it: a recipe may report what no pipe takes, or a tensor on a GPU."""
+
+    def value(other: Any) -> float | str:
+        with suppress(TypeError, ValueError):
+            return float(other)
+        return str(other)
+
+    return json.loads(json.dumps(event, default=value))
 
 
 def _survive(
