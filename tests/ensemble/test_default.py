@@ -12,6 +12,7 @@ from ensemble_cases import people_and_pool
 from edokit import Annotations, EDOEnsemble, Predictions, simulate
 from edokit.demo import train_members
 from edokit.ensemble._regularization import FOLDS, GRID, UNIFORM
+from edokit.ensemble.fitted import describe_lambda_reg
 from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items
 from edokit.objective import Settings, pool
@@ -198,3 +199,12 @@ def test_small_dev_sets_never_cost_more_than_noise(items: int, worlds: list[Worl
     assert np.mean(above["alike"]) < 0.001
     assert max(above["alike"]) < 0.008
     assert max(above["uneven"]) < -0.01
+
+
+@pytest.mark.parametrize("gap", [-0.0123, -1.5])
+def test_a_small_penalty_is_written_as_a_number_and_a_gap_with_a_minus(gap: float) -> None:
+    choice = {"items": 90, "folds": 5, "uniform_above": gap, "uniform_above_error": 0.001}
+    words = describe_lambda_reg({"lambda_reg": 1e-05, "lambda_reg_choice": choice}, 90)
+    assert words is not None
+    assert words.startswith("L2 1e-05, chosen by five-fold")
+    assert f"ΔCE −{-gap:.4f} ± " in words

@@ -515,10 +515,10 @@ def describe_lambda_reg(
     standing = "not clearly worse"
     if abs(above) > CLEARLY * error + 1e-12:
         standing = "clearly worse" if above > 0 else "clearly better"
+    gap = f"{round(above, 4) + 0.0:+.4f}".replace("-", "−")
     return (
         f"{penalty}, chosen by {_FOLDS.get(folds, folds)}-fold cross-validation on {among};"
-        f" uniform weights were {standing} (held-out ΔCE"
-        f" {round(above, 4) + 0.0:+.4f} ± {CLEARLY * error:.4f}).".replace("-0", "−0")
+        f" uniform weights were {standing} (held-out ΔCE {gap} ± {CLEARLY * error:.4f})."
     )
 
 
