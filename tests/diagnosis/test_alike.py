@@ -93,6 +93,11 @@ def test_pairs_that_are_remembered_give_what_products_of_tables_give(
     np.testing.assert_array_equal(found @ start, expected @ start)
 
 
+def test_pairs_of_items_with_dozens_of_labels_are_not_remembered() -> None:
+    vectors = LabelVectors.of(camps(items=30, sizes=(20, 20), per_item=40))
+    assert Overlaps.of(vectors, fewest=5).pairs is None
+
+
 def test_who_answered_too_little_is_in_no_group() -> None:
     table = camps(items=300, sizes=(4, 4)).to_table().to_pylist()
     table += [{**table[0], "annotator": "guest"}]
