@@ -319,6 +319,13 @@ def test_several_labels_join_to_a_class_whatever_their_order() -> None:
     assert shares(read)["4"] == {"calm & heated": 1.0, "dry": 0.0}
 
 
+@pytest.mark.parametrize("multi_choice", ["first", "split", "join"])
+def test_a_choice_that_looks_like_two_others_is_one_label(multi_choice: str) -> None:
+    tasks = [*with_several_labels(), task(6, annotation(1, "calm/heated"))]
+    read = read_label_studio(tasks, multi_choice=multi_choice)
+    assert shares(read)["6"]["calm/heated"] == 1
+
+
 def test_sharing_out_keeps_plain_labels_where_nobody_gave_several() -> None:
     read = read_label_studio(two_tasks(), multi_choice="split")
     assert read.label_codes is not None

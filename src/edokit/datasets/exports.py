@@ -344,7 +344,8 @@ class Collected:
         return None
 
     def _labels(self) -> list[str]:
-        """The label of each annotation; several are a list, as a table has them."""
+        """The label of each annotation; where some have several, all are lists, as in a table: a
+        choice called calm/heated is one label."""
         several = [] if self.sets else [row for row in self.rows if len(row[2]) > 1]
         if several and self.multi_choice == "error":
             item, annotator, labels = several[0]
@@ -356,6 +357,5 @@ class Collected:
                 parameters=("multi_choice", "scale"),
             )
         return [
-            json.dumps(labels) if self.sets or len(labels) > 1 else labels[0]
-            for _, _, labels in self.rows
+            json.dumps(labels) if self.sets or several else labels[0] for _, _, labels in self.rows
         ]
