@@ -321,7 +321,8 @@ def test_several_labels_join_to_a_class_whatever_their_order() -> None:
 
 @pytest.mark.parametrize("multi_choice", ["first", "split", "join"])
 def test_a_choice_that_looks_like_two_others_is_one_label(multi_choice: str) -> None:
-    tasks = [*with_several_labels(), task(6, annotation(1, "calm/heated"))]
+    others = task(7, annotation(1, "calm"), annotation(2, "heated"))
+    tasks = [*with_several_labels(), task(6, annotation(1, "calm/heated")), others]
     read = read_label_studio(tasks, multi_choice=multi_choice)
     assert shares(read)["6"]["calm/heated"] == 1
 
