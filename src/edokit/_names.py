@@ -132,7 +132,8 @@ class ArrowNames:
         if len(self) != len(others) or not self.distinct:
             return None
         one, other = self.values, others.values
-        if _is_text(one.type) or _is_text(other.type):
+        # Numbers of two types are compared as text: numpy may take both for fractions.
+        if _is_text(one.type) or one.type != other.type:
             one, other = self.text, others.text
         elif bool((one.to_numpy() == other.to_numpy()).all()):
             return np.arange(len(self))

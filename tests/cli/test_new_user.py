@@ -451,14 +451,17 @@ def test_training_again_says_what_was_kept(shelf: Path, tmp_path: Path) -> None:
     assert "1 fit had been done before and was kept." in edo(*command).stdout
 
 
-def test_an_interrupted_training_says_what_is_kept(
-    shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", ["train", "search"])
+def test_what_is_interrupted_says_what_is_kept(
+    command: str, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*args: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("edokit.members.train_members", interrupted)
-    ended = edo("train", shelf / "data.csv", "--out", tmp_path / "members")
+    monkeypatch.setattr("edokit.tuning.search", interrupted)
+    given = ["--predictions", shelf / "dev.npz", "--annotations"] if command == "search" else []
+    ended = edo(command, *given, shelf / "data.csv", "--out", tmp_path / "out")
     assert ended.returncode == 130
     assert "what is finished is kept; run the same command again to resume" in ended.stderr
 

@@ -123,6 +123,16 @@ def test_three_annotators_have_no_groups_by_items() -> None:
     plain(found)
 
 
+def test_groups_that_were_looked_for_in_vain_are_no_lack_of_annotators() -> None:
+    rng = np.random.default_rng(6)
+    draws, shares = rng.random((1000, 5)), rng.random((1000, 1)) * 0.6 + 0.2
+    labels = draws < shares + np.array([-0.15, -0.1, 0, 0.1, 0.15])
+    found = diagnose(Annotations.from_matrix(labels.astype(int)), permutations=0)
+    assert "no two groups" in found.groups["reason"]
+    few = diagnose(noise(items=200, annotators=2), permutations=0)
+    assert "too few annotators" in few.groups["reason"]
+
+
 def test_two_annotators_show_leanings_and_nothing_else() -> None:
     rng = np.random.default_rng(0)
     labels = rng.random((200, 2)) < [0.2, 0.6]

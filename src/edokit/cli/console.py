@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from edokit._errors import InputError, counted, money, printable
+from edokit._errors import InputError, counted, money, printable, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -236,6 +236,16 @@ def done(result: dict[str, Any], line: str, json: bool) -> None:
         print_json(result)
     else:
         print_lines(line.splitlines())
+
+
+@contextmanager
+def kept_if_interrupted() -> Iterator[None]:
+    """Of a command that resumes: say so when it is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        warn("what is finished is kept; run the same command again to resume")
+        raise
 
 
 @contextmanager

@@ -17,7 +17,9 @@ def info(source: options.Source, *, reading: options.Reading, json: options.Json
     """Count items, annotators, annotations and near-duplicate texts, split by split."""
     from edokit.datasets import describe_annotations
 
-    result = describe_annotations(reading.annotations(source))
+    with console.progress() as bars:
+        console.add_bar(bars, "reading, comparing texts")
+        result = describe_annotations(reading.annotations(source))
     if json:
         console.print_json(result)
     else:

@@ -134,7 +134,8 @@ def search(
     shards = streaming.shards(predictions, reading.given.get("learn"))
     # Beyond the search itself, for the page; workers may share a folder.
     own = nullcontext() if out is None or worker else locked(out)
-    with own, console.progress() as bars:
+    kept = nullcontext() if out is None and storage is None else console.kept_if_interrupted()
+    with own, kept, console.progress() as bars:
         if shards is not None:
             how["streaming"] = streaming.keywords(bars, shards)
         update = console.add_bar(bars, "searching", total=trials)

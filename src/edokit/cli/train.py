@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edokit._errors import InputError, counted, warn
+from edokit._errors import InputError, counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
@@ -158,7 +156,7 @@ def train(
         return
     trained: Trained
     kept = 0
-    with _kept_if_interrupted(), console.progress() as bars:
+    with console.kept_if_interrupted(), console.progress() as bars:
         task = bars.add_task("training", total=None, detail="")
 
         def step(event: dict[str, Any]) -> None:
@@ -209,15 +207,6 @@ def train(
             f"every member must be trained, but {len(trained.failed)} failed ({why})",
             "the others are saved; start again to try these again",
         )
-
-
-@contextmanager
-def _kept_if_interrupted() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        warn("what is finished is kept; run the same command again to resume")
-        raise
 
 
 def _detail(event: dict[str, Any]) -> str:

@@ -328,6 +328,8 @@ def _found_groups(
     nobody = np.full(vectors.annotators, -1, dtype=np.int64)
     if clusters is None or clusters.count < 2:
         reason = "too few annotators labelled enough contested items to look for groups"
+        if clusters is not None and (clusters.group >= 0).sum() > 2:
+            reason = "annotators agree within no two groups more than across them"
         return nobody, [], {"reason": reason}
     p = 0.0 if test is None else test["group_item"]["p"]
     if p is None or p > LEVEL:
@@ -360,7 +362,7 @@ def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:
     if parts["group_item"] is None and declared:
         unknown = "fewer than two of the declared groups have two annotators who share items"
     elif parts["group_item"] is None:
-        unknown = "there are too few annotators, or too few contested items, for groups of two"
+        unknown = "no two groups of two annotators were found on enough contested items"
     return {
         "total": shares.total,
         "disagreement": min(max(shares.disagreement, 0.0), 1.0),
