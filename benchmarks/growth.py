@@ -34,7 +34,7 @@ LOG_BLOCK = 1_000_000  # items whose logarithms np.log writes into the same memo
 
 
 class Task(NamedTuple):
-    """What stands in a row of the first table, and against what."""
+    """What a row of the first table has, and against what."""
 
     name: str
     against: str

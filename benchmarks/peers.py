@@ -67,7 +67,7 @@ class Cell(NamedTuple):
 
 
 def cases(lewidi: Path | None) -> Iterator[Case]:
-    """The four dev sets (weights are learned on dev, judged on test), then made-up ones."""
+    """The four dev sets (weights are learned on dev, evaluated on test), then made-up ones."""
     for dataset in DATASETS if lewidi else ():
         people = read_annotations(lewidi / dataset)
         parts = []
@@ -127,10 +127,10 @@ def measure(case: Case, peers: list[Peer]) -> dict[str, Cell]:
             cells[peer.name] = Cell(seconds, ce(found(case.held_out.P), case.held_out.q), None)
             continue
         weights = np.asarray(found)
-        judged = [ce(pool(case.held_out.P, v, "linear"), case.held_out.q) for v in weights]
+        held_out = [ce(pool(case.held_out.P, v, "linear"), case.held_out.q) for v in weights]
         value = float(objective(weights, problem, peer.settings).mean())
         above = value - reached.setdefault(peer.settings, value)
-        cells[peer.name] = Cell(seconds, float(np.mean(judged)), above)
+        cells[peer.name] = Cell(seconds, float(np.mean(held_out)), above)
     return cells
 
 

@@ -107,7 +107,7 @@ def real(seeds: int) -> Iterator[Pool]:
             yield Pool(dataset, dev, q[halves[0]], test, q[halves[1]])
 
 
-def judged(pool: Pool, solver: str, space: SearchSpace, seed: int) -> Row:
+def evaluated(pool: Pool, solver: str, space: SearchSpace, seed: int) -> Row:
     """A search by each estimate, and all their trials on test."""
     warnings.simplefilter("ignore")
     found = {
@@ -152,7 +152,7 @@ def report(title: str, pools: list[Pool], solver: str, space: SearchSpace, jobs:
     print("| " + " | ".join(header) + " |")
     print("|---" * len(header) + "|")
     rows = Parallel(jobs)(
-        delayed(judged)(pool, solver, space, seed) for seed, pool in enumerate(pools)
+        delayed(evaluated)(pool, solver, space, seed) for seed, pool in enumerate(pools)
     )
     names = list(dict.fromkeys(pool.name for pool in pools))
     for name in [*names, "all"]:

@@ -165,8 +165,8 @@ def near_scores(alike: Any, rows: Any, targets: Any, neighbours: int) -> Any:
 def bayes_scores(features: Any, rows: Any, targets: Any, model: Any) -> Any:
     """Log-odds of naive Bayes; shares are weighted rows."""
     both, answers, weights = _twice(features[rows], targets)
-    told = model.fit(both, answers, sample_weight=weights).predict_log_proba(features)
-    return told[:, 1] - told[:, 0]
+    log_p = model.fit(both, answers, sample_weight=weights).predict_log_proba(features)
+    return log_p[:, 1] - log_p[:, 0]
 
 
 def ratios(reading: Reading, rows: Any, targets: Any) -> Any:
@@ -250,30 +250,34 @@ def members(
 
     for one in _LOGISTIC:
         for strength in (4.0, 12.0):
-            name = f"{_told(one)}-{strength:g}"
+            name = f"{_name(one)}-{strength:g}"
             yield "soft", name, linear(soft, found[one].alike, strength)
     for one in _PEOPLE:
         for k, person in enumerate(course.annotators):
-            yield "annotator", f"{_told(one)}-{person}", linear(people[:, k], found[one].alike, 6.0)
+            yield (
+                "annotator",
+                f"{_name(one)}-{person}",
+                linear(people[:, k], found[one].alike, 6.0),
+            )
     for one in _THREE:
         alike = found[one].alike
-        yield "majority", _told(one), linear(hard, alike, 4.0)
-        yield "ridge", _told(one), curve(lambda r, t, alike=alike: ridge_scores(alike, r, t))
+        yield "majority", _name(one), linear(hard, alike, 4.0)
+        yield "ridge", _name(one), curve(lambda r, t, alike=alike: ridge_scores(alike, r, t))
         for k in (20, 60):
             nearest = curve(lambda r, t, alike=alike, k=k: near_scores(alike, r, t, k))
-            yield "nearest", f"{_told(one)}-{k}", nearest
+            yield "nearest", f"{_name(one)}-{k}", nearest
     for one in _SVD:
         for number in (50, 200):
             alike = components(found[one].alike, number)
-            yield "components", f"{_told(one)}-{number}", linear(soft, alike, 3.0)
+            yield "components", f"{_name(one)}-{number}", linear(soft, alike, 3.0)
             if number == 50:
                 curved = np.exp(2 * (alike - 1))
-                yield "curved", f"{_told(one)}-{number}", linear(soft, curved, 3.0)
+                yield "curved", f"{_name(one)}-{number}", linear(soft, curved, 3.0)
     for one in _JOINED:
         for number in (20, 30, 50):
             alike = found[one].alike
             joined = (np.exp(2 * (components(alike, number) - 1)) + alike) / 2
-            yield "joined", f"{_told(one)}-{number}", linear(soft, joined, 12.0)
+            yield "joined", f"{_name(one)}-{number}", linear(soft, joined, 12.0)
     for one in _BAYES:
         own = found[one]
         multinomial = curve(
@@ -282,16 +286,16 @@ def members(
         complement = curve(
             lambda r, t, own=own: bayes_scores(own.weighted, r, t, ComplementNB(alpha=0.3))
         )
-        yield "bayes", f"{_told(one)}-multinomial", multinomial
-        yield "bayes", f"{_told(one)}-complement", complement
-        yield "bayes", f"{_told(one)}-ratios", ratio(own)
+        yield "bayes", f"{_name(one)}-multinomial", multinomial
+        yield "bayes", f"{_name(one)}-complement", complement
+        yield "bayes", f"{_name(one)}-ratios", ratio(own)
     for seed in range(6):
         one = _DRAWN[seed % 3]
         drawn = random_select(course, seed)[:, 1]
-        yield "drawn", f"{_told(one)}-{seed}", linear(drawn, found[one].alike, 5.0)
+        yield "drawn", f"{_name(one)}-{seed}", linear(drawn, found[one].alike, 5.0)
 
 
-def _told(one: tuple[str, str]) -> str:
+def _name(one: tuple[str, str]) -> str:
     return f"{one[0]}-{one[1]}"
 
 
@@ -305,14 +309,14 @@ def main() -> None:
     course = TrainingData.from_annotations(read_annotations(given.data))
     folds = fold_numbers(course, FOLDS, seed=0)
     pool = list(members(course, readings([str(text) for text in course.texts])))
-    said = np.zeros((len(course), len(pool)))
+    predicted = np.zeros((len(course), len(pool)))
     for k, (_, _, learn) in enumerate(pool):
         for fold in range(FOLDS):
-            told = learn(np.flatnonzero((folds >= 0) & (folds != fold)))
-            said[:, k] += np.where(folds == fold, told, 0) + np.where(folds < 0, told / FOLDS, 0)
+            own = learn(np.flatnonzero((folds >= 0) & (folds != fold)))
+            predicted[:, k] += np.where(folds == fold, own, 0) + np.where(folds < 0, own / FOLDS, 0)
     dev = np.flatnonzero(np.array(course.splits)[folds >= 0] == "dev")
     for name, rows in (("fit", folds >= 0), ("test", np.array(course.splits) == "test")):
-        shares = said[rows]
+        shares = predicted[rows]
         table = Predictions.from_arrays(
             np.stack([1 - shares, shares], axis=-1).astype(np.float32),
             items=np.array(course.items)[rows],

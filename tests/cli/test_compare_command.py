@@ -105,6 +105,15 @@ def test_progress_names_the_method_in_work(files: Path) -> None:
     assert [done for done, *_ in steps] == list(range(4))
 
 
+def test_a_split_that_was_forgotten_is_named(files: Path) -> None:
+    given = words(files)
+    where = given.index("--test-split")
+    done = edo(*given[:where], *given[where + 2 :])
+    assert done.returncode == 2
+    assert "of the test data" in done.stderr
+    assert "--test-split test" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("form", "start"), [("markdown", "**"), ("csv", "method,"), ("latex", "% needs")]
 )

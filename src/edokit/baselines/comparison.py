@@ -41,6 +41,7 @@ from edokit.baselines.slices import (
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.inputs import (
     align_inputs,
+    align_test_inputs,
     as_annotations,
     check_disjoint,
     predictions_for,
@@ -298,8 +299,8 @@ def compare(
     labels = files.annotations("annotations", annotations, split)
     test_labels = files.annotations("test_annotations", test_annotations, test_split)
     dev, dev_labels = align_inputs(files.predictions("predictions", predictions), labels)
-    test, test_labels = align_inputs(
-        files.predictions("test_predictions", test_predictions), test_labels
+    test, test_labels = align_test_inputs(
+        files.predictions("test_predictions", test_predictions), test_labels, test_split
     )
     scale, wider = dev_labels.scale, test_labels.classes != dev_labels.classes
     if wider and test_labels.scale.kind == scale.kind:

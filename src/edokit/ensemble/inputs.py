@@ -210,6 +210,20 @@ def align_inputs(
     return predictions.order_classes(annotations.classes), annotations
 
 
+def align_test_inputs(
+    predictions: Any, labels: Any, split: Any, scale: ScaleLike | None = None
+) -> tuple[Predictions, Annotations]:
+    """The same of test data; without a split, items that differ are most likely those of others."""
+    try:
+        return align_inputs(predictions, labels, scale)
+    except InputError as error:
+        hint, parameters = error.hint, error.parameters
+        if split is None and isinstance(labels, Annotations):
+            hint = "give test_split='test' to choose one split of the annotations"
+            parameters = ("test_split",)
+        raise InputError(f"of the test data, {error.message}", hint, parameters) from None
+
+
 def pooled_members(
     predictions: Any,
     members: tuple[str, ...],

@@ -14,6 +14,7 @@ from edokit._outputs import begin_run
 from edokit.annotations import Annotations, Ties
 from edokit.ensemble.inputs import (
     align_inputs,
+    align_test_inputs,
     check_disjoint,
     select_members,
     warn_if_unanimous,
@@ -232,14 +233,8 @@ def search(
                 files.predictions("test_predictions", test_predictions),
                 files.annotations("test_annotations", labels, test_split),
             )
-            try:
-                test = align_inputs(*held, None if data.scale == NOMINAL else data.scale)
-            except InputError as error:
-                raise InputError(
-                    f"of the test data, {error.message}",
-                    "give test_split='test' to choose one split of the annotations",
-                    parameters=("test_split",),
-                ) from None
+            own = None if data.scale == NOMINAL else data.scale
+            test = align_test_inputs(*held, test_split, own)
             if isinstance(fit[0], Predictions):
                 named = select_members(test[0], fit[0].members, "test predictions")
                 check_disjoint(fit[0], named)
