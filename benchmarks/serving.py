@@ -1,7 +1,7 @@
 """Throughput and latency of `edo serve` beside the same bundle called in one loop.
 
     python benchmarks/serving.py linear --json linear.json
-    python benchmarks/serving.py encoder --model FOLDER --json encoder.json
+    python benchmarks/serving.py encoder --model FOLDER --seconds 12 --rounds 2 --json encoder.json
     python benchmarks/serving.py encoder --bundle FOLDER --device cuda --json gpu.json
     python benchmarks/serving.py --write linear.json encoder.json gpu.json
 
@@ -361,7 +361,9 @@ def write(files: list[Path]) -> None:
             "\n".join(lines),
             f"*Loop*: `bundle.describe` of {BATCH} texts at a time. *HTTP alone*: the same HTTP"
             " server and clients, with an application that answers at once without reading"
-            f" anything. Clients wait for {UNDER_WAY} texts at once. *Ideal queue*: no HTTP,"
+            f" anything. Clients wait for {UNDER_WAY} texts at once; a measurement of few batches"
+            " counts its first and its last, which are not full, against the server."
+            " *Ideal queue*: no HTTP,"
             " requests at the same rate at random moments, all that waits up to a full batch"
             " answered in the loop's time for it. Where a batch takes as long as its texts one by"
             f" one, its ratio is {p99 / p50:.1f} with {BATCH // 2} texts a request, whatever the"
