@@ -98,7 +98,7 @@ def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None
             entry = zipfile.ZipInfo(name + _ENDING, _MADE)
             entry.compress_type = zipfile.ZIP_DEFLATED if _packs(array) else zipfile.ZIP_STORED
             entry.external_attr = 0o600 << 16
-            # The lowest level takes a fifth of the usual one's time, and a tenth more space.
+            # The lowest level takes much less time than the usual one, and little more space.
             entry._compresslevel = 1  # type: ignore[attr-defined]
             with archive.open(entry, "w", force_zip64=True) as part:
                 np.lib.format.write_array(part, np.asanyarray(array), allow_pickle=False)

@@ -108,7 +108,8 @@ def split(
     from edokit.datasets import describe_annotations, split_items, write_annotations
     from edokit.datasets.split import split_moves
 
-    with output_files(out, inputs=[source], overwrite=overwrite):
+    with output_files(out, inputs=[source], overwrite=overwrite), console.progress() as bars:
+        console.add_bar(bars, "reading, comparing texts")
         before = reading.annotations(source)
         annotations = split_items(
             before,
