@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,7 @@ def test_arabic_texts_are_compared_by_their_letters() -> None:
 def test_few_texts_and_none() -> None:
     assert near_duplicate_groups([]).tolist() == []
     assert near_duplicate_groups(["tea"]).tolist() == [0]
+    assert near_duplicate_groups(["\0", "\0\0"]).tolist() == [0, 1]
     assert near_duplicates_of(["tea"], []).tolist() == [False]
     assert near_duplicates_of([], ["tea"]).tolist() == []
 
@@ -138,6 +140,30 @@ def test_the_search_finds_exactly_the_pairs_that_overlap(
         for one in texts[:5]
     ]
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
+def test_few_pairs_of_many_alike_texts_are_compared_and_none_is_missed(
+    monkeypatch: pytest.MonkeyPatch, threshold: float
+) -> None:
+    rng, words = np.random.default_rng(0), LONG.split()
+    texts = [" ".join(rng.choice(words, size)) for size in rng.integers(4, 40, 120)]
+    texts += [normal_form(text[: -1 - k % 20]) for k, text in enumerate(texts)]
+    exact, compared = module._overlap, []
+    monkeypatch.setattr(
+        module, "_overlap", lambda *pairs: compared.append(len(pairs[1])) or exact(*pairs)
+    )
+    found = NearDuplicates.among(texts, threshold)
+    forms = {form: pieces(text) for form, text in zip(found.forms.tolist(), texts, strict=True)}
+    expected = {
+        (one, other)
+        for one, other in combinations(sorted(forms), 2)
+        if len(forms[one] & forms[other]) / len(forms[one] | forms[other]) >= threshold - 1e-9
+    }
+    pairs = np.sort(np.stack([found.left, found.right], axis=1), axis=1)
+    assert len(pairs) == len(expected) > 30
+    assert {tuple(pair) for pair in pairs.tolist()} == expected
+    assert sum(compared) < 2 * len(expected)
 
 
 @given(st.lists(st.text(max_size=12), max_size=8))

@@ -2,8 +2,9 @@
 
 Texts are compared as ``normal_form`` leaves them. Two are near-duplicates when their sets of
 five-character pieces overlap by at least ``threshold`` (Jaccard). The search is exact: two sets
-that overlap so much share one of their rarest pieces, so only such pairs are compared. In a whole
-conversation the set phrases of an agent count as much as what the user says.
+that overlap so much are nearly as large, share one of their rarest pieces and differ in few bits of
+their signatures, so only such pairs are compared. In a whole conversation the set phrases of an
+agent count as much as what the user says.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _PAIRS_AT_ONCE = 4_000_000
 _COMPARED_AT_ONCE = 20_000
 # Products of the threshold and a count are off in the last bits.
 _ROUNDING = 1e-9
+# How many bits are set in each byte.
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)).reshape(-1, 8).sum(axis=1, dtype=np.uint8)
 
 Texts = Sequence[str] | npt.NDArray[np.object_]
 
@@ -125,7 +128,7 @@ def _pieces(texts: list[str]) -> sparse.csr_matrix:
     padded = [text.ljust(_PIECE) for text in texts]
     joined = "\0".join(padded) + "\0"
     coded = joined.encode("utf-32-le", "surrogatepass")
-    letters = np.frombuffer(coded, np.uint32).astype(np.uint64)
+    letters = np.frombuffer(coded, np.uint32)
     text = np.repeat(np.arange(len(padded)), [len(one) + 1 for one in padded])
     starts = len(letters) - _PIECE + 1
     # A piece is one number: a polynomial of its letters modulo 2**64.
@@ -133,11 +136,13 @@ def _pieces(texts: list[str]) -> sparse.csr_matrix:
     whole = np.ones(starts, bool)
     for offset in range(_PIECE):
         letter = letters[offset : offset + starts]
-        hashed = hashed * np.uint64(0x9E3779B97F4A7C15) + letter
+        hashed *= np.uint64(0x9E3779B97F4A7C15)
+        hashed += letter
         whole &= letter != 0
     rows = text[:starts][whole]
-    _, columns, frequency = np.unique(hashed[whole], return_inverse=True, return_counts=True)
-    rank = np.empty(len(frequency), np.int64)
+    columns = pd.factorize(hashed[whole])[0]
+    frequency = np.bincount(columns)
+    rank = np.empty(len(frequency), np.int32)
     rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
     from scipy import sparse
 
@@ -151,30 +156,60 @@ def _pieces(texts: list[str]) -> sparse.csr_matrix:
 
 def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[Ints, Ints]]:
     """Pairs of texts that may reach the threshold, a bounded number of pairs at a time."""
+    if not pieces.nnz:  # texts of null characters alone
+        return
     sizes = np.diff(pieces.indptr).astype(np.int64)
-    # Two sets that overlap by the threshold share one of the first so many pieces of each.
-    first = sizes - np.ceil(threshold * sizes - _ROUNDING).astype(np.int64) + 1
-    rest = sizes - first
-    rare = pieces.copy()
-    rare.data *= np.arange(pieces.nnz) < np.repeat(pieces.indptr[:-1] + first, sizes)
-    rare.eliminate_zeros()
-    across = rare.T.tocsr()
-    work = np.cumsum(rare @ np.diff(across.indptr).astype(np.int64))
+    order = np.argsort(sizes, kind="stable")
+    pieces, sizes = pieces[order], sizes[order]
+    # Each set (right) is compared with the smaller ones (left) that are large enough. Two sets that
+    # overlap by the threshold share one of the first pieces of each.
+    first, last, rest = _first(pieces, threshold)
+    first_left, last_left, rest_left = _first(pieces, 2 * threshold / (1 + threshold))
+    smallest = np.searchsorted(sizes, threshold * sizes - _ROUNDING)
+    signatures = _signatures(pieces)
+    work = np.cumsum(first @ np.bincount(first_left.indices, minlength=pieces.shape[1]))
     start = 0
     while start < len(sizes):
         done = work[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(work, done + _PAIRS_AT_ONCE)))
-        shared = (rare[start:stop] @ across).tocoo()
-        # Every pair is there twice, and a text with itself.
-        once = np.flatnonzero(shared.row + start < shared.col)
-        left, right = shared.row[once].astype(np.int64) + start, shared.col[once].astype(np.int64)
-        # What two sets can share at most: the rare pieces found, and all others of one of them.
-        most = shared.data[once] + np.maximum(rest[left], rest[right])
-        most = np.minimum(most, np.minimum(sizes[left], sizes[right]))
-        needed = threshold / (1 + threshold) * (sizes[left] + sizes[right])
-        kept = most >= needed - _ROUNDING
-        yield left[kept], right[kept]
+        shared = (first[start:stop] @ first_left[smallest[start] : stop].T).tocoo()
+        left, right = shared.col.astype(np.int64) + smallest[start], shared.row + np.int64(start)
+        # What two sets can share at most: the first pieces found, and those behind the first pieces
+        # of the set whose first pieces end before the other's.
+        most = shared.data + np.where(last[right] <= last_left[left], rest[right], rest_left[left])
+        total = sizes[left] + sizes[right]
+        needed = threshold / (1 + threshold) * total - _ROUNDING
+        kept = np.flatnonzero((left < right) & (np.minimum(most, sizes[left]) >= needed))
+        left, right, total, needed = left[kept], right[kept], total[kept], needed[kept]
+        differ = _BITS[(signatures[left] ^ signatures[right]).view(np.uint8)].sum(axis=1)
+        kept = np.flatnonzero(total - differ >= 2 * needed)
+        yield order[left[kept]], order[right[kept]]
         start = stop
+
+
+def _first(pieces: sparse.csr_matrix, share: float) -> tuple[sparse.csr_matrix, Ints, Ints]:
+    """The rarest pieces of each set: one of them is shared by any set that shares this share.
+
+    Also the last of them [N], and how many pieces are not among them [N].
+    """
+    from scipy import sparse
+
+    sizes = np.diff(pieces.indptr).astype(np.int64)
+    rest = np.maximum(np.ceil(share * sizes - _ROUNDING).astype(np.int64) - 1, 0)
+    chosen = np.arange(pieces.nnz) < np.repeat(pieces.indptr[1:] - rest, sizes)
+    ends = np.cumsum(sizes - rest)
+    columns = pieces.indices[chosen]
+    rows = (pieces.data[chosen], columns, np.append(0, ends))
+    return sparse.csr_matrix(rows, shape=pieces.shape), columns[ends - 1], rest
+
+
+def _signatures(pieces: sparse.csr_matrix) -> npt.NDArray[np.uint64]:
+    """256 bits of each set [N, 4]; two sets differ in at least as many pieces as in bits."""
+    bit = (pieces.indices % 256).astype(np.uint8)
+    flag = np.uint64(1) << (bit % 64).astype(np.uint64)
+    # Each piece flips a bit.
+    words = (np.where(bit // 64 == k, flag, np.uint64(0)) for k in range(4))
+    return np.stack([np.bitwise_xor.reduceat(one, pieces.indptr[:-1]) for one in words], axis=1)
 
 
 def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> Floats:
