@@ -247,10 +247,10 @@ def main() -> int:
 def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
     """What the bundle answers in Python, as JSON has it."""
     from edokit.bundle import Bundle
-    from edokit.serve.members import Answers, Question
+    from edokit.serve.members import Answers, Question, written
 
     answers = Answers(Bundle.load(bundle))
-    return lambda texts: [json.loads(one) for one in answers(Question(list(texts)))[0]]
+    return lambda texts: [json.loads(one) for one in written(*answers(Question(list(texts))))[0]]
 
 
 def nonsense(

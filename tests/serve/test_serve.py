@@ -43,6 +43,7 @@ from edokit.serve.members import (
     RefusedError,
     Worker,
     _answer,
+    written,
 )
 from edokit.serve.server import _listen, _Protocol
 
@@ -158,7 +159,7 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         describe=lambda *texts, **how: asked.append(how) or found,
     )
     question = Question(["a", "b"], attributes=(("zoe", (("age", "19"),)),))
-    rows, unknown = Answers(bundle)(question)
+    rows, unknown = written(*Answers(bundle)(question))
     first, second = map(json.loads, rows)
     assert unknown == ["zoe"]
     assert asked[0]["attributes"] == {"zoe": {"age": "19"}}

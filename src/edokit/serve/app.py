@@ -454,6 +454,8 @@ def check_request(body: bytes, model: type[BaseModel], about: About) -> Question
 
 def _notes(question: Question, unknown: Collection[str]) -> list[str]:
     """What a client should know of the answer."""
+    if not unknown:
+        return []
     asked = dict.fromkeys(question.panel or chain.from_iterable(question.annotators or ()))
     named = [name for name in asked if name in unknown]
     count = are(len(named), len(asked), noun="annotator")

@@ -14,7 +14,7 @@ import struct
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -160,8 +160,8 @@ class Answers:
         if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.pairs else ["warm-up"]))
 
-    def __call__(self, question: Question) -> Answer:
-        """Probabilities, entropy, spread and label of each text, as JSON."""
+    def __call__(self, question: Question) -> tuple[str, list[tuple[Any, ...]], list[str]]:
+        """Probabilities, entropy, spread and label of each text: what `written` takes."""
         from edokit.panels import Panel
 
         attributes = {name: dict(own) for name, own in question.attributes}
@@ -172,26 +172,32 @@ class Answers:
             attributes=attributes or None,
             answer_for=question.answer_for,
         )
-        columns: dict[str, Iterable[str]] = {
-            "probabilities": self._by_class(
-                found.probabilities if found.answers is None else found.answers
-            ),
-            "entropy": map(repr, _finite(found.entropy)),
-            "spread": map(repr, _finite(found.spread)),
-            "label": map(str if found.scale.is_multi_label else _encoded, found.labels.tolist()),
+        shares = found.probabilities if found.answers is None else found.answers
+        labels: Any = found.labels.tolist()
+        columns = {
+            "probabilities": (self._by_class, _finite(shares.T)),
+            "entropy": ("%r", [_finite(found.entropy)]),
+            "spread": ("%r", [_finite(found.spread)]),
+            "label": ("%s", [labels if found.scale.is_multi_label else map(_encoded, labels)]),
         }
         if found.medians is not None:
-            columns["median"] = map(_encoded, found.medians.tolist())
+            columns["median"] = "%s", [map(_encoded, found.medians.tolist())]
         if found.votes is not None:
-            columns["low"], columns["high"] = map(self._by_class, found.votes[:2])
-        row = "{{{}}}".format(", ".join(f'"{name}": %s' for name in columns))
-        rows = [row % cells for cells in zip(*columns.values(), strict=True)]
-        return rows, self._bundle.members.unknown_annotators(attributes) if attributes else []
+            for name, votes in zip(("low", "high"), found.votes, strict=False):
+                columns[name] = self._by_class, _finite(votes.T)
+        row = "{{{}}}".format(", ".join(f'"{name}": {form}' for name, (form, _) in columns.items()))
+        cells = list(zip(*(each for _, own in columns.values() for each in own), strict=True))
+        return row, cells, self._bundle.members.unknown_annotators(attributes) if attributes else []
 
-    def _by_class(self, shares: Floats) -> list[str]:
+    @cached_property
+    def _by_class(self) -> str:
         names = (_encoded(name).replace("%", "%%") for name in self.about.classes)
-        row = "{{{}}}".format(", ".join(f"{name}: %r" for name in names))
-        return [row % tuple(each) for each in _finite(shares)]
+        return "{{{}}}".format(", ".join(f"{name}: %r" for name in names))
+
+
+def written(row: str, cells: list[tuple[Any, ...]], unknown: list[str]) -> Answer:
+    """What the members found, as JSON: they leave the writing to the process that waits for it."""
+    return [row % each for each in cells], unknown
 
 
 def _finite(values: Floats) -> list[Any]:
@@ -237,7 +243,7 @@ class MembersProcess:
         self._process.start()
         self._other.close()
         self._reader, self._writer = await asyncio.open_connection(sock=self._line)
-        loaded = await self.received()
+        loaded = await self._read()
         if isinstance(loaded, EDOError):
             raise loaded
         about: About
@@ -250,8 +256,12 @@ class MembersProcess:
         """Send a question, which waits there while an earlier one is answered."""
         self._writer.write(pickle.dumps(question, pickle.HIGHEST_PROTOCOL))
 
-    async def received(self) -> Any:
+    async def received(self) -> Answer | EDOError:
         """The next answer, or an error."""
+        found = await self._read()
+        return found if isinstance(found, EDOError) else written(*found)
+
+    async def _read(self) -> Any:
         try:
             (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
             return pickle.loads(await self._reader.readexactly(size))
