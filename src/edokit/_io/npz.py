@@ -7,7 +7,10 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from io import BytesIO, FileIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -27,14 +30,12 @@ _MADE = (1980, 1, 1, 0, 0, 0)
 """The oldest time that an archive can name: the same arrays are the same bytes on every day."""
 
 
+_LONGEST_HEADER = 2**14
+"""Bytes that no header exceeds which numpy reads."""
+
+
 class BadArchiveError(ValueError):
     """An .npz file that is damaged, or claims what it can't hold."""
-
-
-def array_shape(path: Path, name: str) -> tuple[int, ...]:
-    """The shape of one array, from its header."""
-    with _opened(path) as archive:
-        return _header(archive, _entries(archive)[name], name).shape
 
 
 class Arrays(dict[str, npt.NDArray[Any]]):
@@ -42,51 +43,57 @@ class Arrays(dict[str, npt.NDArray[Any]]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        """The shapes of these arrays, and of those whose headers alone were read."""
         self.places: dict[str, int] = {}
         """Where in the file the numbers of an array begin, if it holds them as they are here."""
 
 
-def read_arrays(path: Path, names: Iterable[str] | None = None) -> Arrays:
-    """Arrays by name, all unless ``names`` says which (those that are there); a damaged archive
-    fails in as many ways as zip, zlib and numpy have."""
-    with _opened(path) as archive, warnings.catch_warnings():
+def read_arrays(
+    path: Path, names: Iterable[str] | None = None, unread: Iterable[str] = ()
+) -> Arrays:
+    """Arrays by name, all unless ``names`` says which (those that are there), and the shapes of
+    ``unread`` ones; a damaged archive fails in as many ways as zip, zlib and numpy have."""
+    with _opened(path) as (stream, archive), warnings.catch_warnings():
         # numpy warns of damaged headers before it refuses them.
         warnings.simplefilter("ignore")
         entries = _entries(archive)
         wanted = [name for name in (entries if names is None else names) if name in entries]
-        headers = {name: _header(archive, entries[name], name) for name in wanted}
+        heads = [*wanted, *(name for name in unread if name in entries)]
+        headers = {name: _header(archive, entries[name], name) for name in heads}
         # The arrays, and once more what it takes to check them.
         check_memory(path, 2 * sum(entries[name].file_size for name in wanted))
         arrays = Arrays()
+        arrays.shapes = {name: header.shape for name, header in headers.items()}
         for name in wanted:
             if entries[name].compress_type == zipfile.ZIP_STORED:
-                arrays[name], place = _stored(path, entries[name], headers[name])
+                arrays[name], place = _stored(stream, entries[name], headers[name])
                 if not headers[name].fortran:
                     arrays.places[name] = place
             else:
-                with archive.open(entries[name]) as stream:
-                    arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
+                with archive.open(entries[name]) as part:
+                    arrays[name] = np.lib.format.read_array(part, allow_pickle=False)
                     # The checksum is compared where the end is read.
-                    if stream.read(1):
+                    if part.read(1):
                         raise BadArchiveError(f"{name!r} goes on behind its end")
             _refuse_no_text(arrays[name], name)
         return arrays
 
 
-def _stored(path: Path, info: zipfile.ZipInfo, header: _Header) -> tuple[npt.NDArray[Any], int]:
+def _stored(
+    stream: FileIO, info: zipfile.ZipInfo, header: _Header
+) -> tuple[npt.NDArray[Any], int]:
     """An array that is not packed, and where it begins; zip would copy it in pieces."""
-    with path.open("rb", buffering=0) as stream:
-        stream.seek(info.header_offset + 26)
-        # Its local header ends in a name and more, whose lengths are the last in it.
-        start = int.from_bytes(stream.read(2), "little") + int.from_bytes(stream.read(2), "little")
-        start = stream.seek(start, os.SEEK_CUR) + header.length
-        before = stream.read(header.length)
-        array = np.empty(header.shape, header.dtype, order="F" if header.fortran else "C")
-        held: Any = array.reshape(-1, order="A").view(np.uint8) if array.nbytes else b""
-        read = 0
-        while read < len(held) and (more := stream.readinto(held[read:])):
-            read += more
-    if read < len(held) or zlib.crc32(held, zlib.crc32(before)) != info.CRC:
+    stream.seek(info.header_offset + 26)
+    # Its local header ends in a name and more, whose lengths are the last in it.
+    start = int.from_bytes(stream.read(2), "little") + int.from_bytes(stream.read(2), "little")
+    start = stream.seek(start + len(header.head), os.SEEK_CUR)
+    array = np.empty(header.shape, header.dtype, order="F" if header.fortran else "C")
+    held: Any = array.reshape(-1, order="A").view(np.uint8) if array.nbytes else b""
+    read = 0
+    while read < len(held) and (more := stream.readinto(held[read:])):
+        read += more
+    if read < len(held) or zlib.crc32(held, zlib.crc32(header.head)) != info.CRC:
         raise BadArchiveError(f"Bad CRC-32 for file {info.filename!r}")
     return array, start
 
@@ -111,16 +118,18 @@ def _packs(array: npt.NDArray[Any]) -> bool:
     return len(start) < _START or len(zlib.compress(start)) < _WORTH * len(start)
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[FileIO, zipfile.ZipFile]]:
     if path.exists() and not path.is_file():
         raise BadArchiveError("it is no file")
-    with path.open("rb") as stream:
+    with path.open("rb", buffering=0) as stream:
         start = stream.read(6)
-    if start == np.lib.format.MAGIC_PREFIX:
-        raise BadArchiveError("it holds a single array")
-    if not start.startswith(b"PK"):
-        raise BadArchiveError("it holds something else")
-    return zipfile.ZipFile(path)
+        if start == np.lib.format.MAGIC_PREFIX:
+            raise BadArchiveError("it holds a single array")
+        if not start.startswith(b"PK"):
+            raise BadArchiveError("it holds something else")
+        with zipfile.ZipFile(stream) as archive:
+            yield stream, archive
 
 
 def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -138,12 +147,12 @@ def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 
 class _Header(NamedTuple):
-    """What an array claims to be, and the bytes that this takes."""
+    """What an array claims to be, and the bytes that say so."""
 
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype[Any]
-    length: int
+    head: bytes
 
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> _Header:
@@ -154,13 +163,14 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> _Head
     if info.file_size > most + _DEFLATE:
         raise BadArchiveError(f"{name!r} claims more bytes than the file holds")
     with archive.open(info) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version not in ((1, 0), (2, 0)):
-            raise BadArchiveError(f"{name!r} is written in an unknown version of the format")
-        header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-        shape, fortran, dtype = header(stream)
-        length = stream.tell()
-        left = info.file_size - length
+        head = stream.read(_LONGEST_HEADER)
+    version = np.lib.format.read_magic(BytesIO(head))
+    if version not in ((1, 0), (2, 0)):
+        raise BadArchiveError(f"{name!r} is written in an unknown version of the format")
+    end = 8 + 2 * version[0]
+    head = head[: end + int.from_bytes(head[8:end], "little")]
+    shape, fortran, dtype = _parsed(version[0], head[8:])
+    left = info.file_size - len(head)
     if dtype.hasobject:
         raise BadArchiveError(f"{name!r} holds objects")
     if any(length < 0 for length in shape):
@@ -170,7 +180,13 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> _Head
         raise BadArchiveError(
             f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {left} bytes"
         )
-    return _Header(tuple(shape), fortran, dtype, length)
+    return _Header(tuple(shape), fortran, dtype, head)
+
+
+@lru_cache(maxsize=64)  # the headers of shards are mostly the same
+def _parsed(version: int, header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    read: Any = getattr(np.lib.format, f"read_array_header_{version}_0")
+    return read(BytesIO(header))  # type: ignore[no-any-return]
 
 
 def _refuse_no_text(array: npt.NDArray[Any], name: str) -> None:

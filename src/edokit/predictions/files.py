@@ -180,12 +180,15 @@ def _noted_info(text: str) -> MemberInfo:
     return held
 
 
-def read_info(path: Path) -> MemberInfo:
-    """What a file of predictions notes about its members, without reading the rest."""
+def read_header(path: Path) -> tuple[int, MemberInfo]:
+    """The rows of a file of predictions (of Parquet, one for each member of an item), and what it
+    notes about its members, without reading the rest."""
     if path.suffix.lower() == ".npz":
-        held = read_arrays(path, ["member_info"])
-        return _noted_info("".join(as_names(held.get("member_info", ()))))
-    return _noted_info(_noted(pa_parquet.read_schema(path), _INFO))
+        held = read_arrays(path, ["member_info"], unread=["probabilities"])
+        text = "".join(as_names(held.get("member_info", ())))
+        return held.shapes["probabilities"][0], _noted_info(text)
+    with pa_parquet.ParquetFile(path) as file:
+        return file.metadata.num_rows, _noted_info(_noted(file.schema_arrow, _INFO))
 
 
 def _noted(schema: pa.Schema, key: bytes) -> str:

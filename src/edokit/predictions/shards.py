@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from edokit._errors import InputError, counted, examples, one_of
-from edokit._io.npz import array_shape, read_arrays
+from edokit._io.npz import read_arrays
 from edokit._lazy import pa_parquet, pd
 from edokit._names import Hashes, arrow_names, as_names, encode, names_in_arrow
 from edokit._types import Strings
@@ -25,7 +25,7 @@ from edokit.predictions.core import (
     declared_scale,
     view_pairs,
 )
-from edokit.predictions.files import SUFFIXES, read_file, read_info
+from edokit.predictions.files import SUFFIXES, read_file, read_header
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
 # Hashes that are compared in one go.
@@ -333,17 +333,16 @@ class Shards:
         with names_in_arrow():
             first = view_pairs(read_file(files[0], invalid), learn).per_item()
             known = Names.of(first)
-            counts = [len(first)]
+            counts, infos = [len(first)], [first.member_info]
             for file in files[1:]:
-                count = None if learn else _count(file, len(first.members))
-                if count is None:
+                count, info = _glance(file, first.members)
+                if learn or count is None:
                     # Without a sound header it is read, to say what is wrong.
                     shard = view_pairs(read_file(file, invalid), learn)
                     check_alike(shard, file, known, files[0])
                     count = len(shard)
                 counts.append(count)
-        others = [_info_in(file, first.members) for file in files[1:]]
-        info = _info_of([first.member_info, *others], counts, first.members)
+                infos.append(info)
         return cls(
             tuple(files),
             tuple(counts),
@@ -354,7 +353,7 @@ class Shards:
             invalid,
             scale=first.scale,
             learn=learn,
-            member_info=info,
+            member_info=_info_of(infos, counts, first.members),
         )
 
     def on_scale(self, scale: ScaleLike) -> Shards:
@@ -427,24 +426,17 @@ class Shards:
         return (self.read(number) for number in range(len(self.files)))
 
 
-def _info_in(file: Path, members: Sequence[str]) -> MemberInfo:
-    """What a shard notes about members; of a damaged one nothing, until it is read."""
+def _glance(file: Path, members: Sequence[str]) -> tuple[int | None, MemberInfo]:
+    """Items in a file, from its header (None if that does not say), and what it notes about
+    members; of a damaged one nothing, until it is read."""
     try:
-        noted = read_info(file)
-    except Exception:
-        return {}
-    return {name: noted.get(name.removesuffix(ANONYMOUS), {}) for name in members}
-
-
-def _count(file: Path, members: int) -> int | None:
-    """Items in a file, from its header; None if that does not say."""
-    try:
-        if file.suffix.lower() == ".npz":
-            return array_shape(file, "probabilities")[0]
-        rows = int(pa_parquet.read_metadata(file).num_rows)
+        rows, noted = read_header(file)
     except Exception:  # a damaged header fails in as many ways as there are libraries
-        return None
-    return rows // members if rows and rows % members == 0 else None
+        return None, {}
+    info = {name: noted.get(name.removesuffix(ANONYMOUS), {}) for name in members}
+    if file.suffix.lower() == ".npz":
+        return rows, info
+    return rows // len(members) if rows and rows % len(members) == 0 else None, info
 
 
 def describe_predictions(path: str | Path) -> dict[str, Any]:
