@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 import zipfile
 import zlib
@@ -60,7 +59,7 @@ def read_arrays(
         entries = _entries(archive)
         wanted = [name for name in (entries if names is None else names) if name in entries]
         heads = [*wanted, *(name for name in unread if name in entries)]
-        headers = {name: _header(archive, entries[name], name) for name in heads}
+        headers = {name: _header(stream, archive, entries[name], name) for name in heads}
         # The arrays, and once more what it takes to check them.
         check_memory(path, 2 * sum(entries[name].file_size for name in wanted))
         arrays = Arrays()
@@ -80,14 +79,9 @@ def read_arrays(
         return arrays
 
 
-def _stored(
-    stream: FileIO, info: zipfile.ZipInfo, header: _Header
-) -> tuple[npt.NDArray[Any], int]:
+def _stored(stream: FileIO, info: zipfile.ZipInfo, header: _Header) -> tuple[npt.NDArray[Any], int]:
     """An array that is not packed, and where it begins; zip would copy it in pieces."""
-    stream.seek(info.header_offset + 26)
-    # Its local header ends in a name and more, whose lengths are the last in it.
-    start = int.from_bytes(stream.read(2), "little") + int.from_bytes(stream.read(2), "little")
-    start = stream.seek(start + len(header.head), os.SEEK_CUR)
+    start = stream.seek(_start(stream, info) + len(header.head))
     array = np.empty(header.shape, header.dtype, order="F" if header.fortran else "C")
     held: Any = array.reshape(-1, order="A").view(np.uint8) if array.nbytes else b""
     read = 0
@@ -96,6 +90,17 @@ def _stored(
     if read < len(held) or zlib.crc32(held, zlib.crc32(header.head)) != info.CRC:
         raise BadArchiveError(f"Bad CRC-32 for file {info.filename!r}")
     return array, start
+
+
+def _start(stream: FileIO, info: zipfile.ZipInfo) -> int:
+    """Where the bytes of an entry begin."""
+    stream.seek(info.header_offset)
+    local = stream.read(30)
+    if not local.startswith(b"PK\x03\x04"):
+        raise BadArchiveError(f"{info.filename[:40]!r} is not where the archive says")
+    # A name and more follow, whose lengths are the last in it.
+    lengths = local[26:28], local[28:30]
+    return info.header_offset + 30 + sum(int.from_bytes(each, "little") for each in lengths)
 
 
 def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -155,15 +160,19 @@ class _Header(NamedTuple):
     head: bytes
 
 
-def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> _Header:
+def _header(stream: FileIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> _Header:
     """What the header claims, if the entry can hold it."""
     most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else _DEFLATE)
     if info.compress_type not in _METHODS or info.flag_bits & 1:
         raise BadArchiveError(f"{name!r} is packed in a way that is not read")
     if info.file_size > most + _DEFLATE:
         raise BadArchiveError(f"{name!r} claims more bytes than the file holds")
-    with archive.open(info) as stream:
+    if info.compress_type == zipfile.ZIP_STORED:
+        stream.seek(_start(stream, info))
         head = stream.read(_LONGEST_HEADER)
+    else:
+        with archive.open(info) as part:
+            head = part.read(_LONGEST_HEADER)
     version = np.lib.format.read_magic(BytesIO(head))
     if version not in ((1, 0), (2, 0)):
         raise BadArchiveError(f"{name!r} is written in an unknown version of the format")

@@ -411,8 +411,10 @@ class Annotations:
     @property
     def tied(self) -> Bools:
         """Whether each item has no hard label [N]: its annotators are evenly split."""
-        tied: Bools = np.any(self._best[1].reshape(len(self.items), -1), axis=1)
-        return tied
+        tied = self._best[1]
+        if not self.scale.is_multi_label:
+            return tied
+        return np.asarray(tied.reshape(len(self.items), -1).any(axis=1))
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
         """Return the items at these positions, in this order, with their annotations.

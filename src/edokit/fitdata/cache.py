@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples
 from edokit._io import cannot_write, check_file, temporary_folder
-from edokit._lazy import pa, pd
-from edokit._names import KEEP_PREDICTED, ArrowNames, arrow_names, names_in_arrow, owners
-from edokit._types import Floats, Ints
+from edokit._lazy import pd
+from edokit._names import KEEP_PREDICTED, arrow_names, names_in_arrow, owners
+from edokit._types import Floats, Ints, Strings
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
 from edokit.fitdata.data import Arrays, owner_codes
@@ -41,6 +41,17 @@ class LabelCounts(NamedTuple):
         return cls(len(annotations), hashes(annotations.annotators), tied, against)
 
 
+class FileState(NamedTuple):
+    """The file of a shard as it was in the first pass."""
+
+    size: int
+    changed: int
+    """When, in nanoseconds."""
+    place: int | None
+    """Where its probabilities begin, if they are read from there instead of the cache."""
+    number_bytes: int
+
+
 @dataclass(frozen=True, eq=False)
 class CachedShard:
     """One shard: where it comes from, and where its arrays are."""
@@ -58,12 +69,14 @@ class CachedShard:
     ties: Ties
     random_state: int
     scale: Scale = NOMINAL
+    state: FileState | None = None
+    """None before the first pass."""
 
     @property
     def name(self) -> str:
         return self.shard.files[0].name
 
-    def write(self) -> tuple[LabelCounts | None, Arrays, tuple[int, int] | None]:
+    def write(self) -> tuple[FileState, LabelCounts | None, Arrays, tuple[int, int] | None]:
         """Read and check the shard, match its items with the annotations, and write the arrays.
 
         Also the first and the last item, where they are whole numbers that rise.
@@ -77,13 +90,13 @@ class CachedShard:
         if self.annotations is None:
             q, y = self._load("q"), self._load("y")
         arrays = Arrays(self._rows(read), q, y)
-        if self.with_predictions and not self._in_place(read, about):
+        # A shard that has the array itself, and is on the disk of the cache, need not be copied.
+        near = about.st_dev == self.folder.stat().st_dev
+        place = read.place if near and arrays.P is read.probabilities else None
+        if self.with_predictions and place is None:
             self._save("P", arrays.P)
         try:
             names = arrow_names(read.items)
-            table = pa.table({"item": names.values})
-            with pa.ipc.new_file(self._names, table.schema) as writer:
-                writer.write_table(table)
             if names.bounds is None:
                 names.sorted_hashes.tofile(self._ids)
             if (codes := owner_codes(read.items)) is not None:
@@ -91,7 +104,8 @@ class CachedShard:
                 self._save("items", item_keys(np.unique(owners(read.items).astype(str))))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
-        return counts, arrays, names.bounds
+        state = FileState(about.st_size, about.st_mtime_ns, place, arrays.P.itemsize)
+        return state, counts, arrays, names.bounds
 
     def write_labels(
         self, annotations: Annotations, items: NDArray[Any]
@@ -117,9 +131,10 @@ class CachedShard:
 
     def arrays(self) -> Arrays:
         """What was written; files are mapped into memory, not read."""
+        place = None if self.state is None else self.state.place
         try:
             q, y = self._load("q"), self._load("y")
-            if self.with_predictions and not self._file("place").exists():
+            if self.with_predictions and place is None:
                 return Arrays(self._load("P"), q, y)
         except FileNotFoundError as error:
             raise InputError(
@@ -130,25 +145,27 @@ class CachedShard:
         P = self._stored() if self.with_predictions else self._rows(self.shard.read(0))
         return Arrays(P, q, y)
 
-    def _in_place(self, read: Predictions, about: os.stat_result) -> bool:
-        """Note where the shard itself has the array, if it does and is on the disk of the cache."""
-        P, near = read.probabilities, about.st_dev == self.folder.stat().st_dev
-        if read.place is None or self._rows(read) is not P or not near:
-            return False
-        self._save("place", np.array([read.place, P.itemsize, about.st_size, about.st_mtime_ns]))
-        return True
-
     def _stored(self) -> NDArray[Any]:
-        """The array as the shard itself has it, which must be as it was in the first pass."""
-        start, size, *known = self._load("place").tolist()
-        file, shape = self.shard.files[0], (len(self.shard), len(self.shard.members), -1)
-        about = check_file(file).stat()
-        if [about.st_size, about.st_mtime_ns] != known:
+        """The array as the shard itself has it."""
+        file, shape = self._unchanged(), (len(self.shard), len(self.shard.members), -1)
+        count = len(self.shard) * len(self.shard.members) * len(self.shard.classes)
+        assert self.state is not None
+        kind = f"f{self.state.number_bytes}"
+        return np.fromfile(file, kind, count, offset=self.state.place or 0).reshape(shape)
+
+    def _unchanged(self) -> Path:
+        """The file of the shard, which must be as it was in the first pass."""
+        file = check_file(self.shard.files[0])
+        about = file.stat()
+        if self.state is not None and (about.st_size, about.st_mtime_ns) != self.state[:2]:
             raise InputError(
                 f"{file} changed while it was read", "start again when the files are complete"
             )
-        count = len(self.shard) * len(self.shard.members) * len(self.shard.classes)
-        return np.fromfile(file, f"f{size}", count, offset=start).reshape(shape)
+        return file
+
+    def _read_items(self) -> Strings:
+        self._unchanged()
+        return self.shard.read_items(0)
 
     def _rows(self, predictions: Predictions) -> NDArray[Any]:
         return self.scale.rows(predictions.order_classes(self.classes).probabilities)
@@ -156,13 +173,14 @@ class CachedShard:
     def keys(self) -> NDArray[Any]:
         """A number per item id [n], in the order of the items, by which they are drawn."""
         if not self._file("keys").exists():
-            self._save("keys", item_keys(self._items().text.to_numpy(zero_copy_only=False)))
+            self._save("keys", item_keys(self._read_items()))
         return self._load("keys")
 
     def ids(self) -> Path:
         """A file with hashes of the item ids, sorted."""
         if not self._ids.exists():
-            self._items().sorted_hashes.tofile(self._ids)
+            with names_in_arrow():
+                hashes(self._read_items()).tofile(self._ids)
         return self._ids
 
     def owners(self) -> Ints | None:
@@ -173,17 +191,9 @@ class CachedShard:
         """A number per item, where rows are pairs of an item and an annotator."""
         return self._load("items") if self._file("items").exists() else None
 
-    def _items(self) -> ArrowNames:
-        with pa.memory_map(self._names) as opened:
-            return ArrowNames(pa.ipc.open_file(opened).read_all()["item"].combine_chunks())
-
     @property
     def _ids(self) -> Path:
         return self.folder / f"{self.number:06d}.ids"
-
-    @property
-    def _names(self) -> str:
-        return str(self.folder / f"{self.number:06d}.names")
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
         try:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property, lru_cache, partial
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -17,7 +16,6 @@ from threadpoolctl import threadpool_limits
 
 from edokit._errors import TieWarning, are, warn
 from edokit._io import drop_folder
-from edokit._lazy import pa
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats, Ints
 from edokit.annotations import (
@@ -27,8 +25,9 @@ from edokit.annotations import (
     contradiction_message,
     tie_message,
 )
+from edokit.datasets.read import recognise
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations, Source, find_annotations
-from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
+from edokit.fitdata.cache import CachedShard, FileState, LabelCounts, make_folder, write_labels
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
 from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
@@ -172,6 +171,9 @@ class ShardedData(FitData):
         if pairs and isinstance(annotations, Annotations):
             annotations = annotations.pairs()
         source, order = find_annotations(annotations, shards, classes, reading, memory)
+        if isinstance(source, tuple):
+            # All are what the first one is; to find out takes longer than to read some of them.
+            reading = replace(reading, options={"format": recognise(source[0]).name, **options})
         per_item = 8 * len(shards.members) * shards.numbers_per_item
         sizes = [per_item * count for count in shards.counts]
         workers = Workers(how_many_jobs(jobs, memory, sizes), engine)
@@ -372,7 +374,10 @@ class ShardedData(FitData):
             counts = write_labels(source, self._cached, self._shards)
         sums, bounds = Sums(), []
         work = partial(write_shard, threads=self._threads, total=self._numbers)
-        for each, some, ends in self._run(work, self._cached, "reading"):
+        tasks = [*self._cached]
+        for number, found in enumerate(self._run(work, tasks, "reading")):
+            state, each, some, ends = found
+            self._cached[number] = replace(tasks[number], state=state)
             counts += [] if each is None else [each]
             bounds += [] if ends is None else [ends]
             sums.add(some)
@@ -397,35 +402,13 @@ class ShardedData(FitData):
 
 def write_shard(
     part: CachedShard, threads: int | None, total: int
-) -> tuple[LabelCounts | None, list[Any], tuple[int, int] | None]:
+) -> tuple[FileState, LabelCounts | None, list[Any], tuple[int, int] | None]:
     """Write a shard into the cache, and sum it up while it is in memory."""
-    with _kept_memory():
-        counts, arrays, bounds = part.write()
+    state, counts, arrays, bounds = part.write()
     with one_thread():
         how: dict[str, Any] = {"steps": part.scale.steps, "dtype": np.float64}
         sums = Summaries.from_arrays(*arrays, threads=threads, total=total, **how)
-    return counts, [sums], bounds
-
-
-@contextmanager
-def _kept_memory() -> Iterator[None]:
-    """Have Arrow take memory from glibc, which keeps what one shard frees for the next; Arrow's own
-    allocator gives it back, and page by page it would be taken again."""
-    before = pa.default_memory_pool()
-    if _keep_memory():
-        pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        pa.set_memory_pool(before)
-
-
-@lru_cache(maxsize=1)
-def _keep_memory() -> bool:
-    """Have glibc keep what is freed, up to twice the largest array freed so far, if that was below
-    32 MiB; whether this is glibc."""
-    np.empty(2**25 - 2**13, np.uint8)
-    return platform.libc_ver()[0] == "glibc"
+    return state, counts, [sums], bounds
 
 
 def shard_total(
