@@ -85,7 +85,7 @@ LAYOUTS: dict[Kind, Layout] = {
     "ensemble": Layout(
         title="a fitted ensemble",
         marks=("ensemble.json", "ensemble/ensemble.json"),
-        files=("ensemble.json", "README.md"),
+        files=("ensemble.json", "README.md", RUN_RECORD),
     ),
 }
 

@@ -106,7 +106,7 @@ OUTPUTS = {"out", "review_out", "figures", "truth", "page"}
 FOLDERS = {  # what each command writes into its folder
     "demo": ("results.json", "predictions/dev.npz", "report.html", "ensemble/README.md"),
     "train": ("manifest.json", "predictions/dev.npz", "members/linear-01/mine.txt"),
-    "fit": ("ensemble.json", "README.md"),
+    "fit": ("ensemble.json", "README.md", "run.json"),
     "search": ("run.json", "report.html", "ensemble/README.md", "search/trials.parquet"),
     "compare": ("run.json", "report.html", "ensemble/README.md", "compare/methods.csv"),
     "bundle": ("bundle.json", "README.md", "ensemble/ensemble.json", "members/manifest.json"),

@@ -11,10 +11,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from report_cases import ARABIC, HOSTILE, make_run, make_search, people_and_pool, texts_for
 
-from edokit import Annotations, EDOEnsemble
+from edokit import Annotations, EDOEnsemble, fit, write_annotations, write_predictions
 from edokit._errors import InputError
 from edokit._io import read_json, write_json
 from edokit._io.tables import read_table
@@ -285,6 +286,27 @@ def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
     assert "not recorded whether the ensemble was fitted on the items shown" in reader.text
     unknown = collect(tmp_path / "ensemble", predictions=pool)
     assert "The items have no annotations" in Reader(render(unknown)).text
+
+
+def test_a_fit_records_its_files_and_a_page_knows_its_items_from_others(tmp_path: Path) -> None:
+    people, pool = people_and_pool(60, texts=texts_for(60))
+    first, rest = np.arange(40), np.arange(40, 60)
+    fitted, other = pool.take(first), pool.take(rest)
+    write_predictions(fitted, tmp_path / "dev.npz")
+    write_annotations(people.take(first), tmp_path / "people.csv")
+    out = tmp_path / "ensemble"
+    ensemble = fit(tmp_path / "dev.npz", tmp_path / "people.csv", out=out, ties="random")
+    alone = collect(out)
+    assert alone.record.kind == "fit"
+    assert alone.inputs == {"predictions": "same", "annotations": "same"}
+    assert (alone.evaluation.name, alone.evaluation.held_out) == ("fit items", False)
+    renamed = replace(fitted, probabilities=fitted.probabilities[:, ::-1])
+    for given, held_out in ((fitted, False), (other, True), (renamed, None)):
+        labels = people.take(rest if given is other else first)
+        found = collect(out, predictions=given, annotations=labels)
+        assert found.evaluation.held_out is held_out
+    ensemble.save(out)  # perhaps fitted on something else
+    assert collect(out).record is None
 
 
 def test_annotations_alone_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,6 +86,7 @@ def fit(
     # Options of the objective and the solver are named like the parameters of EDOEnsemble.
     given = dict(locals())
     from edokit import ensemble
+    from edokit.runs import command_text
 
     parameters = {name: value for name, value in given.items() if name in ensemble.PARAMETERS}
     with console.progress() as bars:
@@ -94,6 +96,7 @@ def fit(
             out=out,
             overwrite=overwrite,
             random_state=seed,
+            command=command_text(["edo", *sys.argv[1:]]),
             **streaming.fit_inputs(bars, predictions, reading),
             **parameters,
         ).fitted_

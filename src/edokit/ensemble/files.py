@@ -18,7 +18,7 @@ from edokit._io.markup import markdown_text
 from edokit._io.schema import WrongValueError, number, read_document, record, text
 from edokit._io.tables import write_tables
 from edokit._lazy import pa
-from edokit._outputs import REPLACE, other_content, output_folder, refuse_input
+from edokit._outputs import REPLACE, begin_run, other_content, output_folder, refuse_input
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.annotator_effects import ATTRIBUTES_NOTE, attribute_names
@@ -38,7 +38,7 @@ from edokit.metrics import main_metrics
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, Shards, read_shards
 from edokit.predictions.core import MemberInfo
-from edokit.runs import InputReader
+from edokit.runs import InputReader, RunRecord
 from edokit.scales import NOMINAL, Declared
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def fit(
     overwrite: bool = False,
     streaming: Mapping[str, Any] | None = None,
     read_options: Mapping[str, Any] | None = None,
+    command: str = "",
     **parameters: Any,
 ) -> EDOEnsemble:
     """Learn member weights and ensemble size from predictions and annotations.
@@ -67,7 +68,8 @@ def fit(
         The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
         `read_annotations` does.
     out : str or Path, optional
-        Folder to save the ensemble in. An ensemble that was fitted otherwise is not replaced.
+        Folder to save the ensemble in, with a record of the files it was fitted on (``run.json``).
+        An ensemble that was fitted otherwise is not replaced.
     split : str or sequence of str, optional
         Only these splits of the annotations.
     overwrite : bool, default=False
@@ -77,6 +79,8 @@ def fit(
         ``jobs``, ….
     read_options : mapping, optional
         Further arguments of `read_annotations`, such as ``columns`` or ``classes``.
+    command : str, default=""
+        The command line to record in ``run.json``.
     **parameters
         Parameters of `EDOEnsemble`.
 
@@ -161,6 +165,8 @@ def fit(
         check()
         if folder is not None:
             write_fitted(fitted, folder)
+            if inputs := reader.inputs():
+                RunRecord("fit", inputs, parameters["random_state"], command).save(folder)
     return ensemble._keep(fitted)
 
 
@@ -375,6 +381,7 @@ def write_fitted(fitted: Fitted, folder: str | Path) -> None:
         **fitted.to_dict(),
         "versions": {"edokit": __version__, **libraries},
     }
+    begin_run(folder)
     # By this the folder is known as EDO's, should the process end before there is a card.
     write_json(content, folder / FILE)
     with whole_file(folder / "README.md") as temporary:

@@ -275,7 +275,8 @@ def _evaluation(
         if annotations is None:
             data.missing.append("The items have no annotations; pass annotations, too.")
         # The caller chose these: what is wrong with them is an error.
-        return evaluate(predictions, annotations, name="given items", held_out=None)
+        held_out = _held_out(data, folder, predictions)
+        return evaluate(predictions, annotations, name="given items", held_out=held_out)
     if annotations is not None:
         raise InputError(
             "there are annotations, but no predictions of the same items",
@@ -298,6 +299,22 @@ def _evaluation(
                 return found
     data.missing.append(f"The page has no items; {pass_items}.")
     return None
+
+
+def _held_out(data: ReportData, folder: Path, given: Predictions) -> bool | None:
+    """Whether given items were no part of the fit, by its record; None if that is not known."""
+    if data.record is None or data.inputs.get("predictions") != "same":
+        return None
+    try:
+        fitted = data.record.predictions("predictions", folder)
+    except EDOError:
+        return None
+    assert fitted is not None
+    if not set(fitted.items) & set(given.items):
+        return True
+    # The same ids may name other items.
+    same = np.array_equal(fitted.items, given.items)
+    return False if same and np.array_equal(fitted.probabilities, given.probabilities) else None
 
 
 def _read_pair(
