@@ -1,14 +1,15 @@
 """Throughput and latency of `edo serve` beside the same bundle called in one loop.
 
     python benchmarks/serving.py linear --json linear.json
-    python benchmarks/serving.py encoder --model FOLDER --seconds 12 --rounds 2 --json encoder.json
+    python benchmarks/serving.py encoder --model FOLDER --seconds 12 --json encoder.json
     python benchmarks/serving.py encoder --bundle FOLDER --device cuda --json gpu.json
     python benchmarks/serving.py --write linear.json encoder.json gpu.json
 
 The last one writes the section in ``benchmarks/RESULTS.md``. The loop calls the bundle with full
 batches in a process that does nothing else. Then one process asks the server on many connections:
-first as fast as it gets answers, then at half that rate at random moments (a request's latency
-counts from the moment at which it was due; percentiles are of all rounds). The loop runs before and
+first as fast as it gets answers (texts are counted between two moments in the midst of that), then
+at half that rate at random moments (a request's latency counts from the moment at which it was due;
+percentiles are of all rounds). The loop runs before and
 after the server in each round; medians of rounds count. Processor time is beside the clock's, since
 server and clients share the cores with other work. Two limits show what is not the server's: an
 application that answers at once, on the same HTTP server and with the same client, and a queue
@@ -52,6 +53,8 @@ UNDER_WAY = 256
 MEMBERS = 10
 REQUESTS = 200
 """At half load about so many at least, in all rounds together."""
+WARM_UP = 0.25
+"""Throughput is counted once this share of its seconds has passed."""
 TAIL = 3.0
 """The 99th percentile must be below so many medians."""
 
@@ -143,8 +146,10 @@ def load(port: int, size: int, rate: float | None, seconds: float) -> None:
 
     idle = [connected() for _ in range(UNDER_WAY // size)]
     busy: dict[Any, tuple[float, bytes]] = {}
-    processor, asked = time.process_time(), 0
+    processor, asked, counted = time.process_time(), 0, 0
     start = due = time.perf_counter()
+    first = start + WARM_UP * seconds if rate is None else start
+    seconds += first - start
     while True:
         now = time.perf_counter()
         while idle and now < start + seconds and (rate is None or due <= now):
@@ -172,13 +177,12 @@ def load(port: int, size: int, rate: float | None, seconds: float) -> None:
                 continue
             if not answer.startswith(b"HTTP/1.1 200 "):
                 raise RuntimeError(answer[:200].decode())
-            latencies.append(time.perf_counter() - since)
+            latencies.append((now := time.perf_counter()) - since)
+            counted += size * (first <= now < start + seconds)
             del busy[line]
             idle.append(line)
-    done = len(latencies) * size
-    took = time.perf_counter() - start
-    cost = (time.process_time() - processor) / done
-    print(json.dumps([done / took, sorted(latencies), cost]))
+    cost = (time.process_time() - processor) / (len(latencies) * size)
+    print(json.dumps([counted / (start + seconds - first), sorted(latencies), cost]))
 
 
 def ideal(size: int, rate: float, batches: dict[str, float], requests: int = 20_000) -> list[float]:
@@ -361,8 +365,9 @@ def write(files: list[Path]) -> None:
             "\n".join(lines),
             f"*Loop*: `bundle.describe` of {BATCH} texts at a time. *HTTP alone*: the same HTTP"
             " server and clients, with an application that answers at once without reading"
-            f" anything. Clients wait for {UNDER_WAY} texts at once; a measurement of few batches"
-            " counts its first and its last, which are not full, against the server."
+            f" anything. *Server*: texts answered between two moments while clients wait for"
+            f" {UNDER_WAY} texts at once, after a warm-up of {WARM_UP:.0%} of the time, and before"
+            " clients stop to ask; the loop's first batch does not count either."
             " *Ideal queue*: no HTTP,"
             " requests at the same rate at random moments, all that waits up to a full batch"
             " answered in the loop's time for it. Where a batch takes as long as its texts one by"
