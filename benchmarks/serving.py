@@ -7,13 +7,13 @@
 
 The last one writes the section in ``benchmarks/RESULTS.md``. The loop calls the bundle with full
 batches in a process that does nothing else. Then one process asks the server on many connections:
-first as fast as it gets answers (texts are counted between two moments in the midst of that), then
+first as fast as it gets answers (texts are counted between two answers in the midst of that), then
 at half that rate at random moments (a request's latency counts from the moment at which it was due;
-percentiles are of all rounds). The loop runs before and
-after the server in each round; medians of rounds count. Processor time is beside the clock's, since
-server and clients share the cores with other work. Two limits show what is not the server's: an
-application that answers at once, on the same HTTP server and with the same client, and a queue
-without HTTP in which batches take as long as in the loop.
+percentiles are of all rounds). The loop runs before and after the server in each round; medians of
+rounds count. Processor time is beside the clock's, since server and clients share the cores with
+other work. Two limits show what is not the server's: an application that answers at once, on the
+same HTTP server and with the same client, and a queue without HTTP in which batches take as long as
+in the loop.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def load(port: int, size: int, rate: float | None, seconds: float) -> None:
     idle = [connected() for _ in range(UNDER_WAY // size)]
     busy: dict[Any, tuple[float, bytes]] = {}
     processor, asked, counted = time.process_time(), 0, 0
-    start = due = time.perf_counter()
+    start = due = begin = last = time.perf_counter()
     first = start + WARM_UP * seconds if rate is None else start
     seconds += first - start
     while True:
@@ -178,11 +178,14 @@ def load(port: int, size: int, rate: float | None, seconds: float) -> None:
             if not answer.startswith(b"HTTP/1.1 200 "):
                 raise RuntimeError(answer[:200].decode())
             latencies.append((now := time.perf_counter()) - since)
-            counted += size * (first <= now < start + seconds)
+            if now < first:
+                begin = now
+            elif now < start + seconds:
+                last, counted = now, counted + size
             del busy[line]
             idle.append(line)
     cost = (time.process_time() - processor) / (len(latencies) * size)
-    print(json.dumps([counted / (start + seconds - first), sorted(latencies), cost]))
+    print(json.dumps([counted / (last - begin), sorted(latencies), cost]))
 
 
 def ideal(size: int, rate: float, batches: dict[str, float], requests: int = 20_000) -> list[float]:
@@ -365,9 +368,10 @@ def write(files: list[Path]) -> None:
             "\n".join(lines),
             f"*Loop*: `bundle.describe` of {BATCH} texts at a time. *HTTP alone*: the same HTTP"
             " server and clients, with an application that answers at once without reading"
-            f" anything. *Server*: texts answered between two moments while clients wait for"
-            f" {UNDER_WAY} texts at once, after a warm-up of {WARM_UP:.0%} of the time, and before"
-            " clients stop to ask; the loop's first batch does not count either."
+            f" anything. *Server*: texts answered between two answers while clients wait for"
+            f" {UNDER_WAY} texts at once: the last one of a warm-up ({WARM_UP:.0%} of the time),"
+            " and the last one before clients stop; of the loop, too, whole batches count, after a"
+            " first one."
             " *Ideal queue*: no HTTP,"
             " requests at the same rate at random moments, all that waits up to a full batch"
             " answered in the loop's time for it. Where a batch takes as long as its texts one by"
