@@ -167,6 +167,8 @@ def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     ).stdout
     assert "dev → test: 7 items" in shown
     assert "Kept: train 30, test 15, dev 8." in shown
+    twice = edo("data", "split", source, again, "--into", "train=0.5,dev=0.5,dev=0.5")
+    assert_one_line(twice, "'dev' twice")
 
 
 def test_join_and_info_put_models_side_by_side(model: Path, tmp_path: Path) -> None:

@@ -202,6 +202,9 @@ def test_wrong_input_is_refused_with_the_rule() -> None:
     hole[3, 1, :] = np.nan
     with pytest.raises(InputError, match="finite"):
         Summaries.from_arrays(hole, q, y)
+    for chosen in ({}, {"steps": np.ones(1)}, {"distances": False}):
+        with pytest.raises(InputError, match="not negative"):
+            Summaries.from_arrays(P, 1.5 - 2 * q, y, **chosen)
     with pytest.raises(InputError, match="share members and classes"):
         _ = Summaries.from_arrays(P, q, y) + Summaries.from_arrays(P[:, :1], q, y)
     with pytest.raises(InputError, match="needs items"):
@@ -218,6 +221,8 @@ def test_tensors_are_refused_as_arrays_are() -> None:
         Summaries.from_arrays(P.log(), q, y)
     with pytest.raises(InputError, match="finite"):
         Summaries.from_arrays(P.masked_fill(q[:, None] >= 0, torch.nan), q, y)
+    with pytest.raises(InputError, match="not negative"):
+        Summaries.from_arrays(P, 1.5 - 2 * q, y)
     assert Summaries.from_arrays(P, q, y).distances.requires_grad
 
 
@@ -231,3 +236,14 @@ def test_kernels_without_gradients_leave_gradients_to_torch() -> None:
 def test_the_room_opens_without_torch() -> None:
     code = "import sys, edokit.objective; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_is_compiled_follows_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled code is kept on disk, and would keep the ε of another module with it."""
+    P, q, y = make_case(50, 3, 2)[:3]
+    q = np.eye(2)[y]  # repeats, as compiled code wants it
+    for epsilon in (one_pass.EPSILON, 1e-3):
+        monkeypatch.setattr(one_pass, "EPSILON", epsilon)
+        expected = -np.einsum("nc,nkc->kc", q, np.log(P + epsilon))
+        found = Summaries.from_arrays(P, q, y, total=one_pass._WORTH_COMPILING)
+        np.testing.assert_allclose(found.log_losses, expected, rtol=1e-9)

@@ -379,6 +379,8 @@ def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
         left, equals, right = pair.partition("=")
         if not (left and equals and right):
             raise InputError(f"{option} {pair} is not of the form {form}", f"write {option} {form}")
+        if left in result:
+            raise InputError(f"{option} gives {left!r} twice", "name each once")
         result[left] = right
     return result
 

@@ -555,8 +555,8 @@ class EDOEnsemble(_Estimator):
         Returns
         -------
         TradeOff
-            The ensemble without each of its members, and a path of ever cheaper ensembles, with
-            held-out losses and standard errors.
+            The ensemble without each of its members, and a path of cheaper and cheaper ensembles,
+            with held-out losses and standard errors.
 
         Examples
         --------

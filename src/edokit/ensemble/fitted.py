@@ -512,13 +512,16 @@ def describe_lambda_reg(
     rows, noun = (items, "items") if pairs is None else (pairs, "pairs")
     among = f"{seen:,} {noun}" if seen == rows else f"{seen:,} of the {rows:,} {noun}"
     above, error = float(choice["uniform_above"]), float(choice["uniform_above_error"])
-    standing = "not clearly worse"
-    if abs(above) > CLEARLY * error + 1e-12:
+    standing, within = "not clearly worse", CLEARLY * error
+    if clear := abs(above) > within + 1e-12:
         standing = "clearly worse" if above > 0 else "clearly better"
-    gap = f"{round(above, 4) + 0.0:+.4f}".replace("-", "−")
+    # As many digits as show on which side of the interval zero is.
+    digits = (d for d in range(4, 12) if (round(abs(above), d) > round(within, d)) == clear)
+    shown = next(digits, 12)
+    gap = f"{round(above, shown) + 0.0:+.{shown}f}".replace("-", "−")
     return (
         f"{penalty}, chosen by {_FOLDS.get(folds, folds)}-fold cross-validation on {among};"
-        f" uniform weights were {standing} (held-out ΔCE {gap} ± {CLEARLY * error:.4f})."
+        f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.{shown}f})."
     )
 
 

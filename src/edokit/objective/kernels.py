@@ -91,7 +91,7 @@ def block_sums(
         if kernels is not None and q is not None:
             flat = np.ascontiguousarray(P[start:stop]).reshape(stop - start, members * classes)
             labels = np.ascontiguousarray(q[start:stop], dtype=np.float64)
-            if kernels.add_log_losses(flat, labels, sums[1], sums[4].reshape(-1)):
+            if kernels.add_log_losses(flat, labels, EPSILON, sums[1], sums[4].reshape(-1)):
                 soft = None
         if todo is None and soft is None:
             return sums
@@ -228,7 +228,7 @@ class _Compiled(NamedTuple):
     y [N] to its last three arguments; ``rows`` [K + 1, _COMPILED_ROW] are of the type in which
     blocks are added up."""
     add_log_losses: Callable[..., bool]
-    """Adds soft counts [C] and log losses [K · C] of P [N, K · C] and q [N, C] to its last two
+    """Adds soft counts [C] and log losses [K · C] of P [N, K · C], q [N, C] and ε to its last two
     arguments, and returns True; False, and nothing is added, where soft labels hardly repeat."""
 
 
@@ -308,7 +308,8 @@ def compiled() -> _Compiled | None:
                             part += abs(ours[i] - theirs[i])
                         gaps[k, other] += scale * part
 
-    def add_log_losses(P: Any, q: Any, soft_counts: Any, log_losses: Any) -> bool:
+    # An argument, since numba would keep a compiled ε of another module when that changes.
+    def add_log_losses(P: Any, q: Any, epsilon: float, soft_counts: Any, log_losses: Any) -> bool:
         items, width = P.shape
         classes = q.shape[1]
         most = _GROUPED // width
@@ -350,7 +351,7 @@ def compiled() -> _Compiled | None:
         for i in range(items):
             g = group[i]
             for j in range(width):
-                products[g, j] *= P[i, j] + EPSILON
+                products[g, j] *= P[i, j] + epsilon
                 negative |= P[i, j] < 0
             times[g] += 1
             if times[g] % _FACTORS == 0:

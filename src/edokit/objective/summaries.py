@@ -95,9 +95,9 @@ class Summaries(Additive):
         if not is_numpy_array(P):
             if (vector := fused_sums(P, q, y)) is not None:
                 return cls._of_vector(P.shape, vector)
-            _check_totals(P)
+            _check_values(P, q)
             return cls._checked(len(P), *tensor_sums(P, q, y))
-        _check_totals(P)
+        _check_values(P, q)
         P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
         if distances:
             return cls._checked(len(P), *block_sums(P, q, y, threads, dtype, total))
@@ -106,7 +106,7 @@ class Summaries(Additive):
         hits = P[np.arange(len(y)), :, codes].sum(axis=0, dtype=np.float64)
         losses = block_sums(P, q, None, threads, total=total)[4] if log_losses else None
         soft_counts = q.sum(axis=0, dtype=np.float64)
-        if losses is None and len(P) and not (P.min() >= 0 and P.max() < np.inf and q.min() >= 0):
+        if losses is None and len(P) and not (P.min() >= 0 and P.max() < np.inf):
             raise _not_finite()
         return cls._checked(len(P), counts, soft_counts, hits, None, losses)
 
@@ -253,7 +253,7 @@ def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
 def _check_arrays(P: Array, q: Array, y: Array) -> None:
     """Refuse shapes that do not belong together, and predictions that are no probabilities."""
     _check_shapes(P, q, y)
-    _check_totals(P)
+    _check_values(P, q)
 
 
 def _check_shapes(P: Array, q: Array, y: Array) -> None:
@@ -271,12 +271,14 @@ def _check_shapes(P: Array, q: Array, y: Array) -> None:
         )
 
 
-def _check_totals(P: Array) -> None:
+def _check_values(P: Array, q: Array) -> None:
     """A few rows tell logits or percentages from probabilities; Predictions checks every row."""
     rows = without_gradient(P[:64, ...])
     totals = np.asarray(double(rows.cpu() if hasattr(rows, "cpu") else rows)).sum(axis=-1)
     if totals.size:
         _refuse_totals(np.fmin.reduce(totals, None), np.fmax.reduce(totals, None))
+    if len(q) and not q.min() >= 0:
+        raise _not_finite()
 
 
 def _refuse_totals(lowest: float, highest: float) -> None:

@@ -148,7 +148,7 @@ def costs(found: TradeOff) -> Chart:
     )
     what = "cost per item" if known else f"{found.unit}s with weight"
     return Chart(
-        f"{what.capitalize()} and {short} of ever cheaper ensembles",
+        f"{what.capitalize()} and {short} of cheaper ensembles",
         [Line([0.0]), points],
         x=Axis(f"Δ{short} (95 % interval; right is worse)"),
         y=Axis(what, range=(0, 1.08 * max(y))),
