@@ -141,6 +141,7 @@ def test_panels_and_persons_answer(files: Path):
     np.testing.assert_allclose(odd.set_index("item")["p_yes"], two[odd["item"]])
     one = pairs[pairs["annotator"] == "r1"].set_index("item")["p_yes"]
     np.testing.assert_allclose(person.set_index("item")["p_yes"], one[person["item"]])
+    assert "low_yes" not in person  # one vote is no share of votes
     assert (odd["low_yes"] <= odd["p_yes"]).all()
     assert (odd["p_yes"] <= odd["high_yes"]).all()
     # The two who answer the other way round part ways with everybody.

@@ -635,7 +635,8 @@ class Pooled:
         Returns
         -------
         Pooled
-            With ``votes``, the ends of these intervals; the spread is the panel's mean.
+            With ``votes``, the ends of these intervals (one person has one vote, and no share of
+            votes); the spread is the panel's mean.
         """
         rows = self.items, self._annotators_of_rows()
         shown = self.probabilities if self.answers is None else self.answers
@@ -648,7 +649,7 @@ class Pooled:
             spread=spread,
             answers=None if self.answers is None else answer.probabilities,
             annotators=None,
-            votes=(answer.low, answer.high),
+            votes=(answer.low, answer.high) if panel.size or len(panel.annotators) > 1 else None,
         )
 
     def compare(self, one: Panel, other: Panel, *, level: float = 0.9) -> PanelComparison:
