@@ -284,3 +284,10 @@ def test_a_spreadsheet_file_is_pointed_to_csv(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a table") as refused:
         join_models([written(tmp_path / "book.xlsx", "PK")])
     assert "CSV" in refused.value.hint
+    output = written(tmp_path / "pipeline.json", '[[{"label": "yes", "score": 1}]]')
+    with pytest.raises(InputError, match="not a table") as refused:
+        join_models([output])
+    assert ".jsonl" in refused.value.hint
+    with pytest.raises(InputError, match="neither an") as refused:
+        read_predictions(output)
+    assert "`edo score`" in refused.value.hint

@@ -50,9 +50,10 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
     path = check_file(path)
     suffix = path.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
+        lines = ": one object per line, as .jsonl" if suffix == ".json" else ""
         raise InputError(
             f"{path} is not a table: its name does not end in {', '.join(TABLE_SUFFIXES)}",
-            OTHER_FILES.get(suffix, "rename or convert the file"),
+            OTHER_FILES.get(suffix, f"rename or convert the file{lines}"),
         )
     try:
         if suffix == ".parquet":

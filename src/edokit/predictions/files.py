@@ -105,7 +105,7 @@ def read_file(path: Path, invalid: str) -> Predictions:
             f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
             f"make one with `edo predictions join {path} --out NAME.npz`"
             if path.suffix.lower() in TABLE_SUFFIXES
-            else "make one with `edo predictions join`",
+            else "make one with `edo predictions join`, or `edo score` for a Hugging Face model",
         )
     array = checked(
         predictions.probabilities,
