@@ -3,6 +3,7 @@ that may die, or a Dask cluster."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -213,6 +214,11 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def alone() -> bool:
+    """Whether this process has cores to itself that threads could use: no worker, and not one."""
+    return available_cores() > 1 and multiprocessing.parent_process() is None
 
 
 def how_many_jobs(jobs: int | None, memory: int, sizes: Sequence[int]) -> int:

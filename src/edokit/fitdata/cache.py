@@ -37,7 +37,8 @@ class LabelCounts(NamedTuple):
 
     @classmethod
     def of(cls, annotations: Annotations) -> LabelCounts:
-        tied, against = (int(each.sum()) for each in (annotations.tied, annotations.contradicted))
+        found = annotations.tied, annotations.contradicted
+        tied, against = map(int, map(np.count_nonzero, found))
         return cls(len(annotations), hashes(annotations.annotators), tied, against)
 
 
