@@ -61,6 +61,7 @@ def test_numbers_read_well() -> None:
     assert number(None) == number(float("nan")) == "–"
     assert signed(0.5, 1) == "+0.5"
     assert signed(-0.5, 1) == "−0.5"
+    assert (number(-0.00001), signed(-0.00001)) == ("0.0000", "+0.0000")
     assert percent(0.256) == "26\u00a0%"
     assert count(1, "item") == "1 item"
     assert count(10_000, "item") == "10,000 items"

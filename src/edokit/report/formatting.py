@@ -19,7 +19,8 @@ def number(value: float | None, digits: int = 4, sign: str = "") -> str:
     """``0.2947``, or a dash where there is none."""
     if value is None or not math.isfinite(value):
         return NONE
-    return f"{value:{sign}.{digits}f}".replace("-", "−")
+    # Zero has no minus.
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}".replace("-", "−")
 
 
 def signed(value: float | None, digits: int = 4) -> str:
