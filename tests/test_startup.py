@@ -61,7 +61,7 @@ NOT_LOADED = {
     "evaluate --probabilities DIR/dev.csv --annotations DIR/labels.csv": (
         FITTING | TABLES | {"plotly"}
     ),
-    "report DIR/ensemble --out DIR/report.html": FITTING | TABLES | {"scipy"},
+    "report DIR/ensemble --out DIR/report.html": FITTING | TABLES,
 }
 
 

@@ -3,8 +3,8 @@ that may die, or a Dask cluster."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -218,7 +218,8 @@ def available_cores() -> int:
 
 def alone() -> bool:
     """Whether this process has cores to itself that threads could use: no worker, and not one."""
-    return available_cores() > 1 and multiprocessing.parent_process() is None
+    processes = sys.modules.get("multiprocessing.process")  # loaded in every worker
+    return available_cores() > 1 and (processes is None or processes.parent_process() is None)
 
 
 def how_many_jobs(jobs: int | None, memory: int, sizes: Sequence[int]) -> int:
