@@ -201,9 +201,11 @@ def check_whole(out: Path) -> None:
             place = out / "members" / member["name"]
             assert (place / "member.json").exists() or list(place.glob("fold-*/member.json"))
     if (out / "run.json").exists():
-        found = json.loads((out / "search" / "search.json").read_text())
-        assert pq.read_table(out / "search" / "trials.parquet").num_rows == found["trials"]
-        EDOEnsemble.load(out / "ensemble")
+        kind = json.loads((out / "run.json").read_text())["kind"]
+        EDOEnsemble.load(out if kind == "fit" else out / "ensemble")
+        if kind == "search":
+            found = json.loads((out / "search" / "search.json").read_text())
+            assert pq.read_table(out / "search" / "trials.parquet").num_rows == found["trials"]
     if (out / "ensemble.json").exists():
         EDOEnsemble.load(out)
 
