@@ -292,7 +292,8 @@ def disk_verdicts(rows: list[dict[str, Any]]) -> list[str]:
         ratio, faster = one["first"] / one["plain"], one["first"] / two["first"]
         lines.append(
             f"- The first pass over {kind} at most 25 times reading the bytes, on one core:"
-            f" {'reached' if ratio <= 25 else 'missed'} ({ratio:.1f} with {one['items']:,} items)."
+            f" {'reached' if ratio <= 25 else 'missed'} ({ratio:.1f} with {one['items']:,}"
+            f" items{_library_share(kind, rows)})."
         )
         lines.append(
             f"- Two workers at least 1.8 times one, {kind}:"
@@ -300,6 +301,15 @@ def disk_verdicts(rows: list[dict[str, Any]]) -> list[str]:
             f" in common but the memory: {two.get('apart', 0):.2f})."
         )
     return lines
+
+
+def _library_share(kind: str, rows: list[dict[str, Any]]) -> str:
+    """What of a first pass `LIMITS` take, in words."""
+    for row in rows:
+        if row["kind"] == kind and "parts" in row:
+            times = sum(row["parts"].get(part, 0) for part in LIMITS) / row["parts"][WHOLE[0]]
+            return f"; libraries, arithmetic and the disk alone take {times:.1f}, see below"
+    return ""
 
 
 def parts_table(rows: list[dict[str, Any]]) -> list[str]:
