@@ -247,16 +247,22 @@ def plain_read(folder: Path) -> float:
 def disk_rows(items: int, kind: str, where: Path) -> list[dict[str, Any]]:
     """One row for one core, one for two."""
     rows = []
-    rounds = 5 if items <= 10_000_000 else 1
+    rounds = 3 if items <= 10_000_000 else 1
     with tempfile.TemporaryDirectory(prefix="edo-growth-", dir=where) as name:
         folder = Path(name) / "data"
         size = write_shards(folder, items, MEMBERS, annotators=0, kind=kind)
         write_shards(folder.with_name("warm"), 4, MEMBERS, annotators=0, kind=kind, per_shard=1)
         same = {"items": items, "kind": kind, "bytes": size}
-        for cores in (1, 2):
-            options = ["--cores", str(cores), "--rounds", str(rounds)]
-            reported, watch = watched([sys.executable, __file__, "--one", str(folder), *options])
-            rows.append({**same, "cores": cores, "resident": watch.most, **reported})
+        for turn in range(2):  # of both in turns, since the machine is not always as fast
+            for cores in (1, 2):
+                options = ["--cores", str(cores), "--rounds", str(rounds)]
+                command = [sys.executable, __file__, "--one", str(folder), *options]
+                reported, watch = watched(command)
+                if not turn:
+                    rows.append({**same, "cores": cores, "resident": 0, **reported})
+                row = rows[cores - 1]
+                row |= {name: min(each, row[name]) for name, each in reported.items()}
+                row["resident"] = max(watch.most, row["resident"])
         if len(list((folder / "predictions").iterdir())) > 1:
             rows[-1]["apart"] = apart(folder, rounds)
         if items == PARTS_OF:

@@ -356,8 +356,8 @@ def write(files: list[Path]) -> None:
         rounds = f"{row['rounds']} round" + ("s" if row["rounds"] > 1 else "")
         notes.append(
             f"*{kind}, {place}*: {row['machine']} Medians of {rounds} of {row['seconds']:g} s a"
-            f" measurement; load average {row['load']:.1f} over the 15 minutes before (well above"
-            " the number of cores, seconds say little)."
+            f" measurement; load average {row['load']:.1f} over the 15 minutes before (if above the"
+            " number of cores, seconds say little)."
         )
     even = {str(texts): texts / BATCH for texts in (1, BATCH)}
     p50, p99 = percentiles(ideal(BATCH // 2, 1.0, even))
