@@ -216,8 +216,8 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def alone() -> bool:
-    """Whether this process has cores to itself that threads could use: no worker, and not one."""
+def may_use_threads() -> bool:
+    """Whether there are cores for threads: this process is no worker, and has more than one."""
     processes = sys.modules.get("multiprocessing.process")  # loaded in every worker
     return available_cores() > 1 and (processes is None or processes.parent_process() is None)
 

@@ -17,7 +17,7 @@ from edokit import Annotations, write_predictions
 from edokit import _parallel as workers_module
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit._parallel import Workers, how_many_jobs
+from edokit._parallel import Workers, how_many_jobs, may_use_threads
 from edokit.fitdata import FitData
 from edokit.fitdata import cache as cache_module
 from edokit.fitdata import sharded as sharded_module
@@ -283,9 +283,25 @@ def test_plain_arrays_are_read_where_they_are(tmp_path: Path) -> None:
         unpack(made.predictions / "part-1.npz")
         with pytest.raises(InputError, match=r"part-1\.npz changed while it was read"):
             data.curvatures(v)
+        # Ids are read again where they are needed.
+        with pytest.raises(InputError, match=r"part-1\.npz changed while it was read"):
+            data.draw(5)
         (made.predictions / "part-0.npz").unlink()
         with pytest.raises(InputError, match=r"no file .*part-0\.npz"):
             data.curvatures(v)
+
+
+def _may_use_threads(_: int) -> bool:
+    return may_use_threads()
+
+
+def test_arrow_has_threads_where_there_are_cores_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edokit._parallel.available_cores", lambda: 2)
+    assert may_use_threads()
+    with Workers(2) as workers:
+        assert not any(workers.run(_may_use_threads, [0, 1]))
+    monkeypatch.setattr("edokit._parallel.available_cores", lambda: 1)
+    assert not may_use_threads()
 
 
 @pytest.mark.parametrize("change", ["classes", "sums", "type"])

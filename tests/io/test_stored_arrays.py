@@ -39,6 +39,14 @@ def test_a_changed_byte_is_found(tmp_path: Path, place: int) -> None:
         read_arrays(file)
 
 
+def test_an_array_is_where_the_archive_says(tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    np.savez(file, a=np.zeros(100_000))
+    file.write_bytes(b"PK" + bytes(2) + file.read_bytes()[4:])
+    with pytest.raises(BadArchiveError, match=r"'a\.npy' is not where the archive says"):
+        read_arrays(file)
+
+
 def test_fractions_that_packing_hardly_shrinks_are_stored(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).random(50_000).astype(np.float32)
     with (tmp_path / "a.npz").open("wb") as stream:

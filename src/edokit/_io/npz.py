@@ -27,8 +27,6 @@ _START = 2**14
 _WORTH = 0.8
 _MADE = (1980, 1, 1, 0, 0, 0)
 """The oldest time that an archive can name: the same arrays are the same bytes on every day."""
-
-
 _LONGEST_HEADER = 2**14
 """Bytes that no header exceeds which numpy reads."""
 

@@ -21,7 +21,7 @@ from edokit._io.atomic import cannot_read, check_file, check_memory, check_start
 from edokit._io.json import bad_lines, first_bad_byte, json_text, not_utf8, parse_json
 from edokit._io.markup import spreadsheet_text
 from edokit._lazy import pa, pa_csv, pa_json, pa_parquet, pc
-from edokit._parallel import alone, free_memory
+from edokit._parallel import free_memory, may_use_threads
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 _LONGEST_ROW = 1 << 26
@@ -246,11 +246,11 @@ def _read_parquet(path: Path) -> pa.Table:
             _distinct(schema.names, path)
             _refuse_bomb(about, path)
             texts = [field.name for field in schema if pa.types.is_string(field.type)]
-            table = None if texts else file.read(use_threads=alone())
+            table = None if texts else file.read(use_threads=may_use_threads())
         if table is None:
             # As in a CSV, text that repeats is kept once.
             with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
-                table = file.read(use_threads=alone())
+                table = file.read(use_threads=may_use_threads())
         if table.num_rows != about.num_rows:
             raise ValueError(f"it claims {about.num_rows} rows")
         _validate(table)
