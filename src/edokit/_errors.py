@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from numbers import Integral, Real
@@ -27,13 +28,41 @@ _LONGEST = 2000
 """Characters of a message; what a file holds may be longer than a screen."""
 
 
+_MARKED = re.compile("⟦(.*?)⟧")
+
+
+def option(name: str, *value: object) -> str:
+    """A reference to an option in a message, optionally with a value.
+
+    Python shows ``option("ties", "random")`` as ``ties='random'``, the command line as
+    ``--ties random``.
+    """
+    return f"⟦{json.dumps([name, *value], ensure_ascii=False)}⟧"
+
+
+def show_options(text: str, show: Callable[..., str] | None = None) -> str:
+    """A message with its option references written by ``show``, by default as in Python."""
+
+    def shown(mark: re.Match[str]) -> str:
+        try:
+            return (show or _python_option)(*json.loads(mark[1]))
+        except (ValueError, TypeError):  # not written by `option`
+            return mark[0]
+
+    return _MARKED.sub(shown, text)
+
+
+def _python_option(name: str, *value: object) -> str:
+    return f"{name}={value[0]!r}" if value else name
+
+
 class EDOError(Exception):
     """Anything EDO refuses. The message is one line; ``hint`` says what to do about it.
 
     Parameters
     ----------
     message : str
-        What is wrong, and where.
+        What is wrong, and where. Options are named by `option`.
     hint : str, default=""
         What to do about it.
     parameters : sequence of str, default=()
@@ -45,7 +74,12 @@ class EDOError(Exception):
         self.message = one_line(message)
         self.hint = one_line(hint)
         self.parameters = tuple(parameters)
-        super().__init__(f"{self.message}; {self.hint}" if self.hint else self.message)
+        super().__init__(show_options(self.text))
+
+    @property
+    def text(self) -> str:
+        """Message and hint, with references to options still in it (see `show_options`)."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[type[EDOError], tuple[str, str, tuple[str, ...]]]:
         return type(self), (self.message, self.hint, self.parameters)
@@ -72,7 +106,8 @@ class EDOWarning(UserWarning):
 
     def __init__(self, message: str, parameters: Sequence[str] = ()) -> None:
         self.parameters = tuple(parameters)
-        super().__init__(message)
+        self.text = message
+        super().__init__(show_options(message))
 
 
 class TieWarning(EDOWarning):

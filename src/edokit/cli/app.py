@@ -27,6 +27,8 @@ from edokit._errors import (
     in_bytes,
     local_path,
     one_line,
+    option,
+    show_options,
 )
 from edokit._parallel import address_space, free_memory
 from edokit._version import __version__
@@ -174,7 +176,7 @@ def _run(debug: bool) -> int:
     try:
         code = make_app(sys.argv[1:])(standalone_mode=False)
     except EDOError as error:
-        return _fail(_rendered(str(error), error.parameters), debug)
+        return _fail(_rendered(error.text, error.parameters), debug)
     except _UsageError as error:
         where = error.ctx.command_path if error.ctx else "edo"
         message = _usage(error)
@@ -264,7 +266,7 @@ def _note(
         _ties[str(message)] = message
     elif str(message) not in _noted:
         _noted.add(str(message))
-        text = _rendered(str(message), getattr(message, "parameters", ()))
+        text = _rendered(getattr(message, "text", str(message)), getattr(message, "parameters", ()))
         typer.echo(f"note: {one_line(text)}", err=True)
 
 
@@ -280,10 +282,39 @@ def _note_ties(code: int) -> int:
 
 def _rendered(text: str, parameters: Sequence[str]) -> str:
     """A message with the options of the invoked command in place of these parameters."""
-    if not parameters:
+    if not parameters and "⟦" not in text:
         return text
     root = typer.main.get_command(make_app(sys.argv[1:]))
-    return render(text, parameters, invoked(root, sys.argv[1:]))
+    command = invoked(root, sys.argv[1:])
+    return show_options(render(text, parameters, command), partial(_shown, command=command))
+
+
+def _shown(name: str, *value: Any, command: Any) -> str:
+    """An option as the invoked command takes it; one it does not take is marked as Python."""
+    options = {each.name: each for each in command.params if each.opts[0].startswith("--")}
+    parameter = options.get(OPTIONS.get(name, name))
+    if parameter is None:
+        for part in ("option", "space"):
+            if part in options and value and name not in _NEVER_PART:
+                shown = str(value[0]).lower() if isinstance(value[0], bool) else value[0]
+                return f"--{part} {name}={shown}"
+        return f"{show_options(option(name, *value))} (in Python)" if value else name
+    if not value:
+        return str(parameter.opts[0])
+    if isinstance(value[0], bool):
+        sides = parameter.opts if value[0] else parameter.secondary_opts
+        return str(sides[0]) if sides else show_options(option(name, *value))
+    if isinstance(value[0], dict):
+        words = [f"{old}={new}" for old, new in value[0].items()]
+    elif isinstance(value[0], list):
+        words = [
+            ",".join(
+                f'"{part}"' if part.strip() != part or "," in part else part for part in value[0]
+            )
+        ]
+    else:
+        words = [str(value[0])]
+    return " ".join(f"{parameter.opts[0]} {shlex.quote(word)}" for word in words)
 
 
 def render(text: str, parameters: Sequence[str], command: Any) -> str:
