@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import InputError, word
+from edokit._errors import InputError
+from edokit._io.documents import show_value
 from edokit._io.json import read_json
 
 Check = Callable[[Any, str], Any]
@@ -223,17 +224,4 @@ def _in(at: str, name: str) -> str:
 
 
 def _wrong(value: Any, at: str, wanted: str) -> WrongValueError:
-    return WrongValueError(f"{at or 'it'} is {shown(value)}, not {wanted}")
-
-
-def shown(value: object) -> str:
-    """A value of a document, short enough for a message."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, dict | list | tuple):
-        return "an object" if isinstance(value, dict) else "a list"
-    if isinstance(value, str):
-        return word(value)
-    # Python refuses to write out integers of thousands of digits.
-    huge = isinstance(value, int) and value.bit_length() > 64
-    return "a huge number" if huge else repr(value)[:40]
+    return WrongValueError(f"{at or 'it'} is {show_value(value)}, not {wanted}")

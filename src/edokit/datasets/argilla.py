@@ -8,7 +8,7 @@ from typing import Any
 
 from edokit._errors import InputError, counted, examples
 from edokit._io import parse_json
-from edokit._io.schema import shown
+from edokit._io.documents import show_value
 from edokit.annotations import Annotations
 from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
 from edokit.datasets.read import Source
@@ -159,7 +159,7 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
             yield name, question, user, value, status
         elif status not in ("draft", "discarded"):
             raise InputError(
-                f"{where} has a response of status {shown(status)}, which is not 'submitted',"
+                f"{where} has a response of status {show_value(status)}, which is not 'submitted',"
                 " 'draft' or 'discarded'",
                 "correct the export",
             )
@@ -203,12 +203,12 @@ def _responses(record: Mapping[str, Any], where: str) -> Iterator[tuple[Any, Any
             values = response.get("values") or {}
             for part in values if isinstance(values, list | tuple) else [values]:
                 for question, value in object_at(part, "the values of a response", where).items():
-                    held = object_at(value, f"the response to {shown(question)}", where)
+                    held = object_at(value, f"the response to {show_value(question)}", where)
                     yield question, user, held.get("value"), status
     names = [name for name in record if isinstance(name, str)]
     by_question += [(name, record[name]) for name in names if name + _SUGGESTION in record]
     for question, responses in by_question:
-        for raw in list_at(responses, f"the responses to {shown(question)}", where):
+        for raw in list_at(responses, f"the responses to {show_value(question)}", where):
             response = object_at(raw, "a response", where)
             yield question, response.get("user_id"), response.get("value"), response.get("status")
     for name in filter(_is_column, names):

@@ -16,7 +16,7 @@ import numpy as np
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
 from edokit._io import parse_json, read_json, read_text
-from edokit._io.schema import shown
+from edokit._io.documents import show_value
 from edokit._io.tables import read_table
 from edokit._lazy import pa
 from edokit._names import as_name
@@ -39,7 +39,7 @@ def load(source: Any, recognises: Callable[[Any], bool], wanted: str, hint: str)
     """The records of a JSON, JSONL or Parquet file, or parsed JSON as it is; refused if no such."""
     data = _read(Path(source)) if isinstance(source, str | Path) else source
     if not recognises(data):
-        raise InputError(f"this is {shown(data) if data else 'empty'}, not {wanted}", hint)
+        raise InputError(f"this is {show_value(data) if data else 'empty'}, not {wanted}", hint)
     return data
 
 
@@ -66,7 +66,7 @@ def plain(value: object, what: str, where: str) -> str:
         if usable and as_name(value).encode():
             return as_name(value)
     raise InputError(
-        f"{where}: {what} should be text or a number, not {shown(value)}", "correct the export"
+        f"{where}: {what} should be text or a number, not {show_value(value)}", "correct the export"
     )
 
 
@@ -74,14 +74,18 @@ def object_at(value: object, what: str, where: str) -> Mapping[str, Any]:
     """The value, if it is a JSON object."""
     if isinstance(value, Mapping):
         return value
-    raise InputError(f"{where}: {what} should be an object, not {shown(value)}", "export it again")
+    raise InputError(
+        f"{where}: {what} should be an object, not {show_value(value)}", "export it again"
+    )
 
 
 def list_at(value: object, what: str, where: str) -> Sequence[Any]:
     """The value, if it is a JSON list; null is an empty one."""
     if value is None or isinstance(value, list | tuple):
         return value or ()
-    raise InputError(f"{where}: {what} should be a list, not {shown(value)}", "export it again")
+    raise InputError(
+        f"{where}: {what} should be a list, not {show_value(value)}", "export it again"
+    )
 
 
 @dataclass
@@ -321,7 +325,7 @@ class Collected:
                 self.once(texts, item, value, "text")
             elif named:
                 raise InputError(
-                    f"{self.where(item)} has {shown(value)} in the field {name!r}, not a text",
+                    f"{self.where(item)} has {show_value(value)} in the field {name!r}, not a text",
                     f"its fields are {examples(fields, 10)}" if fields else "it has no fields",
                 )
         return texts
