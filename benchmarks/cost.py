@@ -111,7 +111,7 @@ def page(one: Run, two: Run, rates: Rates) -> str:
     rate = MEMBERS * CLASSES * BYTES
     lines = [
         MARKS[0],
-        machine("numpy", "numba", "dask"),
+        machine("numpy", "dask"),
         "",
         f"Measured, one Dask worker with one core, {one.items:,} items × {MEMBERS} members"
         f" × {CLASSES} classes:",

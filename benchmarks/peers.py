@@ -6,7 +6,7 @@ Writes its tables into ``benchmarks/RESULTS.md``. Without the folder only made-u
 fitted. torch, cvxpy (with Clarabel) and autogluon.core are peers if they are installed; else they
 are left out. AutoGluon wants an older pandas than the newest, so give it an environment of its own:
 
-    pip install -e ".[bench,fast,figures]" autogluon.core torch
+    pip install -e ".[bench,figures]" autogluon.core torch
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ def main() -> None:
         with threadpool_limits(1):
             found[case.name] = measure(case, peers)
     took = time.perf_counter() - start
-    packages = ("numpy", "scipy", "numba", "scikit-learn", "torch", "cvxpy", "autogluon.core")
+    packages = ("numpy", "scipy", "scikit-learn", "torch", "cvxpy", "autogluon.core")
     text = "\n\n".join(
         [
             "    python benchmarks/peers.py LEWIDI_FOLDER",

@@ -17,7 +17,6 @@ from collections.abc import Callable
 import numpy as np
 
 from edokit.objective import Summaries
-from edokit.objective.kernels import available_cores, block_sums
 
 
 def problem(
@@ -54,25 +53,23 @@ def extra_memory(task: Callable[[], object]) -> int:
     return peak
 
 
-def measure(items: int, members: int, classes: int, dtype: str, rounds: int, threads: int) -> None:
+def measure(items: int, members: int, classes: int, dtype: str, rounds: int) -> None:
     P, q, y = problem(items, members, classes, dtype)
     whole = P.nbytes + q.nbytes + y.nbytes
-    extra = extra_memory(lambda: Summaries.from_arrays(P, q, y, threads=threads))
+    extra = extra_memory(lambda: Summaries.from_arrays(P, q, y))
     logs = np.empty_like(P)
     best = best_times(
         {
             "sum": lambda: np.sum(P),
-            "t and D": lambda: block_sums(P, None, y, threads),
+            "t and D": lambda: Summaries.from_arrays(P, q, y, log_losses=False),
             "log": lambda: np.log(P, out=logs),
-            "logs of a": lambda: block_sums(P, q, None, threads),
-            "all": lambda: Summaries.from_arrays(P, q, y, threads=threads),
+            "logs of a": lambda: Summaries.from_arrays(P, q, y, distances=False),
+            "all": lambda: Summaries.from_arrays(P, q, y),
         },
         rounds,
     )
     both = best["sum"] + best["log"]
-    print(
-        f"\n{items:,} items x {members} members x {classes} classes, {dtype}, {threads} threads\n"
-    )
+    print(f"\n{items:,} items x {members} members x {classes} classes, {dtype}\n")
     print("| what | seconds | against | seconds | ratio |")
     print("|---|---|---|---|---|")
     for name, plain, base in (
@@ -92,11 +89,10 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=2)
     parser.add_argument("--dtype", choices=["float32", "float64", "both"], default="both")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=available_cores())
     asked = parser.parse_args()
     print(f"Python {platform.python_version()}, numpy {np.__version__}, {platform.machine()}")
     for dtype in ("float32", "float64") if asked.dtype == "both" else (asked.dtype,):
-        measure(asked.items, asked.members, asked.classes, dtype, asked.rounds, asked.threads)
+        measure(asked.items, asked.members, asked.classes, dtype, asked.rounds)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ settings.register_profile(
 settings.load_profile("edo")
 
 ROOT = Path(__file__).resolve().parent.parent
-# torch for a GPU brings Triton; the project does not ask for it.
-collect_ignore = [] if find_spec("triton") else ["objective/test_triton.py"]
 
 
 @pytest.fixture(scope="session")

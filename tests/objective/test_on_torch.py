@@ -128,8 +128,7 @@ def test_summaries_of_tensors_are_those_of_arrays(case: Case) -> None:
 def test_tensors_go_through_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     case = make_case(40, 3, 3)
     P, q, y, _ = tensors(case)
-    monkeypatch.setattr("edokit.objective.kernels._TENSOR_BLOCK", 70)
-    monkeypatch.setattr("edokit.objective.kernels._TENSOR_ROW", 3)
+    monkeypatch.setattr("edokit.objective.summaries._TENSOR_BLOCK", 70)
     blocks = Summaries.from_arrays(P, q, y)
     close(blocks.distances, Summaries.from_arrays(case.P, case.q, case.y).distances, 1e-12)
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import pairwise
-from types import SimpleNamespace
 
 import literal
 import numpy as np
@@ -13,8 +12,6 @@ from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
 from edokit.objective import Summaries, pool, rank_members
-from edokit.objective import kernels as one_pass
-from edokit.objective.kernels import tensor_sums
 
 FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_losses")
 
@@ -22,12 +19,6 @@ FIELDS = ("items", "class_counts", "soft_counts", "hits", "distances", "log_loss
 def assert_same(a: Summaries, b: Summaries, rtol: float = 1e-12) -> None:
     for field in FIELDS:
         np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=rtol, atol=rtol)
-
-
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of a few items, so that a small problem has many blocks and chunks."""
-    monkeypatch.setattr(one_pass, "_ROW_BYTES", 13 * 8)
-    monkeypatch.setattr(one_pass, "_BLOCKS_PER_CHUNK", 3)
 
 
 @given(cases())
@@ -58,13 +49,10 @@ def test_soft_micro_f1_equals_t_v(case: Case) -> None:
 def test_tensors_give_the_same_sums(case: Case) -> None:
     torch = pytest.importorskip("torch")
     P, q, y, _, _ = case
-    sums = (part.numpy() for part in tensor_sums(*map(torch.from_numpy, (P, q, y))))
     exact = Summaries.from_arrays(P, q, y)
-    assert_same(Summaries(len(y), *sums), exact)
-    short = (
-        part.numpy() for part in tensor_sums(*map(torch.from_numpy, (P, q, y.astype("int32"))))
-    )
-    assert_same(Summaries(len(y), *short), exact)
+    for codes in (y, y.astype("int32")):
+        tensors = Summaries.from_arrays(*map(torch.from_numpy, (P, q, codes)))
+        assert_same(tensors, exact)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -79,25 +67,11 @@ def test_seven_uneven_shards_add_up_to_the_whole(classes: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [2, 3, 11])
-def test_blocks_and_threads_do_not_change_the_sums(
-    classes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_do_not_change_the_sums(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     P, q, y, _, _ = make_case(301, 4, classes, seed=5)
-    at_once = Summaries.from_arrays(P, q, y, threads=1)
-    small_blocks(monkeypatch)
-    one = Summaries.from_arrays(P, q, y, threads=1)
-    assert_same(one, at_once)
-    three = Summaries.from_arrays(P, q, y, threads=3)
-    for field in FIELDS:
-        np.testing.assert_array_equal(getattr(three, field), getattr(one, field))
-
-
-def test_many_classes_and_members_take_the_other_way_to_the_same_sums() -> None:
-    rng = np.random.default_rng(0)
-    for members, classes in ((3, 2), (60, 11)):
-        values, labels = rng.random((50, members, classes)), rng.random((50, classes))
-        expected = np.einsum("nkc,nc->kc", values, labels)
-        np.testing.assert_allclose(one_pass._class_sums(values, labels), expected, rtol=1e-12)
+    at_once = Summaries.from_arrays(P, q, y)
+    monkeypatch.setattr("edokit.objective.summaries._BLOCK", 13 * 4 * classes)
+    assert_same(Summaries.from_arrays(P, q, y), at_once)
 
 
 def test_float32_sums_are_right_to_float32_rounding() -> None:
@@ -226,24 +200,6 @@ def test_tensors_are_refused_as_arrays_are() -> None:
     assert Summaries.from_arrays(P, q, y).distances.requires_grad
 
 
-def test_kernels_without_gradients_leave_gradients_to_torch() -> None:
-    """On a GPU: gradients of either, or a machine without Triton."""
-    tensor, other = (SimpleNamespace(is_cuda=True, requires_grad=wish) for wish in (True, False))
-    assert one_pass._triton_kernels(tensor, other) is None
-    assert one_pass._triton_kernels(other, tensor) is None
-
-
 def test_the_room_opens_without_torch() -> None:
     code = "import sys, edokit.objective; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_what_is_compiled_follows_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiled code is kept on disk, and would keep the ε of another module with it."""
-    P, q, y = make_case(50, 3, 2)[:3]
-    q = np.eye(2)[y]  # repeats, as compiled code wants it
-    for epsilon in (one_pass.EPSILON, 1e-3):
-        monkeypatch.setattr(one_pass, "EPSILON", epsilon)
-        expected = -np.einsum("nc,nkc->kc", q, np.log(P + epsilon))
-        found = Summaries.from_arrays(P, q, y, total=one_pass._WORTH_COMPILING)
-        np.testing.assert_allclose(found.log_losses, expected, rtol=1e-9)

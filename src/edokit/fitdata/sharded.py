@@ -135,7 +135,6 @@ class ShardedData(FitData):
         )
         self._cached, self._shards, self._workers = list(cached), shards, workers
         self._progress = progress
-        self._threads = None if workers.alone else 1  # for each shard: None for all cores
         self._view = View()
         self._summaries: Summaries | None = None
         self._passes = [0]
@@ -233,10 +232,6 @@ class ShardedData(FitData):
         return len(np.unique(np.concatenate(each))) if each else self.items
 
     @property
-    def _numbers(self) -> int:
-        return len(self._shards) * len(self._shards.members) * self._shards.numbers_per_item
-
-    @property
     def jobs(self) -> int:
         """Shards that are worked on at a time on this machine."""
         return self._workers.jobs
@@ -268,8 +263,7 @@ class ShardedData(FitData):
 
     def summaries(self, settings: Settings | None = None) -> Summaries:
         if self._summaries is None:
-            given = self._threads, self._numbers
-            self._summaries = self.total(_summaries, *given, what="summing up")[0]
+            self._summaries = self.total(_summaries, what="summing up")[0]
         return self._summaries
 
     def curvatures(
@@ -373,9 +367,8 @@ class ShardedData(FitData):
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached, self._shards)
         sums, bounds = Sums(), []
-        work = partial(write_shard, threads=self._threads, total=self._numbers)
         tasks = [*self._cached]
-        for number, found in enumerate(self._run(work, tasks, "reading")):
+        for number, found in enumerate(self._run(write_shard, tasks, "reading")):
             state, each, some, ends = found
             self._cached[number] = replace(tasks[number], state=state)
             counts += [] if each is None else [each]
@@ -401,13 +394,12 @@ class ShardedData(FitData):
 
 
 def write_shard(
-    part: CachedShard, threads: int | None, total: int
+    part: CachedShard,
 ) -> tuple[FileState, LabelCounts | None, list[Any], tuple[int, int] | None]:
     """Write a shard into the cache, and sum it up while it is in memory."""
     state, counts, arrays, bounds = part.write()
     with one_thread():
-        how: dict[str, Any] = {"steps": part.scale.steps, "dtype": np.float64}
-        sums = Summaries.from_arrays(*arrays, threads=threads, total=total, **how)
+        sums = Summaries.from_arrays(*arrays, steps=part.scale.steps)
     return state, counts, [sums], bounds
 
 
@@ -433,9 +425,8 @@ def shard_total(
     return done.total()
 
 
-def _summaries(block: FitData, threads: int | None, total: int) -> Summaries:
-    steps = block.scale.steps
-    return Summaries.from_arrays(*block.sample, threads=threads, total=total, steps=steps)
+def _summaries(block: FitData) -> Summaries:
+    return Summaries.from_arrays(*block.sample, steps=block.scale.steps)
 
 
 def _metric_sums(

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_numpy_array
+from array_api_compat import device, is_numpy_array
 from numpy.typing import NDArray
 
 from edokit._errors import InputError, one_of
-from edokit.objective.kernels import block_sums, fused_sums, scale_sums, tensor_sums
 from edokit.objective.pools import (
     Additive,
     Array,
@@ -23,10 +21,16 @@ from edokit.objective.pools import (
     log_probabilities,
     member_rows,
     namespace,
+    slices,
     take,
     without_gradient,
 )
 from edokit.objective.settings import Pool, Settings
+
+# Numbers of P that are summed at a time: few enough of an array for the cache, enough of a tensor
+# to keep a GPU busy.
+_BLOCK = 2**16
+_TENSOR_BLOCK = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,81 +65,94 @@ class Summaries(Additive):
         *,
         distances: bool = True,
         log_losses: bool = True,
-        threads: int | None = None,
         steps: Array | None = None,
-        dtype: type | None = None,
-        total: int = 0,
     ) -> Summaries:
-        """Summaries of predictions P [N, K, C], soft labels q [N, C], hard label codes y [N].
+        """Sum up predictions P [N, K, C], soft labels q [N, C] and hard label codes y [N].
 
-        One pass. Rows of P must sum to one. numpy arrays use ``threads`` threads (all cores
-        by default); the sums are the same for any number. float32 stays float32 inside a block
-        of items unless ``dtype`` is another, blocks are added up in float64. Torch tensors work
-        too, and keep gradients; without any, float32 on a GPU takes Triton's kernels if Triton
-        is installed.
-        ``distances`` and ``log_losses`` can be left out (numpy only; they are None then).
-        ``steps`` [C − 1] between ordered classes: distances are those of the cumulative P then.
-        ``total``: the numbers of all shards, if P is one of them.
+        Rows of P must sum to one. Torch tensors stay on their device and keep gradients.
+
+        Parameters
+        ----------
+        P, q, y : arrays
+            numpy arrays or torch tensors.
+        distances, log_losses : bool, default=True
+            Whether these sums are computed; they are None otherwise.
+        steps : array of shape (C − 1,), default=None
+            Distances between ordered classes. The members' distances are then those of their
+            cumulative probabilities.
+
+        Returns
+        -------
+        Summaries
         """
         _check_shapes(P, q, y)
-        if steps is not None:
-            P = P if dtype is None else P.astype(dtype)
-            # Distances come from the cumulative P; tensors have no sums to leave out.
-            found = cls.from_arrays(
-                P,
-                q,
-                y,
-                distances=not is_numpy_array(P),
-                log_losses=log_losses,
-                threads=threads,
-                total=total,
-            )
-            apart, products = scale_sums(P, q, like(steps, P), distances)
-            return replace(found, distances=apart, rank_products=products)
-        if not is_numpy_array(P):
-            if (vector := fused_sums(P, q, y)) is not None:
-                return cls._of_vector(P.shape, vector)
-            _check_values(P, q)
-            return cls._checked(len(P), *tensor_sums(P, q, y))
         _check_values(P, q)
-        P = P if P.dtype in (np.float32, np.float64) else P.astype(np.float64)
-        if distances:
-            return cls._checked(len(P), *block_sums(P, q, y, threads, dtype, total))
-        codes = np.clip(y, 0, P.shape[2] - 1)
-        counts = np.bincount(y[y == codes], minlength=P.shape[2]).astype(np.float64)
-        hits = P[np.arange(len(y)), :, codes].sum(axis=0, dtype=np.float64)
-        losses = block_sums(P, q, None, threads, total=total)[4] if log_losses else None
-        soft_counts = q.sum(axis=0, dtype=np.float64)
-        if losses is None and len(P) and not (P.min() >= 0 and P.max() < np.inf):
+        items, members, classes = P.shape
+        length = max(1, (_BLOCK if is_numpy_array(P) else _TENSOR_BLOCK) // (members * classes))
+        blocks = slices(items, length) if items else [slice(0, 0)]
+        summaries: Summaries = sum(
+            cls._of_block(P[s, ...], q[s, ...], y[s], distances, log_losses, steps) for s in blocks
+        )  # type: ignore[assignment]
+        summaries._check()
+        return summaries
+
+    @classmethod
+    def _of_block(
+        cls, P: Array, q: Array, y: Array, distances: bool, log_losses: bool, steps: Array | None
+    ) -> Summaries:
+        """The sums of items whose numbers fit into the cache, in float64."""
+        xp, (items, members, classes) = namespace(P), P.shape
+        # Items last: what is added up is long and contiguous.
+        rows = xp.reshape(xp.permute_dims(double(P), (1, 2, 0)), (members, classes * items))
+        labels = xp.permute_dims(double(q), (1, 0))
+        codes = xp.arange(classes, dtype=xp.int64, device=device(y))
+        is_hard = double(xp.astype(y, xp.int64, copy=False)[None, :] == codes[:, None])
+        losses = gaps = rank_products = None
+        if log_losses:
+            logs = xp.reshape(log_probabilities(rows), (members, classes, items))
+            losses = -xp.sum(logs * labels, axis=2)
+        elif items and not bool(xp.min(rows) >= 0):
             raise _not_finite()
-        return cls._checked(len(P), counts, soft_counts, hits, None, losses)
+        if steps is not None:
+            widths = like(steps, P)[:, None]
+            shares = xp.cumulative_sum(xp.reshape(rows, (members, classes, items)), axis=1)
+            shares = shares[:, :-1, :]
+            label_shares = xp.cumulative_sum(labels, axis=0)[:-1, :]
+            errors = xp.reshape((shares - label_shares) * xp.sqrt(widths), (members, -1))
+            rank_products = errors @ xp.permute_dims(errors, (1, 0))
+            gaps = _city_block(xp.reshape(shares * widths, (members, -1))) if distances else None
+        elif distances and classes == 2 and not getattr(P, "requires_grad", False):
+            # Rows sum to one: ‖p − p'‖₁ = 2·|p_1 − p'_1|.
+            gaps = 2.0 * _city_block(rows[:, items:])
+        elif distances:
+            gaps = _city_block(rows)
+        return cls(
+            items,
+            xp.sum(is_hard, axis=1),
+            xp.sum(labels, axis=1),
+            rows @ xp.reshape(is_hard, (-1,)),
+            gaps,
+            losses,
+            rank_products,
+        )
 
-    @classmethod
-    def _of_vector(cls, shape: tuple[int, int, int], vector: Array) -> Summaries:
-        """Of all sums in one tensor, with the lowest and highest total of an item at its end.
-
-        One copy tells what is wrong: a GPU's queue is emptied whenever a number is looked at."""
-        items, members, classes = shape
-        apart = members * members
-        sizes = apart, classes, classes, members, members * classes, 2
-        # Before the copy, while a GPU is still at work.
-        distances, counts, soft_counts, hits, losses, _ = vector.split_with_sizes(sizes)
-        distances, losses = distances.view(members, members), losses.view(members, classes)
-        found = cls(items, counts, soft_counts, hits, distances, losses)
-        # Distances are finite if log losses are.
-        seen = vector[apart:].cpu().numpy()
-        _refuse_totals(*seen[-2:].tolist())
-        _refuse(items, classes, sum(seen[:classes].tolist()), isfinite(np.add.reduce(seen)))
-        return found
-
-    @classmethod
-    def _checked(cls, items: int, counts: Array, *sums: Array | None) -> Summaries:
-        xp, classes = namespace(counts), int(counts.shape[0])
-        parts = [xp.reshape(part, (-1,)) for part in sums if part is not None]
-        finite = xp.astype(xp.all(xp.isfinite(xp.concat(parts))), counts.dtype)
+    def _check(self) -> None:
+        """Refuse hard labels that are no classes, and sums that are not finite."""
+        xp = namespace(self.class_counts)
+        sums = (self.soft_counts, self.hits, self.distances, self.log_losses, self.rank_products)
+        numbers = xp.concat([xp.reshape(part, (-1,)) for part in sums if part is not None])
+        finite = xp.astype(xp.all(xp.isfinite(numbers)), self.class_counts.dtype)
         # Both at once: a GPU's queue is emptied whenever a number is looked at.
-        _refuse(items, classes, *xp.stack((xp.sum(counts), finite)).tolist())
-        return cls(items, counts, *sums)
+        labelled, is_finite = xp.stack((xp.sum(self.class_counts), finite)).tolist()
+        outside = self.items - int(labelled)
+        if outside:
+            raise InputError(
+                f"hard label codes must lie between 0 and {self.classes - 1}, but {outside} of"
+                f" {self.items} do not",
+                "number the classes from 0 in the order of the last axis of the predictions",
+            )
+        if not is_finite:
+            raise _not_finite()
 
     @property
     def members(self) -> int:
@@ -218,16 +235,19 @@ class Summaries(Additive):
         return self.items
 
 
-def _refuse(items: int, classes: int, counted: float, finite: bool) -> None:
-    """Refuse hard labels that are no classes, and sums that are not finite."""
-    wrong = items - int(counted)
-    if wrong:
-        raise InputError(
-            f"hard label codes must lie between 0 and {classes - 1}, but {wrong} of {items} do not",
-            "number the classes from 0 in the order of the last axis of the predictions",
-        )
-    if not finite:
-        raise _not_finite()
+def _city_block(rows: Array) -> Array:
+    """[K, K] L1 distances between rows [K, n]."""
+    if not is_numpy_array(rows):
+        import torch
+
+        return torch.cdist(rows, rows, p=1)
+    distances = np.zeros((len(rows), len(rows)))
+    gaps = np.empty_like(rows)
+    for k, row in enumerate(rows[:-1]):
+        later = gaps[k + 1 :]
+        np.abs(np.subtract(rows[k + 1 :], row, out=later), out=later)
+        distances[k, k + 1 :] = distances[k + 1 :, k] = later.sum(axis=1)
+    return distances
 
 
 def _not_finite() -> InputError:
