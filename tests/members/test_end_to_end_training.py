@@ -296,7 +296,7 @@ def test_a_manifest_that_knows_other_heads_is_refused(
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "accelerate", None)
+    monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
         train_end_to_end(PEOPLE, out=tmp_path)
 

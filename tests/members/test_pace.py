@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import threading
-import warnings
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,17 +15,11 @@ import joblib.externals.loky.backend.utils  # noqa: F401
 import numpy as np
 import pytest
 from member_cases import small_people
-from tiny_transformer import lesson, torch
 
-from edokit._errors import EDOWarning
 from edokit.members import engine, train
 from edokit.members.engine import Pace
 from edokit.members.groups import Group
-from edokit.members.jobs import Outcome, Plan, TrainingJob, plan_jobs
-from edokit.members.recipes import _trainer
-from edokit.members.recipes._tokens import Reader
-from edokit.members.recipes.transformer import TransformerMember
-from edokit.members.training_data import TrainingData
+from edokit.members.jobs import Outcome, TrainingJob
 
 
 def reports(rates: dict[str, float], began: float = 0.0, since: float = 1.0) -> dict[str, Any]:
@@ -198,125 +189,3 @@ def test_members_of_workers_that_are_gone_are_trained_by_others_or_alone(
     outcomes, *_ = trained(4, wanted=1)
     assert sorted(one.job.path for one in outcomes) == [job.path for job in jobs(4)]
     assert {one.reason for one in outcomes} == {""}
-
-
-def test_a_report_of_training_has_what_the_choice_needs(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_trainer, "_WINDOW", 0.0)
-    events: list[dict[str, Any]] = []
-    member = TransformerMember(2, model=model, epochs=2, batch_size=16, device="cpu")
-    member.fit(lesson(), random_state=0, progress=events.append)
-    assert events[0] == {"items": 64, "epochs": 2}
-    paces = [event for event in events if "items_per_second" in event]
-    assert len(paces) == 2 * 64 // 16 - 1  # the first step is left out
-    assert Pace(8, 1).update({"one": paces[0]}, lambda size: 9)
-    assert "items_per_second" not in str(member.history_)
-
-
-def test_recorded_passes_train_the_same_member(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = {"model": model, "epochs": 2, "learning_rate": 1e-3, "batch_size": 8}
-    replays = []
-
-    def capture(self: Any, passes: Any) -> Any:
-        # As a graph: a replay computes on what the inputs hold then, into the same tensors.
-        loss = torch.zeros(())
-
-        def replay() -> None:
-            self._attach()
-            replays.append(loss.copy_(passes()))
-
-        return replay, loss
-
-    monkeypatch.setattr(_trainer.Recorder, "_capture", capture)
-    find = _trainer.MemberTrainer.__init__
-
-    def record(self: Any, attempt: Any, arguments: Any) -> None:
-        find(self, attempt, arguments)
-        self.recorder = _trainer.Recorder() if attempt.options.cuda_graphs else None
-
-    monkeypatch.setattr(_trainer.MemberTrainer, "__init__", record)
-    found = [
-        TransformerMember(2, **options, adversarial=0.5, cuda_graphs=graphs, device="cpu")
-        .fit(lesson(), random_state=3)
-        .predict_proba(lesson().dev_texts)
-        for graphs in (False, True)
-    ]
-    assert len(replays) > 5
-    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_passes_are_recorded_on_a_gpu(model: str) -> None:
-    options = {"model": model, "epochs": 4, "learning_rate": 1e-3, "batch_size": 8}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", EDOWarning)  # one would say that nothing was recorded
-        found = [
-            TransformerMember(2, **options, cuda_graphs=graphs, device="cuda")
-            .fit(lesson(), random_state=3)
-            .predict_proba(lesson().dev_texts)
-            for graphs in (False, True)
-        ]
-    np.testing.assert_allclose(found[1], found[0], atol=0.02)
-
-
-def test_numbers_are_filled_in_on_the_device() -> None:
-    with torch.device("meta"), _trainer._OnDevice():
-        made = torch.tensor(2.0, dtype=torch.float64)
-    assert (made.device.type, made.dtype, made.shape) == ("meta", torch.float64, ())
-    with _trainer._OnDevice():
-        assert [torch.tensor(x).dtype for x in (1, 2.0)] == [torch.int64, torch.float32]
-
-
-def test_passes_that_cant_be_recorded_are_computed_as_usual() -> None:
-    weight = torch.nn.Parameter(torch.ones(2))
-    network = torch.nn.Module()
-    network.weight = weight
-    recorder = _trainer.Recorder()
-
-    def fails(passes: Any) -> Any:
-        raise RuntimeError("operation not permitted when stream is capturing")
-
-    recorder._capture = fails  # type: ignore[method-assign]
-
-    def passes(batch: Any) -> Any:
-        loss = (batch["x"] * weight).sum()
-        loss.backward()
-        return loss.detach()
-
-    batch = {"x": torch.tensor([1.0, 2.0])}
-    for k in range(4):
-        weight.grad = None
-        if k == _trainer._AS_USUAL:
-            with pytest.warns(UserWarning, match="not recorded as CUDA graphs"):
-                loss = recorder(passes, batch, network)
-        else:
-            loss = recorder(passes, batch, network)
-        assert (float(loss), weight.grad.tolist()) == (3.0, [1.0, 2.0])
-
-
-def test_a_member_is_the_same_whether_its_passes_are_recorded() -> None:
-    data = TrainingData.from_annotations(small_people())
-    for end_to_end in (False, True):
-        job = replace(jobs(1)[0], heads=3 * end_to_end, options={"preset": "default"})
-        with_graphs = replace(job, options={**job.options, "cuda_graphs": True})
-        plan = Plan(data, (job,))
-        assert plan.fingerprint(job) == plan.fingerprint(with_graphs)
-
-
-def test_groups_that_read_texts_alike_share_their_tokens(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = {"model": model, "max_length": 16}
-    groups = [
-        Group("transformer", 1, "a", options=options).checked(),
-        Group("transformer", 1, "b", options={**options, "learning_rate": 1e-3}).checked(),
-        Group("transformer", 1, "c", options={**options, "max_length": 12}).checked(),
-    ]
-    plan = plan_jobs(groups, TrainingData.from_annotations(small_people()))
-    shared, failed = train._prepare(plan, plan.jobs, "cpu", {})
-    assert not failed
-    assert shared["a"] is shared["b"] is not shared["c"]
-    reading = {*inspect.signature(Reader.__init__).parameters} - {"self", "tokenizer", "known"}
-    assert {"model", *reading} == {*TransformerMember.prepares_from}

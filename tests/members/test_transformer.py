@@ -175,19 +175,10 @@ def test_a_member_reads_in_the_order_that_it_was_trained_in(model: str, tmp_path
     assert not np.allclose(TransformerMember.load(tmp_path).predict_proba(dev), wanted)
 
 
-def test_shared_tokens_change_nothing(model: str, fitted: TransformerMember) -> None:
-    data = lesson()
-    options = {"model": model, "max_length": 512}
-    shared = TransformerMember.prepare([*data.texts, *data.dev_texts], options)
-    again = member(model).fit(lesson(shared=shared), random_state=3)
-    texts, _ = texts_and_classes(10, 7)
-    np.testing.assert_array_equal(again.predict_proba(texts), fitted.predict_proba(texts))
-
-
 def test_half_precision_trains_and_is_undone(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edokit.members.recipes._trainer.uses_bfloat16", lambda device: True)
+    monkeypatch.setattr("edokit.members.recipes._network.uses_bfloat16", lambda device: True)
     tuned = member(model, epochs=4).fit(lesson(), random_state=3)
     assert tuned.history_[-1]["dev_ce"] < tuned.history_[0]["dev_ce"]
     weights = tuned._tuned.network.state_dict().values()
@@ -541,8 +532,8 @@ def test_weights_that_lack_parameters_are_warned_about(model: str, tmp_path: Pat
 
 def test_a_model_without_room_for_a_pair_of_texts_cuts_them(model: str) -> None:
     endless = [("nice " * 50, "rude " * 50)] * 8
-    table = TransformerMember.prepare(endless, {"model": model})
-    assert [len(tokens.ids) for tokens in table.values()] == [LONGEST]
+    tokens = member(model).reader(model)(endless)
+    assert {len(text.ids) for text in tokens} == {LONGEST}
 
 
 def test_training_that_diverges_is_an_error(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,7 +554,7 @@ def epochs_by_dev(
     def given(*_: object, **__: object) -> dict[str, float]:
         return dict(zip(("ce", "f1"), next(coming), strict=True))
 
-    monkeypatch.setattr("edokit.members.recipes._trainer.compute_metrics", given)
+    monkeypatch.setattr("edokit.members.recipes._training.compute_metrics", given)
     return member(model, epochs=len(scores), **options).fit(lesson(n=16, n_dev=8), random_state=0)
 
 
@@ -610,7 +601,7 @@ def test_a_folder_without_a_member_is_refused(fitted: TransformerMember, tmp_pat
 
 
 def test_a_missing_package_names_the_extra(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "accelerate", None)
+    monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
         member(model).fit(lesson(), random_state=0)
 

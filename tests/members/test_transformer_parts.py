@@ -83,13 +83,6 @@ def test_a_text_without_words_is_its_own_target(reader: Reader) -> None:
     assert (empty.start, empty.stop) == (0, 2)
 
 
-def test_texts_are_read_once(reader: Reader) -> None:
-    table = reader.table(["nice day", ("no", "yes")])
-    again = Reader(reader.tokenizer, 512, known=table)
-    again._read = None  # reading anything anew would fail
-    assert again(["nice day", ("no", "yes"), "nice day"])[2] is table["nice day"]
-
-
 def test_padding_marks_what_is_text(reader: Reader) -> None:
     batch = padded(reader(["nice", "stop it please thanks " * 3]), 0, LONGEST)
     assert batch["input_ids"].shape == (2, 16)
@@ -445,7 +438,7 @@ def test_a_bare_machine_needs_neither_pandas_nor_pyarrow() -> None:
         "import edokit.members.recipes.transformer, edokit.members.recipes._end_to_end\n"
         "import edokit.members.tuning\n"
         "assert 'torch' not in sys.modules\n"
-        "import edokit.members.recipes._trainer\n"
+        "import edokit.members.recipes._training\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 

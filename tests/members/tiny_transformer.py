@@ -9,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-pytest.importorskip("accelerate")
 
 # The suite runs beside itself: threads that wait for each other would cost more than they bring.
 torch.set_num_threads(1)

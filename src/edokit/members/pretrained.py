@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 TO_PREDICT = ("torch", "transformers")
-TO_FINE_TUNE = ("torch", "transformers", "accelerate", "safetensors")
+TO_FINE_TUNE = ("torch", "transformers", "safetensors")
 _FILES = ("config.json", "modules.json")
 DOWNLOAD = "EDO_DOWNLOAD"
 """The variable of the environment that lets models be downloaded."""

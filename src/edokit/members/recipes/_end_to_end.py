@@ -114,7 +114,7 @@ class EndToEndMembers(FineTunedMember):
 
         from edokit.members.recipes._network import row_losses
         from edokit.members.recipes._tokens import EpochTargets
-        from edokit.members.recipes._trainer import Task
+        from edokit.members.recipes._training import Task
 
         self.check_options(data.scale)
         self.scale_, sets = data.scale, data.scale.is_multi_label

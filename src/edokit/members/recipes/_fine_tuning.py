@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -97,9 +97,6 @@ class FineTuning:
     """What is an annotator's own counts by n / (n + this), n their number of labels."""
     anonymous_weight: float = 0.5
     """Weight of the loss for nobody in particular beside that of the annotators' labels."""
-    cuda_graphs: bool = False
-    """On a GPU, record the passes over batches of each length once and replay them, so that it
-    never waits for the host."""
     device: str | None = None
     """"cpu", "cuda", "cuda:1", "mps"; None: a GPU where there is one."""
 
@@ -152,13 +149,6 @@ class FineTunedMember(FineTuning, Member):
     stops_early: ClassVar[bool] = True
     on_device: ClassVar[bool] = True
     multi_label: ClassVar[bool] = True
-    operational: ClassVar[tuple[str, ...]] = ("cuda_graphs",)
-    prepares_from: ClassVar[tuple[str, ...] | None] = (
-        "model",
-        "max_length",
-        "speaker_tags",
-        "context_first",
-    )
 
     _file: ClassVar[str]
     """The JSON file with its options and fitted attributes."""
@@ -199,15 +189,8 @@ class FineTunedMember(FineTuning, Member):
         names = [option.name for option in fields(self) if option.init and option.name != "preset"]
         return {name: getattr(self, name) for name in names}
 
-    @classmethod
-    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
-        """Tokens by text, read once for all members."""
-        require_packages("fine-tuning")
-        chosen = cls(2, **{name: options[name] for name in options if name != "n_classes"})
-        return chosen.reader(chosen.model).table(texts)
-
-    def reader(self, model: str, known: Any = None) -> Any:
-        """What turns texts into the tokens of a model; ``known`` are tokens that it has."""
+    def reader(self, model: str) -> Any:
+        """What turns texts into the tokens of a model."""
         from edokit.members.recipes._tokens import Reader
 
         return Reader(
@@ -215,7 +198,6 @@ class FineTunedMember(FineTuning, Member):
             self.max_length,
             speaker_tags=self.speaker_tags,
             context_first=self.context_first,
-            known=known,
         )
 
     def new_heads(self, width: int) -> Any:
@@ -255,9 +237,11 @@ class FineTunedMember(FineTuning, Member):
         state = read_document(path, form, f"a file of {cls._kind}", hint)
         for file in folder.glob("*config.json"):
             read_document(file, plain, "a whole configuration", hint)
+        options = {**state["options"], "device": device}
+        options.pop("cuda_graphs", None)  # of members that 0.1.0 saved
         try:
             with errors_in(path):
-                member = cls(**{**state["options"], "device": device})
+                member = cls(**options)
                 member.scale_ = Scale(**state["scale"])
         except TypeError as error:
             raise InputError(f"{path} holds options that are unknown: {error}", hint) from error
@@ -267,7 +251,7 @@ class FineTunedMember(FineTuning, Member):
         checked(member.constant_, constant, path, f"a file of {cls._kind}", hint)
         if member.constant_ is None:
             require_packages("fine-tuning")
-            from edokit.members.recipes._trainer import FineTuned
+            from edokit.members.recipes._training import FineTuned
 
             member._tuned = FineTuned.load(folder, member)
         return member
@@ -278,7 +262,7 @@ class FineTunedMember(FineTuning, Member):
         return self._tuned
 
     def _tune(self, data: MemberData, task: Any, seed: int, progress: Progress | None) -> None:
-        from edokit.members.recipes._trainer import fine_tune
+        from edokit.members.recipes._training import fine_tune
 
         self.scale_ = data.scale
         self._tuned = fine_tune(self, data, task, seed=seed, progress=progress)

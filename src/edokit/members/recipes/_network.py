@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from edokit._errors import InputError
+from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
 from edokit.members.pretrained import free_memory, out_of_memory
 from edokit.members.recipes._tokens import Arrays, Pairs, Reader, Tokens
@@ -86,10 +86,10 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
             # Padding is at the right.
             rows = torch.arange(len(hidden), device=hidden.device)
             return hidden[rows, attention_mask.sum(dim=1) - 1]
-        everything = _mean(hidden, attention_mask)
+        mean = _mean(hidden, attention_mask)
         if self.pooling == "mean":
-            return everything
-        return torch.cat([everything, _mean(hidden, target_mask)], dim=-1)
+            return mean
+        return torch.cat([mean, _mean(hidden, target_mask)], dim=-1)
 
 
 class Link(nn.Module):  # type: ignore[misc]
@@ -129,14 +129,15 @@ class Link(nn.Module):  # type: ignore[misc]
         """Probabilities [..., C] of classes, or [..., L] of labels, in double precision."""
         if logits.device.type == "mps":  # no double precision there
             logits = logits.cpu()
-        found = torch.softmax(logits.double(), dim=-1)
-        return found[..., 1] if self.kind == "sets" else found
+        shares = torch.softmax(logits.double(), dim=-1)
+        return shares[..., 1] if self.kind == "sets" else shares
 
     def shares(self, totals: Floats, count: Any) -> Floats:
         """Shares [..., C] of totals of so many answers, as if one more of each had been seen."""
-        more = totals + 1.0
-        found: Floats = more / (count + 2.0 if self.kind == "sets" else more.sum(-1, keepdims=True))
-        return found
+        counts = totals + 1.0
+        total = count + 2.0 if self.kind == "sets" else counts.sum(-1, keepdims=True)
+        shares: Floats = counts / total
+        return shares
 
     def bias(self, shares: Floats) -> Floats:
         """Scores [..., S] at which texts have these shares [..., C]; cut points are set."""
@@ -210,10 +211,10 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(-1)
         vectors = (F.embedding(codes, self.vectors) * (share * self.scale)).sum(dim=1)
         # A layer of a sum is the sum of the layers: each text goes through it once.
-        own = hidden[rows] + F.linear(vectors, self.first.weight)
+        pair_hidden = hidden[rows] + F.linear(vectors, self.first.weight)
         offsets = (F.embedding(codes, self.offsets) * share).sum(dim=1)
-        nobody = offsets.new_zeros((len(hidden), offsets.shape[1]))
-        return self._logits(torch.cat([hidden, own]), torch.cat([nobody, offsets]))
+        anonymous = offsets.new_zeros((len(hidden), offsets.shape[1]))
+        return self._logits(torch.cat([hidden, pair_hidden]), torch.cat([anonymous, offsets]))
 
     def _logits(self, hidden: torch.Tensor, offsets: torch.Tensor | None) -> torch.Tensor:
         scores = self.shared(self.dropout(F.gelu(hidden)))
@@ -235,15 +236,15 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         _set_bias(self.shared, scores)
         if labels is None or self.link.kind == "cumulative":
             return
-        more = max(self.shrinkage, 1.0)
-        own = (labels + more * prior) / (self.counts[:, None] + more)
-        offsets = self.link.bias(own) - scores
+        prior_labels = max(self.shrinkage, 1.0)
+        means = (labels + prior_labels * prior) / (self.counts[:, None] + prior_labels)
+        offsets = self.link.bias(means) - scores
         if codes is not None and codes.shape[1] > 1:
             values = codes[:, 1:]
             offsets[int(codes[:, 0].max()) + 1 :] /= values.shape[1]
-            mine = codes[:, 0] >= 0
+            has_row = codes[:, 0] >= 0
             explained = (offsets[values] * (values >= 0)[..., None]).sum(axis=1)
-            offsets[codes[mine, 0]] -= explained[mine]
+            offsets[codes[has_row, 0]] -= explained[has_row]
         with torch.no_grad():
             self.offsets.copy_(torch.from_numpy(offsets) / self.share.clamp(min=1e-3))
 
@@ -324,8 +325,6 @@ def row_losses(
 
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
-
-
 _ANNOTATORS = ("head.vectors", "head.offsets")
 
 
@@ -336,32 +335,39 @@ def parameter_groups(
     weight_decay: float,
     head_rate: float | None = None,
     annotator_rate: float = 0.0,
+    joint_rate: float = 0.0,
 ) -> list[dict[str, Any]]:
     """Parameters for an optimizer, by learning rate and by whether weight decay applies.
 
-    Heads learn at ``head_rate`` (None: at ``learning_rate``), what is an annotator's own at
-    ``annotator_rate``, the encoder's top layer at ``layer_decay`` times ``learning_rate``, each
-    layer below at that times the one above, embeddings slowest. Biases and norms don't decay, and
-    annotators shrink by another rule.
+    Heads learn at ``head_rate`` (None: at ``learning_rate``), vectors and biases of annotators at
+    ``annotator_rate``, ensemble weights at ``joint_rate``, the encoder's top layer at
+    ``layer_decay`` times ``learning_rate``, each layer below at that times the layer above,
+    embeddings slowest. Biases, norms, annotators and ensemble weights don't decay.
     """
-    named = [(name, weight) for name, weight in network.named_parameters() if weight.requires_grad]
-    numbers = [int(found[1]) for name, _ in named if (found := _LAYER.search(name))]
-    depth = max(numbers, default=-1) + 1
+    layers = {
+        name: int(match[1]) if (match := _LAYER.search(name)) else None
+        for name, _ in network.named_parameters()
+        if name.startswith("backbone.")
+    }
+    depth = max((layer for layer in layers.values() if layer is not None), default=-1) + 1
     groups: dict[tuple[float, float], dict[str, Any]] = {}
-    for name, weight in named:
-        if name.startswith("backbone."):
-            found = _LAYER.search(name)
-            # Embeddings, and biases of positions that all layers share, are below the first layer.
-            below = depth - int(found[1]) if found else depth + 1
-            rate = learning_rate * layer_decay**below
+    for name, weight in network.named_parameters():
+        if not weight.requires_grad:
+            continue
+        decay = weight_decay if weight.dim() > 1 else 0.0
+        if name in layers:
+            # Embeddings, and biases of positions that all layers share, are below layer 0.
+            layer = layers[name]
+            rate = learning_rate * layer_decay ** (depth - (-1 if layer is None else layer))
         elif name in _ANNOTATORS:
-            below, rate = -1, annotator_rate
+            rate, decay = annotator_rate, 0.0
+        elif name.startswith("joint."):
+            rate, decay = joint_rate, 0.0
         else:
-            below, rate = 0, learning_rate if head_rate is None else head_rate
-        decay = weight_decay if weight.dim() > 1 and below >= 0 else 0.0
+            rate = learning_rate if head_rate is None else head_rate
         # Few groups: an optimizer launches its kernels for each of them.
-        rates = {"lr": rate, "weight_decay": decay}
-        groups.setdefault((rate, decay), {"params": [], **rates})["params"].append(weight)
+        group = groups.setdefault((rate, decay), {"params": [], "lr": rate, "weight_decay": decay})
+        group["params"].append(weight)
     return list(groups.values())
 
 
@@ -399,34 +405,38 @@ def in_batches(
     batch_size: int,
     device: torch.device,
 ) -> npt.NDArray[Any]:
-    """What ``forward`` gives for all tokens [N, …], computed in batches of similar length."""
+    """What ``forward`` returns for all tokens [N, …], computed in batches of similar length."""
+    order, outputs = [], []
     with torch.no_grad():
-        parts = [
-            (items, forward(**batch).cpu().numpy())
-            for items, batch in length_batches(tokens, reader, batch_size, device)
-        ]
-    first = parts[0][1]
-    result = np.empty((len(tokens), *first.shape[1:]), dtype=first.dtype)
-    for items, part in parts:
-        result[items] = part
-    return result
+        for items, batch in length_batches(tokens, reader, batch_size, device):
+            order.append(items)
+            outputs.append(forward(**batch))
+    return _in_order(order, outputs)
 
 
 def length_batches(
     tokens: Sequence[Tokens], reader: Reader, batch_size: int, device: torch.device
 ) -> Iterator[tuple[Ints, dict[str, torch.Tensor]]]:
     """Positions and inputs of batches of similar length."""
-    order = np.argsort([-len(one.ids) for one in tokens], kind="stable")
+    order = np.argsort([-len(text.ids) for text in tokens], kind="stable")
     for start in range(0, len(order), batch_size):
         items = order[start : start + batch_size]
         yield items, on_device(reader.padded([tokens[i] for i in items]), device)
+
+
+def _in_order(order: Sequence[Ints], outputs: Sequence[torch.Tensor]) -> npt.NDArray[Any]:
+    """Outputs of batches in the order of the texts; copied at once, so that no batch waits."""
+    joined = torch.cat(list(outputs)).cpu().numpy()
+    result: npt.NDArray[Any] = np.empty_like(joined)
+    result[np.concatenate(order)] = joined
+    return result
 
 
 def predict_probabilities(
     network: Any,
     tokens: Sequence[Tokens],
     reader: Reader,
-    size: int,
+    batch_size: int,
     device: torch.device,
     pairs: Pairs | None = None,
 ) -> tuple[Floats, Floats | None]:
@@ -435,56 +445,56 @@ def predict_probabilities(
     Where a batch does not fit into memory, batches half as large are tried once.
     """
     network.eval()
-    for smaller in (size, -(-size // 2)):
+    for size in (batch_size, -(-batch_size // 2)):
         try:
-            return _predicted(network, tokens, reader, smaller, device, pairs)
+            return _probabilities(network, tokens, reader, size, device, pairs)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
         free_memory(device)
     raise InputError(
-        f"a batch of {smaller} texts does not fit into the GPU's memory",
-        "lower eval_batch_size or max_length",
+        f"a batch of {size} texts does not fit into the GPU's memory",
+        f"lower {option('eval_batch_size')} or {option('max_length')}",
     )
 
 
-def _predicted(
+def _probabilities(
     network: Any,
     tokens: Sequence[Tokens],
     reader: Reader,
-    size: int,
+    batch_size: int,
     device: torch.device,
     pairs: Pairs | None,
 ) -> tuple[Floats, Floats | None]:
-    head, half = network.head, uses_bfloat16(device)
-    order, parts, own = [], [], []
-    # What is found stays on the device until the end, so that the host never waits for a batch.
-    for items, batch in length_batches(tokens, reader, size, device):
-        with torch.no_grad():
-            with torch.autocast(device.type, dtype=torch.bfloat16) if half else nullcontext():
+    head = network.head
+    order: list[Ints] = []
+    outputs: list[torch.Tensor] = []
+    pair_outputs: list[tuple[Ints, torch.Tensor]] = []
+    with torch.no_grad():
+        for items, batch in length_batches(tokens, reader, batch_size, device):
+            with half_precision(device):
                 pooled = network.features(**batch)
             order.append(items)
-            parts.append(head.link.probabilities(head(pooled)))
+            outputs.append(head.link.probabilities(head(pooled)))
             if pairs is None:
                 continue
-            where, rows = pairs.of(items)
-            is_known = (pairs.annotators[where] >= 0).reshape(len(where), -1).any(axis=1)
-            where, rows = where[is_known], rows[is_known]
-            for start in range(0, len(where), _PAIRS):
-                some = slice(start, start + _PAIRS)
-                given = {"rows": rows[some], "annotators": pairs.annotators[where[some]]}
-                logits = head(pooled, **on_device(given, device))[len(items) :]
-                own.append((where[some], head.link.probabilities(logits)))
-    found = torch.cat(parts).cpu().numpy()
-    result = np.empty_like(found)
-    result[np.concatenate(order)] = found
+            positions, rows = pairs.of(items)
+            known = (pairs.annotators[positions] >= 0).reshape(len(positions), -1).any(axis=1)
+            positions, rows = positions[known], rows[known]
+            for start in range(0, len(positions), _PAIRS):
+                part = slice(start, start + _PAIRS)
+                codes = pairs.annotators[positions[part]]
+                inputs = on_device({"rows": rows[part], "annotators": codes}, device)
+                logits = head(pooled, **inputs)[len(items) :]
+                pair_outputs.append((positions[part], head.link.probabilities(logits)))
+    anonymous = _in_order(order, outputs)
     if pairs is None:
-        return result, None
-    # Annotators that are not known have what is found for nobody in particular.
-    known = np.repeat(result, np.diff(pairs.starts), axis=0)
-    for where, values in own:
-        known[where] = values.cpu().numpy()
-    return result, known
+        return anonymous, None
+    # Annotators that are not known get the anonymous answer.
+    answers = np.repeat(anonymous, np.diff(pairs.starts), axis=0)
+    for positions, probabilities in pair_outputs:
+        answers[positions] = probabilities.cpu().numpy()
+    return anonymous, answers
 
 
 def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:
@@ -500,3 +510,9 @@ def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:
 def uses_bfloat16(device: torch.device) -> bool:
     """Whether the encoder computes in bfloat16 there."""
     return device.type == "cuda" and bool(torch.cuda.is_bf16_supported())
+
+
+def half_precision(device: torch.device) -> AbstractContextManager[Any]:
+    """Inside, the encoder computes in bfloat16 where the device can."""
+    enabled = uses_bfloat16(device)
+    return torch.autocast(device.type, dtype=torch.bfloat16) if enabled else nullcontext()

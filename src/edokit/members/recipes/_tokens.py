@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +32,9 @@ class Tokens(NamedTuple):
 
 
 class Reader:
-    """Turns texts into tokens; texts that are known already cost a look-up.
+    """Turns texts into tokens.
 
-    Of (utterance, context), the utterance is the target segment, whichever comes first.
+    Of (utterance, context), the utterance is the target segment, in either order.
     """
 
     def __init__(
@@ -44,29 +44,22 @@ class Reader:
         *,
         speaker_tags: bool = False,
         context_first: bool = False,
-        known: Mapping[Text, Tokens] | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         # Tokenizers without a limit of their own say so with a huge number.
         self.max_length = min(max_length, tokenizer.model_max_length)
         self.speaker_tags, self.context_first = speaker_tags, context_first
-        self.known: Mapping[Text, Tokens] = {} if known is None else known
 
     def __call__(self, texts: Sequence[Text]) -> list[Tokens]:
         """Tokens of each text."""
         check_texts(texts)
-        new = list(dict.fromkeys(text for text in texts if text not in self.known))
-        read: dict[Text, Tokens] = {}
+        tokens: dict[Text, Tokens] = {}
         for kind in (str, tuple):
-            same = [text for text in new if isinstance(text, kind)]
-            for start in range(0, len(same), _AT_ONCE):
-                some = same[start : start + _AT_ONCE]
-                read.update(zip(some, self._encode(some), strict=True))
-        return [read[text] if text in read else self.known[text] for text in texts]
-
-    def table(self, texts: Sequence[Text]) -> dict[Text, Tokens]:
-        """Tokens by text, for members to share."""
-        return dict(zip(texts, self(texts), strict=True))
+            distinct = list(dict.fromkeys(text for text in texts if isinstance(text, kind)))
+            for start in range(0, len(distinct), _AT_ONCE):
+                part = distinct[start : start + _AT_ONCE]
+                tokens.update(zip(part, self._encode(part), strict=True))
+        return [tokens[text] for text in texts]
 
     def padded(self, tokens: Sequence[Tokens]) -> Arrays:
         """A batch of these tokens, as the model takes it."""
@@ -129,19 +122,19 @@ def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) 
 
 def padded(tokens: Sequence[Tokens], pad_id: int, max_length: int) -> Arrays:
     """Token ids, attention mask and target mask [B, L], with segments where the model asks."""
-    longest = max(len(one.ids) for one in tokens)
+    longest = max(len(text.ids) for text in tokens)
     shape = (len(tokens), max(longest, min(-(-longest // _MULTIPLE) * _MULTIPLE, max_length)))
     names = ["attention_mask", "target_mask"]
     if tokens[0].types is not None:
         names.append("token_type_ids")
     batch = {name: np.zeros(shape, dtype=np.int64) for name in names}
     batch["input_ids"] = np.full(shape, pad_id, dtype=np.int64)
-    for row, one in enumerate(tokens):
-        batch["input_ids"][row, : len(one.ids)] = one.ids
-        batch["attention_mask"][row, : len(one.ids)] = 1
-        batch["target_mask"][row, one.start : one.stop] = 1
-        if one.types is not None:
-            batch["token_type_ids"][row, : len(one.ids)] = one.types
+    for row, text in enumerate(tokens):
+        batch["input_ids"][row, : len(text.ids)] = text.ids
+        batch["attention_mask"][row, : len(text.ids)] = 1
+        batch["target_mask"][row, text.start : text.stop] = 1
+        if text.types is not None:
+            batch["token_type_ids"][row, : len(text.ids)] = text.types
     return batch
 
 
@@ -176,32 +169,32 @@ class EpochTargets:
 
     def begin(self, epoch: int) -> None:
         """Draw the targets of an epoch."""
-        drawn = np.asarray(self._targets(epoch), dtype=np.float32)
-        if drawn.shape != self._shape:
+        targets = np.asarray(self._targets(epoch), dtype=np.float32)
+        if targets.shape != self._shape:
             raise InputError(
-                f"the targets of epoch {epoch} have shape {list(drawn.shape)} instead of shape"
+                f"the targets of epoch {epoch} have shape {list(targets.shape)} instead of shape"
                 f" {list(self._shape)} (texts first, classes last)",
-                "give one row per text",
+                "pass one row per text",
             )
-        if not np.isfinite(drawn).all():
+        if not np.isfinite(targets).all():
             raise InputError(f"the targets of epoch {epoch} are not finite", "fill the gaps")
-        self.now = drawn
+        self.targets = targets
 
     @property
     def prior(self) -> tuple[Floats, ...]:
         """What heads predict at the start: the mean of these targets."""
-        return (self.now.astype(float),)
+        return (self.targets.astype(float),)
 
     def of(self, items: Ints) -> Arrays:
         """Targets of these items [B, …, C], and their further labels."""
         labels = {name: values[items] for name, values in self._labels.items()}
-        return {"targets": self.now[items], **labels}
+        return {"targets": self.targets[items], **labels}
 
     def only_class(self, epochs: int) -> int | None:
         """The class that all targets of all epochs have; none where there are several."""
         for epoch in range(epochs):
             self.begin(epoch)
-            if len(present := np.flatnonzero(self.now.sum(axis=0))) > 1:
+            if len(present := np.flatnonzero(self.targets.sum(axis=0))) > 1:
                 return None
         return int(present[0])
 
@@ -259,19 +252,19 @@ class AnnotatorTargets:
     def begin(self, epoch: int) -> None:
         """Draw the targets of an epoch, and who is hidden."""
         self._targets.begin(epoch)
-        drawn = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
-        self._codes = np.where(drawn[:, None] < self._hidden, -1, self.pairs.annotators)
+        draws = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
+        self._codes = np.where(draws[:, None] < self._hidden, -1, self.pairs.annotators)
         if self.known.values:
-            self._codes[drawn < 2 * self._hidden, 0] = -1
+            self._codes[draws < 2 * self._hidden, 0] = -1
 
     def of(self, items: Ints) -> Arrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
-        where, rows = self.pairs.of(items)
+        positions, rows = self.pairs.of(items)
         return {
             **self._targets.of(items),
             "pair_rows": rows,
-            "pair_annotators": self._codes[where],
-            "pair_targets": self._labels[where].astype("f4"),
+            "pair_annotators": self._codes[positions],
+            "pair_targets": self._labels[positions].astype("f4"),
             "pair_weights": (1.0 / np.bincount(rows, minlength=len(items)))[rows].astype("f4"),
         }
 
@@ -288,38 +281,3 @@ def annotator_labels(
     starts = np.searchsorted(item[order], np.arange(n_items + 1))
     pairs = Pairs(starts, codes[np.asarray(annotations.annotator_codes)[order]])
     return pairs, label_shares(annotations, n_classes)[order].astype(float)
-
-
-class EpochBatches:
-    """The items of an epoch in batches of similar length, and a batch's arrays."""
-
-    def __init__(
-        self,
-        reader: Reader,
-        tokens: Sequence[Tokens],
-        targets: EpochTargets | AnnotatorTargets,
-        batch_size: int,
-        seed: int,
-    ) -> None:
-        self._reader, self._tokens, self._targets = reader, tokens, targets
-        self._batch_size, self._seed = batch_size, seed
-        self._lengths = np.array([len(one.ids) for one in tokens])
-        self._epoch = 0
-
-    def begin(self, epoch: int) -> None:
-        """Get an epoch ready: its order and its targets."""
-        self._epoch = epoch
-        self._targets.begin(epoch)
-
-    def __len__(self) -> int:
-        return -(-len(self._tokens) // self._batch_size)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        rng = np.random.default_rng([self._seed, self._epoch])
-        for batch in batches_by_length(self._lengths, self._batch_size, rng):
-            yield batch.tolist()
-
-    def arrays(self, items: Sequence[int]) -> Arrays:
-        """Tokens and targets of these items."""
-        batch = self._reader.padded([self._tokens[i] for i in items])
-        return {**batch, **self._targets.of(np.asarray(items))}

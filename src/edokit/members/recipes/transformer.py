@@ -61,7 +61,7 @@ class TransformerMember(FineTunedMember):
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
         require_packages("fine-tuning")
         from edokit.members.recipes import _network, _tokens
-        from edokit.members.recipes._trainer import Task
+        from edokit.members.recipes._training import Task
 
         self.check_options(data.scale)
         n_texts = len(data.texts)
@@ -90,7 +90,7 @@ class TransformerMember(FineTunedMember):
     ) -> Any:
         """Fit on each annotator's own labels, and on the targets for nobody in particular."""
         from edokit.members.recipes import _network, _tokens
-        from edokit.members.recipes._trainer import Task
+        from edokit.members.recipes._training import Task
 
         annotations = known_labels(data)
         known = KnownAnnotators.of(annotations, attribute_names(self.attributes))
