@@ -68,7 +68,7 @@ def test_a_place_without_permission_is_refused(
     def refuse(**_: object) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
     with (
         pytest.raises(InputError, match=r"can't write .*: Permission denied; choose another"),
         whole_file(tmp_path / "new" / "result.txt"),
@@ -147,9 +147,11 @@ def test_an_input_must_exist_and_hold_something(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(
     tmp_path: Path,
 ) -> None:
-    left = tmp_path / ".edo-unfinished-abc_1234.json"
+    left = tmp_path / ".edo-unfinished-abc_1234"
     mine = tmp_path / ".edo-settings.json"
-    left.write_text("half", encoding="utf-8")
+    left.mkdir()
+    (left / ".lock").touch()
+    (left / ".file.json").write_text("half", encoding="utf-8")
     mine.write_text("my own", encoding="utf-8")
     code = (
         "import sys; from pathlib import Path; from edokit._io import whole_file\n"

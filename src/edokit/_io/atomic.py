@@ -1,66 +1,89 @@
-"""Files that are there and not empty, and results that are written whole or not at all."""
+"""Files that are there and not empty, and results that are written whole or not at all.
+
+A result is written in a temporary folder beside it, which a lock marks as in use: leftovers of
+killed processes are those that nobody has locked.
+"""
 
 from __future__ import annotations
 
-import errno
 import filecmp
 import hashlib
 import os
 import re
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from edokit._errors import InputError, in_bytes, local_path
+from filelock import FileLock, Timeout
+
+from edokit._errors import InputError, in_bytes, local_path, option
 from edokit._parallel import free_memory
 
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` that replaces it only when all is written."""
+    """A temporary file that replaces ``path`` only when all is written."""
     path = local_path(path)
-    made: list[Path] = []
-    done = False
-    try:
-        # A link is followed, so that it stays a link.
-        target = Path(os.path.realpath(path))
-        mode = _mode(path, target)
-        made += [folder for folder in target.parents if not folder.exists()]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = _temporary_file(target.parent, target.suffix)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        remove_empty(made)
-        raise cannot_write(path, error) from error
-    if os.name == "nt":  # there, an open file can't be renamed
-        os.close(handle)
-    try:
+    with _beside(path) as (target, folder):
+        if target.exists() and not target.is_file():
+            kind = "a folder" if target.is_dir() else "not a regular file"
+            raise InputError(f"can't write {path}: it is {kind}", "choose another path")
+        temporary = folder / f".file{target.suffix}"
         yield temporary
         with temporary.open("r+b") as stream:
             os.fsync(stream.fileno())
-        if _keeping.get() and target.exists() and not filecmp.cmp(temporary, target, shallow=False):
-            raise _other_content(path)
-        temporary.chmod(mode)
+        if target.exists():
+            if _keeping.get() and not filecmp.cmp(temporary, target, shallow=False):
+                raise _other_content(path)
+            temporary.chmod(target.stat().st_mode & 0o777)
         temporary.replace(target)
-        done = True
-        for folder in (target.parent, *(folder.parent for folder in made)):
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty temporary folder that is renamed to ``path`` only when all is written.
+
+    If ``path`` came to exist meanwhile, it stays and the new folder is dropped.
+    """
+    with _beside(path) as (target, folder):
+        content = folder / target.name
+        content.mkdir()
+        yield content
+        _sync(content)
+        try:
+            content.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[tuple[Path, Path]]:
+    """The place of an output, and a temporary folder beside it."""
+    new_folders: list[Path] = []
+    temporary: Path | None = None
+    try:
+        # A link is followed, so that it stays a link.
+        target = Path(os.path.realpath(path))
+        new_folders += [folder for folder in target.parents if not folder.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = temporary_folder(target.parent, _UNFINISHED)
+    except (OSError, ValueError) as error:
+        remove_empty(new_folders)
+        raise cannot_write(path, error) from error
+    try:
+        yield target, temporary
+        for folder in (target.parent, *(folder.parent for folder in new_folders)):
             sync_folder(folder)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
-        if not done:
-            # The first error counts, also where the disk lets nothing be removed.
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            remove_empty(made)
-        if os.name != "nt":
-            os.close(handle)
+        drop_folder(temporary)
+        remove_empty(new_folders)
 
 
 def check_start(temporary: Path, path: Path) -> None:
@@ -74,9 +97,8 @@ def check_start(temporary: Path, path: Path) -> None:
 
 def _other_content(path: Path) -> InputError:
     return InputError(
-        f"{path} is there already, with other content",
-        "name another file, or replace it with overwrite=True",
-        parameters=("overwrite",),
+        f"{path} exists already, with other content",
+        f"name another file, or replace it with {option('overwrite', True)}",
     )
 
 
@@ -98,17 +120,17 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
 
     Nor may one be a link that leads out of the folder, or of ``home``.
     """
-    found, real = {}, os.path.realpath(home or folder)
+    files, root = {}, os.path.realpath(home or folder)
     for path in sorted(folder.rglob("*")):
-        inside = Path(os.path.realpath(path)).is_relative_to(real)
+        inside = Path(os.path.realpath(path)).is_relative_to(root)
         if not inside or (path.is_symlink() and path.is_dir()):
             raise InputError(f"{path} is a link that leads out of {folder}", "put a copy there")
         if path.is_dir():
             continue
         if not path.is_file():
             raise InputError(f"{path} is not a regular file", "remove it")
-        found[path.relative_to(folder).as_posix()] = path
-    return found
+        files[path.relative_to(folder).as_posix()] = path
+    return files
 
 
 def digest_of(path: Path) -> str:
@@ -126,7 +148,7 @@ def check_file(path: str | Path) -> Path:
     try:
         # Arrow, for one, opens no other names.
         str(path).encode()
-        known = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(f"there is no file {path}", "check the spelling") from error
     except OSError as error:
@@ -139,14 +161,14 @@ def check_file(path: str | Path) -> Path:
         raise InputError(
             f"{path} can't be the name of a file: {error}", "check the spelling"
         ) from error
-    if stat.S_ISDIR(known.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path} is a folder, not a file", "name a file inside it")
-    if not stat.S_ISREG(known.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InputError(
             f"{path} is a pipe or a device, not an ordinary file",
             "save its content to a file first",
         )
-    if known.st_size == 0:
+    if status.st_size == 0:
         raise InputError(f"{path} is empty", "check that it was written to the end")
     return path
 
@@ -183,19 +205,6 @@ def cannot_write(path: Path, error: OSError | ValueError) -> InputError:
     return InputError(f"can't write {path}: {reason}", "choose another path")
 
 
-def _mode(path: Path, target: Path) -> int:
-    """The permissions of the file that is replaced, else those of any other new file."""
-    if target.is_file():
-        return target.stat().st_mode & 0o777
-    if target.exists():
-        kind = "a folder" if target.is_dir() else "not a regular file"
-        raise InputError(f"can't write {path}: it is {kind}", "choose another path")
-    # mkstemp makes private files; the umask can only be read by setting it.
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
-
-
 def remove_empty(folders: Iterable[Path]) -> None:
     """Remove folders that were made for nothing, innermost first."""
     with suppress(OSError):
@@ -204,83 +213,40 @@ def remove_empty(folders: Iterable[Path]) -> None:
 
 
 _UNFINISHED = ".edo-unfinished-"
-"""With eight more letters or digits, the name of what is not whole; people use no such names."""
+"""With eight more letters or digits, the name of a folder whose content is not complete."""
 _LOCK = ".lock"
-_cleaned: set[Path] = set()
-_held: dict[Path, int] = {}
-
-
-def _temporary_file(folder: Path, suffix: str) -> tuple[int, Path]:
-    """A new file in the folder, open and locked for as long as this process needs it.
-
-    Leftover temporary files of killed processes are removed: the system has freed their locks.
-    """
-    if folder not in _cleaned:
-        _cleaned.add(folder)
-        with suppress(OSError):
-            for entry in list(os.scandir(folder)):
-                if _is_temporary(Path(entry.name).stem, _UNFINISHED):
-                    _remove_unless_held(Path(entry.path))
-    while True:
-        handle, name = tempfile.mkstemp(prefix=_UNFINISHED, suffix=suffix, dir=folder)
-        _lock(handle)
-        # Another process may have removed it before the lock was there.
-        if os.fstat(handle).st_nlink:
-            return handle, Path(name)
-        os.close(handle)
+_cleaned: set[tuple[Path, str]] = set()
+_locks: dict[Path, FileLock] = {}
 
 
 def temporary_folder(parent: Path, prefix: str) -> Path:
-    """A new folder that is this process's own until `drop_folder`.
+    """A new folder that belongs to this process until `drop_folder`.
 
     Leftover folders of the same prefix, of killed processes, are removed.
     """
-    for entry in list(os.scandir(parent)):
-        if _is_temporary(entry.name, prefix) and entry.is_dir():
-            _remove_unless_held(Path(entry.path))
+    if (parent, prefix) not in _cleaned:
+        _cleaned.add((parent, prefix))
+        for entry in list(os.scandir(parent)):
+            if _is_temporary(entry.name, prefix):
+                _remove_unless_locked(Path(entry.path))
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        with suppress(FileNotFoundError):
-            handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-            _lock(handle)
-            if os.fstat(handle).st_nlink:
-                _held[folder] = handle
-                return folder
-            os.close(handle)
+        lock = FileLock(folder / _LOCK)
+        try:
+            lock.acquire(timeout=0)
+        except (Timeout, FileNotFoundError):
+            continue  # another process took it for a leftover before the lock was there
+        except OSError:
+            return folder  # some network file systems have no locks: it is never a leftover
+        _locks[folder] = lock
+        return folder
 
 
 def drop_folder(folder: Path) -> None:
     """Remove a folder that `temporary_folder` made."""
+    if folder in _locks:
+        _locks.pop(folder).release()
     shutil.rmtree(folder, ignore_errors=True)
-    if folder in _held:
-        os.close(_held.pop(folder))
-
-
-@contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """An empty temporary folder that is renamed to ``path`` only when all is written.
-
-    If ``path`` came to exist meanwhile, it stays and the new folder is dropped.
-    """
-    outer: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        outer = temporary_folder(path.parent, _UNFINISHED)
-        inner = outer / path.name
-        inner.mkdir()
-        yield inner
-        _sync(inner)
-        try:
-            inner.rename(path)
-        except OSError:
-            if not path.is_dir():
-                raise
-        sync_folder(path.parent)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        if outer is not None:
-            drop_folder(outer)
 
 
 @contextmanager
@@ -328,9 +294,9 @@ def discard(path: Path) -> None:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the unfinished folders in it, at any depth, that killed processes have left."""
-    for left in list(folder.rglob(f"{_UNFINISHED}*")):
-        if _is_temporary(left.name, _UNFINISHED):
-            _remove_unless_held(left)
+    for path in list(folder.rglob(f"{_UNFINISHED}*")):
+        if is_leftover(path.name):
+            _remove_unless_locked(path)
 
 
 def sync_folder(folder: Path) -> None:
@@ -348,58 +314,13 @@ def _is_temporary(name: str, prefix: str) -> bool:
 
 
 def is_leftover(name: str) -> bool:
-    """Whether this is the name of something unfinished."""
-    return _is_temporary(Path(name).stem, _UNFINISHED)
+    """Whether this is the name of a folder whose content is not complete."""
+    return _is_temporary(name, _UNFINISHED)
 
 
-def _remove_unless_held(path: Path) -> None:
-    """Remove a temporary file or folder, unless a living process has it locked."""
-    is_folder = path.is_dir()
-    with suppress(OSError):
-        # Killed before there was a lock; or in the making, and then another one is made.
-        path.rmdir()
-    with suppress(OSError):
-        locked = path / _LOCK if is_folder else path
-        handle = os.open(locked, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        try:
-            if _lock(handle):
-                shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink()
-        finally:
-            os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Lock a temporary file until it is closed; False if another process has it, or none can."""
-    if sys.platform == "win32":
-        return False
-    try:
-        return lock_file(handle)
-    except OSError:
-        return False
-
-
-# Beyond the end of any file: Windows keeps others from reading what is locked.
-_FAR = 1 << 40
-
-
-def lock_file(handle: int) -> bool:
-    """Lock an open file for this process, until it is closed; False if another process has it.
-
-    The system frees the lock when the process ends, however it ends. Where files can't be locked,
-    as on some network file systems, that is an OSError.
-    """
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(handle, _FAR, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
-            return False
-        raise
-    return True
+def _remove_unless_locked(folder: Path) -> None:
+    """Remove a temporary folder, unless a living process has it locked."""
+    if folder.is_dir() and set(os.listdir(folder)) - {_LOCK} and not (folder / _LOCK).exists():
+        return  # not made by `temporary_folder`
+    with suppress(OSError), FileLock(folder / _LOCK, timeout=0):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -153,14 +153,13 @@ def get(
     json: options.Json = False,
 ) -> None:
     """Download a dataset from its official repository, or copy it, with checksums verified."""
-    from edokit._outputs import locked, output_files, refuse_links
+    from edokit._outputs import locked, output_files
     from edokit.datasets.read import obtainable
 
     known = obtainable()
     one_of("the dataset", name, known)
     out = Path(name) if out is None else out
     with locked(out), output_files(out, overwrite=overwrite), console.progress() as bars:
-        refuse_links(out)
         bar = console.add_bar(bars, "files")
         files = known[name](out, source=source, timeout=timeout, progress=bar)
     console.done(

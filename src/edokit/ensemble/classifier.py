@@ -447,8 +447,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             As in `EDOEnsemble.save`.
         """
         check_is_fitted(self, "ensemble_")
-        names = (_FILE, "members/")
-        with output_folder(local_path(folder), "ensemble", overwrite=overwrite, more=names):
+        with output_folder(local_path(folder), "ensemble", overwrite=overwrite):
             self._write(Path(folder))
 
     def _write(self, folder: Path) -> None:

@@ -126,7 +126,7 @@ def fit(
         try:
             there = read_fitted(folder)
         except InputError as error:
-            raise InputError(error.message, REPLACE, parameters=("overwrite",)) from error
+            raise InputError(error.message, REPLACE) from error
         found = stored_parameters(there)
         if parameters["scale"] == there.scale:
             found["scale"] = parameters["scale"]

@@ -72,7 +72,6 @@ from edokit.members.training_data import (
     check_splits,
     fold_numbers,
 )
-from edokit.members.tuning import NAME as TUNING
 from edokit.members.tuning import tune_groups
 
 if TYPE_CHECKING:
@@ -206,9 +205,7 @@ def train_members(
     with ExitStack() as stack:
         if out is not None:
             folder = local_path(out)
-            more = () if tune is None else (TUNING,)
-            guard = output_folder(folder, "members", overwrite=overwrite, more=more)
-            stack.enter_context(guard)
+            stack.enter_context(output_folder(folder, "members", overwrite=overwrite))
         if tune is not None:
             kept = None if out is None else folder
             checked = tune_groups(checked, data, tune, random_state, kept, device, step)
@@ -415,7 +412,7 @@ def prepare_training(
     checked = check_groups(groups)
     data = _training_data(annotations, checked, pairs=pairs, unlabelled=unlabelled)
     plan = make_plan(data, checked, random_state=random_state, cross_fit=cross_fit)
-    with output_folder(out, "members", overwrite=overwrite, more=("course.json", "plan.json")):
+    with output_folder(out, "members", overwrite=overwrite):
         plan.save(out)
     return len(plan.jobs)
 

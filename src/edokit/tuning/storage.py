@@ -23,7 +23,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from edokit._errors import CONNECTION, InputError, warn
 from edokit._io import cannot_read, cannot_write, parse_json
-from edokit._io.atomic import lock_file, sync_folder
+from edokit._io.atomic import sync_folder
 from edokit.tuning.study import Claims
 
 T = TypeVar("T")
@@ -324,3 +324,30 @@ def _no_journal(path: Path, line: int) -> InputError:
         f"{path} is no Optuna journal: line {line} is no entry of one",
         "name another file, or one that is not there yet",
     )
+
+
+# Beyond the end of any file: Windows keeps others from reading what is locked.
+_FAR = 1 << 40
+
+
+def lock_file(handle: int) -> bool:
+    """Lock an open file for this process, until it is closed; False if another process has it.
+
+    The system frees the lock when the process ends, however it ends. Where files can't be locked,
+    as on some network file systems, that is an OSError.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+            return False
+        raise
+    return True
