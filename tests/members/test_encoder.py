@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from edokit import Annotations
 from edokit._errors import InputError, MissingExtraError
-from edokit.members import Group, train_members
 from edokit.members.recipe import MemberData
 from edokit.members.recipes import encoder as embeddings
 from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed
@@ -60,56 +57,6 @@ def test_weights_count_although_their_size_and_date_stay(
     weights.write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
     os.utime(weights, ns=(date, date))
     assert Encoder(str(place)).identity != before
-
-
-@pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
-@pytest.mark.parametrize(
-    ("supervision", "cross_fit", "options"),
-    [
-        ("random-select", 2, {"annotators": "true"}),
-        ("per-annotator", None, {}),
-        ("random-select", None, {"loss": "rps"}),
-    ],
-)
-def test_members_that_start_together_are_those_that_start_alone(
-    supervision: str,
-    cross_fit: int | None,
-    options: dict[str, str],
-    model: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = np.random.default_rng(0)
-    words = ["fine", "rude", "kind", "harsh", "late", "again", "please", "stop", "nice"]
-    texts = [" ".join(rng.choice(words, 6)) for _ in range(60)]
-    annotations = Annotations.from_table(
-        {
-            "item": np.repeat(np.arange(60), 3).astype(str),
-            "annotator": np.tile(["x", "y", "z"], 60),
-            "label": rng.choice(["1", "2", "3"], 180),
-            "text": np.repeat(texts, 3),
-            "split": np.repeat(np.where(np.arange(60) < 40, "train", "dev"), 3),
-        },
-        scale="ordinal",
-    )
-    group = Group("encoder", 2, supervision=supervision, options={"model": model, **options})
-    how: dict[str, Any] = {"jobs": 1, "cross_fit": cross_fit}
-    given: list[bool] = []
-    fit = EncoderMember.fit
-
-    def noted(self: Any, data: Any, **how: Any) -> Any:
-        given.append(data.start is not None)
-        return fit(self, data, **how)
-
-    monkeypatch.setattr(EncoderMember, "fit", noted)
-    together = train_members(annotations, [group], **how).predictions
-    assert all(given)
-    monkeypatch.setattr(EncoderMember, "starts", lambda fits: ())
-    alone = train_members(annotations, [group], **how).predictions
-    assert not all(given)
-    for split, found in together.items():
-        np.testing.assert_allclose(
-            found.probabilities, alone[split].probabilities, atol=1e-5, err_msg=split
-        )
 
 
 def test_a_damaged_or_unwritable_cache_costs_time_alone(

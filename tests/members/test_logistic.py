@@ -16,7 +16,7 @@ X = RNG.normal(size=(80, 5))
 
 
 def fitted(features: np.ndarray, targets: np.ndarray, strength: float) -> Logistic:
-    return Logistic.fit_each(features, [(slice(None), targets, None)], strength)[0].rounded()
+    return Logistic.fit(features, targets, strength).rounded()
 
 
 def one_hot(codes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -29,50 +29,6 @@ def test_it_agrees_with_scikit_learn_on_classes(n_classes: int) -> None:
     mine = fitted(X, one_hot(codes, n_classes), 2.0).predict(X)
     theirs = LogisticRegression(C=2.0, tol=1e-8, max_iter=5000).fit(X, codes).predict_proba(X)
     np.testing.assert_allclose(mine, theirs, atol=1e-6)
-
-
-@pytest.mark.parametrize(("items", "features"), [(80, 5), (30, 50)])
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_regressions_side_by_side_are_those_of_scikit_learn(
-    n_classes: int, items: int, features: int
-) -> None:
-    rng = np.random.default_rng(features)
-    table = rng.normal(size=(items, features))
-    tasks, theirs = [], []
-    for rows in (
-        slice(None),
-        np.arange(items) % 5 > 0,
-        rng.integers(0, items, items),
-        np.arange(6),
-    ):
-        own = table[rows]
-        shares = rng.dirichlet(np.full(n_classes, 0.3), len(own))
-        codes = np.tile(np.arange(n_classes), len(own))
-        repeated = np.repeat(own, n_classes, axis=0)
-        model = LogisticRegression(C=2.0, solver="newton-cg", tol=1e-10, max_iter=5000)
-        theirs.append(model.fit(repeated, codes, shares.ravel()).predict_proba(table))
-        tasks.append((rows, shares, None))
-    mine = Logistic.fit_each(table, tasks, 2.0)
-    for found, expected in zip(mine, theirs, strict=True):
-        np.testing.assert_allclose(found.predict(table), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("strength", [1.0, 1e8, 1e12])
-@pytest.mark.parametrize("shift", [0.0, 1e3])
-def test_features_that_repeat_others_count_as_larger_ones(strength: float, shift: float) -> None:
-    targets = one_hot(np.arange(80) % 2, 2)
-    twice, once = np.hstack([X, X + shift, np.full((80, 2), 3.3)]), X * np.sqrt(2)
-    found, wanted = (fitted(each, targets, strength).predict(each) for each in (twice, once))
-    np.testing.assert_allclose(found, wanted, atol=1e-3 if shift else 1e-6)
-
-
-def test_a_regression_stays_at_the_optimum_that_it_starts_from() -> None:
-    targets = [one_hot(RNG.integers(0, 3, 80), 3) for _ in range(3)]
-    tasks = [(slice(None), own, None) for own in targets]
-    for own, start in zip(targets, Logistic.fit_each(X, tasks, 2.0), strict=True):
-        again = Logistic.fit_each(X, [(slice(None), own, start)], 2.0)[0]
-        np.testing.assert_allclose(again.weights, start.weights, atol=1e-7)
-        np.testing.assert_allclose(fitted(X, own, 2.0).weights, start.weights, atol=1e-6)
 
 
 def test_shares_count_as_repeated_rows() -> None:

@@ -35,8 +35,8 @@ X = RNG.normal(size=(60, 4))
 
 
 def fitted(features: Floats, targets: Floats, strength: float, *scale: Any, **how: Any) -> Logistic:
-    tasks = [(slice(None), targets, None)]
-    return Logistic.fit_each(features, tasks, strength, *scale, **how)[0].rounded()
+
+    return Logistic.fit(features, targets, strength, *scale, **how).rounded()
 
 
 def options_of(recipe: str, model: str) -> dict[str, Any]:

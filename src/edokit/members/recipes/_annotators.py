@@ -28,7 +28,7 @@ from edokit.members.recipe import (
     known_labels,
     read_arrays,
 )
-from edokit.members.recipes._regression import LABELS, Logistic, Task, check_loss
+from edokit.members.recipes._regression import LABELS, Logistic, check_loss
 from edokit.scales import NOMINAL, Scale
 
 _FOLDS = 5
@@ -38,7 +38,7 @@ _VALUES = {"attribute": "t V", "value": "t V", "is_range": "b V"}
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A regression, and the effects of annotators where it was to learn them."""
+    """A regression, and the effects of annotators where options ask for them."""
 
     anonymous: Logistic
     scale: Scale
@@ -50,35 +50,35 @@ class Classifier:
         """All of it by name."""
         if self.effects is None:
             return self.anonymous.arrays()
-        known = self.effects.known
-        own = {"annotators": np.array(known.annotators), "effects": self.effects.effects}
-        if known.values:
-            columns = zip(_VALUES, zip(*known.values, strict=True), strict=True)
-            own |= {name: np.array(column) for name, column in columns}
-            own["rows_of_annotators"] = known.codes + 1
-        return {**self.anonymous.arrays(), **own}
+        people = self.effects.known
+        arrays = {"annotators": np.array(people.annotators), "effects": self.effects.effects}
+        if people.values:
+            columns = zip(_VALUES, zip(*people.values, strict=True), strict=True)
+            arrays |= {name: np.array(column) for name, column in columns}
+            arrays["rows_of_annotators"] = people.codes + 1
+        return {**self.anonymous.arrays(), **arrays}
 
     @classmethod
     def of(cls, path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Classifier:
-        """From what ``arrays`` gave, kept in a file; refused where it does not fit together."""
+        """From what ``arrays`` returned, read from a file; refused where it does not fit."""
         model = Logistic.of(path, arrays)
         # Effects need to know of a scale whether labels are on their own, and nothing else.
         scale = Scale("multi-label") if model.link == LABELS else NOMINAL
         if "effects" not in arrays:
             return cls(model, scale)
-        found = read_arrays(path, {"annotators": "t A", "effects": "f RE"})
-        known, effects = KnownAnnotators.named(found["annotators"]), found["effects"]
-        if "rows_of_annotators" in found:
-            found = read_arrays(path, {**_VALUES, "rows_of_annotators": "i AL"})
-            values = zip(*(found[name].tolist() for name in _VALUES), strict=True)
-            codes = found["rows_of_annotators"].astype(np.int64) - 1
-            known = replace(known, codes=codes, values=tuple(map(AttributeValue._make, values)))
-        if not known.is_whole or effects.shape != (known.n_rows, model.n_classes + 1):
+        arrays = read_arrays(path, {"annotators": "t A", "effects": "f RE"})
+        people, effects = KnownAnnotators.named(arrays["annotators"]), arrays["effects"]
+        if "rows_of_annotators" in arrays:
+            arrays = read_arrays(path, {**_VALUES, "rows_of_annotators": "i AL"})
+            values = zip(*(arrays[name].tolist() for name in _VALUES), strict=True)
+            codes = arrays["rows_of_annotators"].astype(np.int64) - 1
+            people = replace(people, codes=codes, values=tuple(map(AttributeValue._make, values)))
+        if not people.is_whole or effects.shape != (people.n_rows, model.n_classes + 1):
             raise InputError(
                 f"{path} is damaged: its annotators' effects are not of {model.n_classes} classes",
                 "train the member again",
             )
-        return cls(model, scale, AnnotatorEffects(known, effects))
+        return cls(model, scale, AnnotatorEffects(people, effects))
 
 
 class ClassifierMember(Member):
@@ -114,11 +114,11 @@ class ClassifierMember(Member):
         if self._classifier is None:
             raise InputError("a member must be fitted before it predicts", "call fit first")
         distinct, rows = distinct_texts(texts)
-        own = self._classifier
-        anonymous = own.anonymous.predict(self._features(distinct))[rows]
-        if annotators is None or own.effects is None:
+        classifier = self._classifier
+        anonymous = classifier.anonymous.predict(self._features(distinct))[rows]
+        if annotators is None or classifier.effects is None:
             return anonymous
-        return own.effects.predict(anonymous, annotators, own.scale, attributes)
+        return classifier.effects.predict(anonymous, annotators, classifier.scale, attributes)
 
     def _features(self, texts: Sequence[Text]) -> Any:
         """Features [N, F]."""
@@ -133,25 +133,30 @@ class ClassifierMember(Member):
         check_loss(self.loss, self.link, data.scale)
         targets = data.targets(0)
 
-        def fitted(tasks: Sequence[Task]) -> list[Logistic]:
-            how = {"loss": self.loss, "link": self.link}
-            found = Logistic.fit_each(features, tasks, self.strength, data.scale, **how)
-            return [one.rounded() for one in found]
+        def fit_rows(rows: Any) -> Logistic:
+            return Logistic.fit(
+                features[rows],
+                targets[rows],
+                self.strength,
+                data.scale,
+                loss=self.loss,
+                link=self.link,
+            ).rounded()
 
-        model = fitted([(slice(None), targets, data.start)])[0]
+        model = fit_rows(slice(None))
         self._classifier = Classifier(model, data.scale)
         names = attribute_names(self.attributes)
         if not self.annotators and not names:
             return
         annotations = known_labels(data)
         held_out = model.predict(features)
-        folds = np.random.default_rng(len(held_out)).permutation(len(held_out)) % _FOLDS
+        n = len(held_out)
+        folds = np.random.default_rng(n).permutation(n) % _FOLDS
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
-            outside = [np.flatnonzero(folds != k) for k in range(_FOLDS)]
-            tasks = [(rows, targets[rows], None) for rows in outside if len(held_out) > _FOLDS]
-            for k, one in enumerate(fitted(tasks)):
-                held_out[folds == k] = one.predict(features[folds == k])
+            for fold in range(_FOLDS if n > _FOLDS else 0):
+                inside = folds == fold
+                held_out[inside] = fit_rows(np.flatnonzero(~inside)).predict(features[inside])
         effects = AnnotatorEffects.fit(
             held_out, annotations, data.scale, attributes=names, ids=self.annotators
         )

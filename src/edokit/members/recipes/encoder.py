@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -33,12 +33,11 @@ from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
-    distinct_texts,
     read_arrays,
     write_arrays,
 )
 from edokit.members.recipes._annotators import Classifier, ClassifierMember
-from edokit.members.recipes._regression import LINKS, LOSSES, Logistic, check_loss
+from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -136,21 +135,6 @@ class EncoderMember(ClassifierMember):
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextVectors:
         """Vectors of all texts."""
         return TextVectors.of(texts, options.get("model", MODEL), options.get("device"))
-
-    @classmethod
-    def starts(cls, fits: Iterable[tuple[Any, MemberData]]) -> Sequence[Any]:
-        """The regressions of several members over the vectors of all their texts."""
-        members, data = zip(*fits, strict=True)
-        first = members[0]
-        if first.link != LINKS[0]:
-            return ()
-        texts, rows = distinct_texts(list(chain.from_iterable(one.texts for one in data)))
-        ends = np.cumsum([len(one.texts) for one in data])[:-1]
-        tasks = [
-            (own, one.targets(0), None) for own, one in zip(np.split(rows, ends), data, strict=True)
-        ]
-        features = data[0].shared(texts, first.context)
-        return Logistic.fit_each(features, tasks, first.strength, data[0].scale)
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +93,7 @@ class LinearMember(ClassifierMember):
         arrays = read_arrays(path, {**TfIdf.arrays_needed, **Classifier.arrays_needed})
         TfIdf.check(path, arrays)
         member = cls(int(arrays["n_classes"]))
-        member._tfidf = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed}).shared()
+        member._tfidf = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed})
         member._classifier = Classifier.of(path, arrays)
         return member
 
@@ -148,30 +146,30 @@ def count(texts: Sequence[Text]) -> sparse.csr_matrix:
 
 
 def recall(texts: Sequence[Text]) -> sparse.csr_matrix:
-    """The same, remembering the last texts: many members are asked about them in turn."""
-    return _last_counts(tuple(texts))
+    """The counts of `count`; the last ones stay in memory, as many members read the same texts."""
+    return _cached_count(tuple(texts))
 
 
-_last_counts = lru_cache(maxsize=1)(count)
+_cached_count = lru_cache(maxsize=1)(count)
 
 
 @cache
 def _counters() -> tuple[Any, Any]:
-    plain = {"n_features": WIDTH, "norm": None, "alternate_sign": False, "dtype": np.float32}
+    options = {"n_features": WIDTH, "norm": None, "alternate_sign": False, "dtype": np.float32}
     return (
-        HashingVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **plain),
-        HashingVectorizer(analyzer="char_wb", ngram_range=(2, 5), **plain),
+        HashingVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **options),
+        HashingVectorizer(analyzer="char_wb", ngram_range=(2, 5), **options),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class TfIdf:
-    """Which columns count, and how much each is worth."""
+    """Columns of counts that are features, and their weights."""
 
     columns: npt.NDArray[np.int32]
-    """The columns that are kept [F], ascending."""
+    """Columns that count [F], ascending."""
     idf: npt.NDArray[np.float32]
-    """Worth of each of them [F]: the rarer the more."""
+    """Inverse document frequency of each column [F]."""
     block_weights: npt.NDArray[np.float32]
     """Length of each block's part of a row [blocks]."""
 
@@ -183,7 +181,10 @@ class TfIdf:
         columns, blocks = arrays["columns"].astype(np.int64), arrays.get("block_weights")
         rising = (np.diff(columns) > 0).all() and (columns < WIDTH * len(BLOCKS)).all()
         if not rising or (blocks is not None and len(blocks) != len(BLOCKS)):
-            raise InputError(f"{path} is damaged: its columns are none", "train the member again")
+            raise InputError(
+                f"{path} is damaged: its columns are not ascending, or out of range",
+                "train the member again",
+            )
 
     @classmethod
     def fit(
@@ -191,44 +192,23 @@ class TfIdf:
     ) -> TfIdf:
         """Keep what occurs in at least ``fewest`` of the texts; everything, if nothing does."""
         columns, frequency = np.unique(counts.indices, return_counts=True)
-        kept = frequency >= fewest
-        kept |= not kept.any()
-        idf = np.log((1 + counts.shape[0]) / (1 + frequency[kept])) + 1
+        frequent = frequency >= fewest
+        frequent |= not frequent.any()
+        idf = np.log((1 + counts.shape[0]) / (1 + frequency[frequent])) + 1
         weights = np.asarray(block_weights, dtype=np.float32)
-        return cls(columns[kept].astype(np.int32), idf.astype(np.float32), weights)
-
-    def shared(self) -> TfIdf:
-        """The first one like it in memory, which computes features once for all members."""
-        content = hashlib.sha256()
-        for array in vars(self).values():
-            content.update(np.ascontiguousarray(array).data)
-        first = _in_memory.setdefault(content.hexdigest(), self)
-        _last_features.setdefault(first, None)
-        return first
+        return cls(columns[frequent].astype(np.int32), idf.astype(np.float32), weights)
 
     def transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
-        """Features [N, F] of counts; one that is shared remembers the last ones."""
-        if (last := _last_features.get(self)) is not None and last[0] is counts:
-            return last[1]
-        features = self._transform(counts)
-        if self in _last_features:
-            _last_features[self] = counts, features
-        return features
-
-    def _transform(self, counts: sparse.csr_matrix) -> sparse.csr_matrix:
-        """(1 + ln count) · idf, each block of a row scaled to its weight."""
-        place = np.searchsorted(self.columns, counts.indices)
-        found = place < len(self.columns)
-        found[found] = self.columns[place[found]] == counts.indices[found]
-        place = place[found]
-        row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[found]
-        values = (1 + np.log(counts.data[found].astype(np.float64))) * self.idf[place]
-        block = self.columns[place] // WIDTH
-        part = row * len(BLOCKS) + block
-        length = np.sqrt(np.bincount(part, values**2, minlength=counts.shape[0] * len(BLOCKS)))
-        values *= self.block_weights[block] / length[part]
-        return sparse.csr_matrix((values, (row, place)), shape=(counts.shape[0], len(self.columns)))
-
-
-_in_memory: WeakValueDictionary[str, TfIdf] = WeakValueDictionary()
-_last_features: WeakKeyDictionary[TfIdf, tuple[Any, sparse.csr_matrix] | None] = WeakKeyDictionary()
+        """Features [N, F]: (1 + ln count) · idf, each block of a row scaled to its weight."""
+        n, size = counts.shape[0], len(self.columns)
+        places = np.searchsorted(self.columns, counts.indices)
+        matches = places < size
+        matches[matches] = self.columns[places[matches]] == counts.indices[matches]
+        places = places[matches]
+        rows = np.repeat(np.arange(n), np.diff(counts.indptr))[matches]
+        values = (1 + np.log(counts.data[matches].astype(np.float64))) * self.idf[places]
+        blocks = self.columns[places] // WIDTH
+        parts = rows * len(BLOCKS) + blocks
+        lengths = np.sqrt(np.bincount(parts, values**2, minlength=n * len(BLOCKS)))
+        values *= self.block_weights[blocks] / lengths[parts]
+        return sparse.csr_matrix((values, (rows, places)), shape=(n, size))

@@ -191,7 +191,7 @@ class SklearnMember(Member):
             arrays = read_arrays(path, {"columns": "i F", "idf": "f F"})
             TfIdf.check(path, arrays)
             weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
-            member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights).shared()
+            member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
         if not member._constant:
             member._fitted = read_estimator_file(folder / _ESTIMATOR, trust)
         return member
