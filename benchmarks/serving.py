@@ -238,8 +238,8 @@ def elsewhere(*words: Any) -> Any:
 
 
 def counts(server: Server) -> dict[str, float]:
-    """Processor seconds of the server and of its members, texts that were answered, and batches."""
-    names = ("process_cpu_seconds_total", "members_process_cpu_seconds_total", "edo_texts_total")
+    """Processor seconds of the server, texts that were answered, and batches."""
+    names = ("process_cpu_seconds_total", "edo_texts_total")
     names += ("edo_batch_texts_count",)
     with urllib.request.urlopen(f"{server.url}/metrics") as answer:
         lines = answer.read().decode().splitlines()
@@ -282,8 +282,7 @@ def measure(kind: str, bundle: Path, folder: Path, given: argparse.Namespace) ->
                     row[one] = (row[one] + after[one]) / 2
                 row["ratio"] = row["server"] / row["loop"]
                 texts = used["edo_texts_total"]
-                row["members"] = used["members_process_cpu_seconds_total"] / texts
-                row["http"] = used["process_cpu_seconds_total"] / texts
+                row["server cost"] = used["process_cpu_seconds_total"] / texts
                 row["full"] = texts / used["edo_batch_texts_count"]
                 rate = row["server"] / size / 2
                 longer = max(given.seconds, REQUESTS / given.rounds / rate)
@@ -322,9 +321,8 @@ def write(files: list[Path]) -> None:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     costs = [
-        "| members | texts a request | loop, µs a text | members | HTTP | clients | texts a batch"
-        " |",
-        "|---|---|---|---|---|---|---|",
+        "| members | texts a request | loop, µs a text | server | clients | texts a batch |",
+        "|---|---|---|---|---|---|",
     ]
     for row in rows:
         name = f"| {MEMBERS} {row['kind']}, {row['where']} | {row['size']} |"
@@ -333,7 +331,7 @@ def write(files: list[Path]) -> None:
             f" {row['ceiling']:.0%} | {1e3 * row['p50']:.1f} ms | {1e3 * row['p99']:.1f} ms |"
             f" {row['tail']:.1f} | {_ideal_tail(row):.1f} | {row['requests']} |"
         )
-        each = (row[part] for part in ("loop cost", "members", "http", "client"))
+        each = (row[part] for part in ("loop cost", "server cost", "client"))
         costs.append(
             f"{name} {' | '.join(f'{1e6 * part:,.0f}' for part in each)} | {row['full']:.0f} |"
         )

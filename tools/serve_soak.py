@@ -247,10 +247,11 @@ def main() -> int:
 def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
     """What the bundle answers in Python, as JSON has it."""
     from edokit.bundle import Bundle
-    from edokit.serve.members import Answers, Question, written
+    from edokit.serve.batching import Answers
+    from edokit.serve.requests import Question
 
     answers = Answers(Bundle.load(bundle))
-    return lambda texts: [json.loads(one) for one in written(*answers(Question(list(texts))))[0]]
+    return lambda texts: answers(Question(list(texts)))[0]
 
 
 def nonsense(

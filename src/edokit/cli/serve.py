@@ -79,5 +79,6 @@ def serve(
         ),
         token=os.environ.get(TOKEN),
         ready=ready,
-        log=lambda line: typer.echo(f"edo serve: {line}", err=True),
+        # Not by sys.stderr, whose lock a thread that waits for a full pipe would keep.
+        log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),
     )

@@ -1,8 +1,7 @@
 """A bundle behind HTTP: texts in, distributions out (extra ``serve``).
 
-The members are a process of their own, which takes batches from a bounded queue (`members`);
-the event loop reads requests and writes answers meanwhile (`app`, `server`). No text
-and no token reaches a log, a metric or an error.
+`requests` says what a request is, `batching` pools the texts of waiting requests for the members,
+`app` has the paths, `server` listens. No text and no token reaches a log, a metric or an error.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from edokit._errors import MissingExtraError
 
 try:
     from edokit.serve.app import TOKEN
-    from edokit.serve.members import About, Limits
+    from edokit.serve.batching import Limits
+    from edokit.serve.requests import About
     from edokit.serve.server import serve
 except MissingExtraError:
     raise

@@ -6,78 +6,84 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import re
 import signal
 import socket
+import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from queue import Full, Queue
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from edokit._errors import InputError, is_loopback
+from edokit._errors import InputError, is_loopback, option
+from edokit._version import __version__
 from edokit.serve.app import TOKEN, App
-from edokit.serve.members import About, Limits, MembersProcess, Worker
+from edokit.serve.batching import Answers, Batcher, Limits, reported
+from edokit.serve.requests import About
 
 PATIENCE = 20.0
-"""Seconds in which the head of a request, and then its body, must have arrived."""
+"""Seconds in which a request must have arrived."""
 _SHORTEST_TOKEN = 16
 _LONGEST_HEAD = 1 << 16  # bytes of a request around its body
 _GRACE = 60  # seconds in which clients must have taken their answers, once the server stops
 _LINGER = 0.25  # seconds in which requests that are under way still arrive then
+_SPARE_CONNECTIONS = 64  # beyond the limit, on which only /health is answered
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with limits on what uvicorn waits for (a head, trailers, the end of a request) and on
-    how many connections are open."""
+    """HTTP with limits on the time of a request and on the size of its head: uvicorn has none."""
 
-    _size = 0  # bytes that arrived without a part of a body
-    _in_body = False
-    _body_due = False  # whether a head arrived, but not yet all of its body
-    _late: asyncio.TimerHandle | None = None
+    _size = 0  # bytes of the request around its body
+    _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) == self.limit_concurrency:
-            self.connections.discard(self)  # else uvicorn refuses the others, too
+        self._deadline = self.loop.call_later(PATIENCE, self._expire)
+        if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
+            self.connections.discard(self)  # else uvicorn refuses other connections, too
             self._refuse("503 Service Unavailable", "too many connections are open")
-        self._wait(PATIENCE)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait(None)
+        self._complete()
         super().connection_lost(exc)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._wait(PATIENCE)
-
-    def on_headers_complete(self) -> None:
-        super().on_headers_complete()
-        self._body_due = True
-        self._wait(PATIENCE)
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
-        self._in_body = True
+        self._size -= len(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._body_due = False
-        self._wait(None)
+        self._complete()
 
     def data_received(self, data: bytes) -> None:
-        self._in_body = False
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(PATIENCE, self._expire)
+        self._size += len(data)
         super().data_received(data)
-        self._size = 0 if self._in_body or self._late is None else self._size + len(data)
         if self._size > _LONGEST_HEAD and not self.transport.is_closing():
             self.send_400_response("")
-        elif self._late is None and self.cycle is not None and self.cycle.response_complete:
-            self._wait(PATIENCE)  # what came after an answer has ended uvicorn's own wait
 
     def send_400_response(self, msg: str) -> None:
         """One clear message, as JSON."""
         self._refuse("400 Bad Request", "this is not an HTTP request that can be read")
+
+    def _complete(self) -> None:
+        self._size = 0
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _expire(self) -> None:
+        if self.flow.read_paused:  # by us, while an earlier request is answered
+            self._deadline = self.loop.call_later(PATIENCE, self._expire)
+        elif not self.transport.is_closing():
+            message = f"the request did not arrive in {PATIENCE:g} seconds"
+            self._refuse("408 Request Timeout", message)
 
     def _refuse(self, status: str, message: str) -> None:
         body = f'{{"error":"{message}"}}'
@@ -86,48 +92,62 @@ class _Protocol(HttpToolsProtocol):
         self.transport.write((head + body).encode())
         self.transport.close()
 
-    def _wait(self, seconds: float | None) -> None:
-        """Close the connection unless the next part of a request arrives; None: nothing is due."""
-        if self._late is not None:
-            self._late.cancel()
-        self._late = self.loop.call_later(seconds, self._give_up) if seconds else None
-
-    def _give_up(self) -> None:
-        if self.flow.read_paused:  # by us, while an earlier request is answered
-            self._wait(PATIENCE)
-        elif self._body_due and not self.cycle.response_started:
-            self.scope["edo.late"] = True  # type: ignore[typeddict-unknown-key]
-            message = f"the request did not arrive in {PATIENCE:g} seconds"
-            self._refuse("408 Request Timeout", message)
-        else:
-            self.transport.close()
-
 
 class _Server(uvicorn.Server):
-    """Stops on SIGTERM and SIGINT with what is under way answered, and returns."""
+    """Loads the bundle once it listens; stops on SIGTERM and SIGINT with all requests answered."""
 
-    def __init__(self, config: uvicorn.Config, worker: Worker) -> None:
+    def __init__(
+        self, config: uvicorn.Config, batcher: Batcher, ready: Callable[[About], None]
+    ) -> None:
         super().__init__(config)
-        self._worker = worker
+        self._batcher, self._ready = batcher, ready
+        self.failure: Exception | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """As uvicorn's, which would raise the signal again at the end."""
         stops = (signal.SIGTERM, signal.SIGINT)
-        before = {stop: signal.signal(stop, self.handle_exit) for stop in stops}
+        handlers = {stop: signal.signal(stop, self.handle_exit) for stop in stops}
         try:
             yield
         finally:
-            for stop, handler in before.items():
+            for stop, handler in handlers.items():
                 signal.signal(stop, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._loading = asyncio.create_task(self._load())
+
+    async def _load(self) -> None:
+        try:
+            self._ready(await self._batcher.start())
+        except Exception as error:
+            self.failure, self.should_exit = reported(error), True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
         # Requests on open connections still arrive; their answers close the connection.
-        self._worker.drain()
+        self._batcher.drain()
         await asyncio.sleep(_LINGER)
         await super().shutdown(sockets)
+
+
+class _Log:
+    """Writes lines in a thread, so that a pipe that nobody reads does not stop the server."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._lines: Queue[str] = Queue(1000)
+        self._write = write
+        threading.Thread(target=self._run, name="log", daemon=True).start()
+
+    def __call__(self, line: str) -> None:
+        with contextlib.suppress(Full):  # rather lose a line than wait
+            self._lines.put_nowait(line)
+
+    def _run(self) -> None:
+        while True:
+            self._write(self._lines.get())
 
 
 def serve(
@@ -140,7 +160,7 @@ def serve(
     limits: Limits | None = None,
     token: str | None = None,
     ready: Callable[[About, str], None] = lambda about, url: None,
-    log: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], object] = lambda line: None,
 ) -> None:
     """Answer requests until SIGTERM or SIGINT; then finish those under way and return.
 
@@ -157,12 +177,13 @@ def serve(
     trust : sequence of str, default=()
         As in `Bundle.load`.
     limits : Limits, default=None
+        What is refused; None: the defaults.
     token : str, default=None
         The bearer token that requests must have.
     ready : callable
         Called with what is known of the bundle and with the address once the members are loaded.
     log : callable
-        Takes each line of the log.
+        Takes each line of the log, in a thread of its own.
 
     Raises
     ------
@@ -171,38 +192,49 @@ def serve(
     """
     limits = limits or Limits()
     listening, url = _listen(host, port, token)
-    _log_without_details(log)
-    members = MembersProcess(bundle, device=device, trust=trust, max_length=limits.max_length)
-    worker = Worker(members, limits)
+    log_queue = _Log(log)
+    _log_without_details(log_queue)
 
-    def settled() -> None:
-        if worker.about is None or worker.failure is not None:
-            server.should_exit = True
-        else:
-            ready(worker.about, url)
+    def load() -> Answers:
+        # Threads that wait for each other must not spin: on a core that others use, too, they
+        # would take turns with those they wait for. Read by OpenMP when the members load it.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+        from edokit.bundle import Bundle
 
+        return Answers(
+            Bundle.load(bundle, device=device, trust=trust, max_length=limits.max_length)
+        )
+
+    def loaded(about: About) -> None:
+        app.metrics.model.labels(about.version, __version__).set(1)
+        gc.freeze()  # else what was loaded is gone through again and again, while requests wait
+        # Warnings about a request may name people, and nobody reads them.
+        warnings.simplefilter("ignore")
+        ready(about, url)
+
+    batcher = Batcher(load, limits)
+    app = App(batcher, limits, token, log_queue, lambda: len(server.server_state.connections))
     config = uvicorn.Config(
-        App(worker, limits, settled, token, log),
+        app,
         http=_Protocol,
         ws="none",
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=limits.max_connections + 1,
+        limit_concurrency=limits.max_connections + _SPARE_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
-    server = _Server(config, worker)
-    gc.freeze()  # else what was imported is gone through again and again, while requests wait
+    server = _Server(config, batcher, loaded)
     try:
-        server.run(sockets=[listening])
-        failure = worker.failure  # what follows ends the members, too
+        with warnings.catch_warnings():
+            server.run(sockets=[listening])
     finally:
         gc.unfreeze()
-        members.stop()
-    if failure is not None:
-        raise failure
+        batcher.close()
+    if server.failure is not None:
+        raise server.failure
 
 
 def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str]:
@@ -219,24 +251,25 @@ def _listen(host: str, port: int, token: str | None) -> tuple[socket.socket, str
         )[0]
         if token is None and not is_loopback(str(address[0])):
             raise InputError(
-                f"host={host!r} is open to other machines, and no token protects it",
+                f"{option('host', host)} is open to other machines, and no token protects it",
                 f"set {TOKEN} in the environment, or leave the host out to listen on 127.0.0.1",
-                parameters=("host",),
             )
-        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        listening = socket.create_server(address, family=family, backlog=2048, dualstack_ipv6=both)
+        dual_stack = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        listening = socket.create_server(
+            address, family=family, backlog=2048, dualstack_ipv6=dual_stack
+        )
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(
-            f"can't listen on host={host!r}, port={port}: {reason.partition(' (while')[0]}",
+            f"can't listen on {option('host', host)}, {option('port', port)}:"
+            f" {reason.partition(' (while')[0]}",
             "choose another port",
-            parameters=("host", "port"),
         ) from error
-    shown = f"[{host}]" if ":" in host else host
-    return listening, f"http://{shown}:{listening.getsockname()[1]}"
+    name = f"[{host}]" if ":" in host else host
+    return listening, f"http://{name}:{listening.getsockname()[1]}"
 
 
-def _log_without_details(log: Callable[[str], None]) -> None:
+def _log_without_details(log: _Log) -> None:
     """Log lines of the libraries in short: what follows their first line may quote a text."""
 
     class Short(logging.Handler):

@@ -1,0 +1,250 @@
+"""The queue in which requests wait, and the thread that answers them in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import traceback
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edokit._errors import EDOError, InputError, counted, option
+from edokit.panels import Panel
+from edokit.serve.requests import About, Question, RefusedError
+
+if TYPE_CHECKING:
+    from edokit.bundle import Bundle
+
+Answer = tuple[list[dict[str, Any]], list[str]]
+"""A JSON object for each text, and the annotators with attributes who are answered anonymously."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a server takes at once.
+
+    Parameters
+    ----------
+    max_batch : int, default=64
+        Texts that the members predict at once.
+    max_delay_ms : float, default=0
+        How long a batch that is not full waits for more texts. While the members work, requests
+        gather without it.
+    max_texts : int, default=1024
+        Texts of one request.
+    max_length : int, default=100000
+        Characters of one text, its context included.
+    max_bytes : int, default=4 MiB
+        Bytes of the body of a request.
+    max_queue : int, default=8192
+        Texts that wait for the members; beyond them requests are refused with 503, as are requests
+        that hold more than 64 times ``max_bytes`` together.
+    max_connections : int, default=512
+        Open connections whose requests are answered; on further ones only ``/health`` is, and all
+        else is refused with 503.
+    """
+
+    max_batch: int = 64
+    max_delay_ms: float = 0.0
+    max_texts: int = 1024
+    max_length: int = 100_000
+    max_bytes: int = 4 << 20
+    max_queue: int = 8192
+    max_connections: int = 512
+
+    def __post_init__(self) -> None:
+        if self.max_queue < self.max_texts:
+            raise InputError(
+                f"{option('max_queue', self.max_queue)} is below"
+                f" {option('max_texts', self.max_texts)}: the largest request would never be taken",
+                "raise one or lower the other",
+            )
+
+
+class Answers:
+    """A bundle that answers questions.
+
+    Parameters
+    ----------
+    bundle : Bundle
+        The bundle, with its members in memory.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        data = bundle.members.manifest["data"]
+        self.about = About(
+            bundle.version,
+            list(bundle.classes),
+            frozenset(bundle.known_annotators),
+            tuple(bundle.ensemble.fitted_.answers or ()),
+            data.get("pairs"),
+            tuple(data.get("attributes") or ()),
+        )
+        if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
+            self(Question([("warm-up", "")] if self.about.pairs else ["warm-up"]))
+
+    def __call__(self, question: Question) -> Answer:
+        """Answer the texts of a question, in their order."""
+        attributes = {name: dict(values) for name, values in question.attributes}
+        pooled = self._bundle.describe(
+            question.texts,
+            annotators=question.annotators,
+            panel=None if question.panel is None else Panel(question.panel),
+            attributes=attributes or None,
+            answer_for=question.answer_for,
+        )
+        labels: list[Any] = pooled.labels.tolist()
+        columns: dict[str, list[Any]] = {
+            "probabilities": self._by_class(
+                pooled.probabilities if pooled.answers is None else pooled.answers
+            ),
+            "entropy": pooled.entropy.tolist(),
+            "spread": pooled.spread.tolist(),
+            "label": list(map(json.loads, labels)) if pooled.scale.is_multi_label else labels,
+        }
+        if pooled.medians is not None:
+            columns["median"] = pooled.medians.tolist()
+        if pooled.votes is not None:
+            low, high, *_ = pooled.votes
+            columns |= {"low": self._by_class(low), "high": self._by_class(high)}
+        rows = [
+            dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)
+        ]
+        return rows, self._bundle.members.unknown_annotators(attributes) if attributes else []
+
+    def _by_class(self, shares: Any) -> list[dict[str, float]]:
+        return [dict(zip(self.about.classes, row, strict=True)) for row in shares.tolist()]
+
+
+def reported(error: BaseException) -> EDOError:
+    """An error that may be shown: the message of another package's error may quote a text."""
+    if isinstance(error, EDOError):
+        return error
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    name = Path(place.filename).name
+    return EDOError(f"unexpected {type(error).__name__} in line {place.lineno} of {name}")
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A question in the queue."""
+
+    question: Question
+    answer: asyncio.Future[Answer]
+    arrived: float
+
+    def __len__(self) -> int:
+        return len(self.question.texts)
+
+
+class Batcher:
+    """Answers the questions that wait in batches, one after the other, in one thread.
+
+    Parameters
+    ----------
+    load : callable
+        Loads the bundle and returns what answers questions.
+    limits : Limits
+        How many texts wait and share a batch.
+    """
+
+    def __init__(self, load: Callable[[], Answers], limits: Limits) -> None:
+        self._load, self._limits = load, limits
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
+        self._queue: deque[_Waiting] = deque()
+        self._arrival, self._full = asyncio.Event(), asyncio.Event()
+        self.observe: Callable[[int, float], None] = lambda texts, seconds: None
+        """Called with the texts and the seconds of each batch."""
+        self.waiting = 0
+        """Texts in the queue."""
+        self.about: About | None = None
+        self.stopping = False
+        """Whether the server is about to end; requests that still arrive are answered."""
+
+    async def start(self) -> About:
+        """Load the bundle in the thread, and answer from then on; an error of it is raised."""
+        loop = asyncio.get_running_loop()
+        self._answers = await loop.run_in_executor(self._thread, self._load)
+        self.about = self._answers.about
+        self._task = loop.create_task(self._work())
+        return self.about
+
+    def drain(self) -> None:
+        """Answer what still arrives without waiting for full batches."""
+        self.stopping = True
+        self._full.set()
+
+    def close(self) -> None:
+        """End the thread once it is idle."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def ask(self, question: Question) -> Answer:
+        """Answers to the texts, in their order."""
+        size, step, limit = len(question.texts), self._limits.max_batch, self._limits.max_queue
+        if self.waiting + size > limit:
+            message = f"{counted(self.waiting, 'text')} wait already, with room for {limit}"
+            raise RefusedError(503, message, "try again in a moment", retry_after="1")
+        loop = asyncio.get_running_loop()
+        parts = [question[start : start + step] for start in range(0, size, step)]
+        queued = [_Waiting(part, loop.create_future(), loop.time()) for part in parts]
+        self._queue.extend(queued)
+        self.waiting += size
+        self._arrival.set()
+        if self.waiting >= step:
+            self._full.set()
+        answers = [await waiting.answer for waiting in queued]
+        return [row for rows, _ in answers for row in rows], answers[0][1]
+
+    async def _work(self) -> None:
+        while True:
+            await self._arrival.wait()
+            while self._queue:
+                if self._limits.max_delay_ms and not self.stopping:
+                    with suppress(TimeoutError):
+                        due = self._queue[0].arrived + self._limits.max_delay_ms / 1e3
+                        async with asyncio.timeout_at(due):
+                            await self._full.wait()
+                await self._answer(self._next_batch())
+            self._arrival.clear()
+
+    def _next_batch(self) -> list[_Waiting]:
+        """The questions of the next batch: of one kind, oldest first."""
+        batch, skipped = list[_Waiting](), list[_Waiting]()
+        size, limit = 0, self._limits.max_batch
+        kind = self._queue[0].question.kind
+        while self._queue and size < limit:
+            waiting = self._queue.popleft()
+            fits = size + len(waiting) <= limit and waiting.question.kind == kind
+            (batch if fits else skipped).append(waiting)
+            size += len(waiting) if fits else 0
+        self._queue.extendleft(reversed(skipped))
+        self.waiting -= size
+        if self.waiting < limit and not self.stopping:
+            self._full.clear()
+        return batch
+
+    async def _answer(self, batch: list[_Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        started, question = loop.time(), Question.joined([waiting.question for waiting in batch])
+        try:
+            rows, unknown = await loop.run_in_executor(self._thread, self._answers, question)
+        except Exception as error:
+            if len(batch) > 1:
+                for waiting in batch:  # the error is that of one of them, and no other's
+                    await self._answer([waiting])
+            elif not batch[0].answer.done():
+                batch[0].answer.set_exception(reported(error))
+            return
+        self.observe(len(rows), loop.time() - started)
+        start = 0
+        for waiting in batch:
+            stop = start + len(waiting)
+            if not waiting.answer.done():  # else its client is gone
+                waiting.answer.set_result((rows[start:stop], unknown))
+            start = stop

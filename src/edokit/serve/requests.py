@@ -1,0 +1,236 @@
+"""What a request must be; what is wrong with one is said without quoting it."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from edokit._errors import EDOError, counted
+
+_HINT = 'send {"texts": ["…"]}; GET /docs lists the fields'
+
+
+class RefusedError(EDOError):
+    """A request is refused.
+
+    Parameters
+    ----------
+    status : int
+        The HTTP status.
+    message, hint : str
+        What is wrong, and what to do.
+    **headers : str
+        Headers of the response, with underscores for hyphens.
+    """
+
+    def __init__(self, status: int, message: str, hint: str = "", **headers: str) -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+@dataclass(frozen=True)
+class About:
+    """What requests may ask of a bundle."""
+
+    version: str
+    classes: list[str]
+    annotators: frozenset[str]
+    metrics: tuple[str, ...]
+    pairs: bool | None
+    """Whether texts need contexts; None if both are possible."""
+    attributes: tuple[str, ...] = ()
+    """Attributes of annotators that members use."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Texts, or pairs of text and context, and the annotators to answer for."""
+
+    texts: list[Any]
+    annotators: list[list[str]] | None = None
+    """The annotators of each text."""
+    panel: tuple[str, ...] | None = None
+    """The annotators of all texts."""
+    answer_for: str | None = None
+    attributes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """Attributes by annotator."""
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What questions of one batch have in common."""
+        pairs = isinstance(self.texts[0], tuple)
+        return self.annotators is None, self.panel, self.answer_for, self.attributes, pairs
+
+    def __getitem__(self, part: slice) -> Question:
+        return replace(
+            self, texts=self.texts[part], annotators=self.annotators and self.annotators[part]
+        )
+
+    @classmethod
+    def joined(cls, questions: Sequence[Question]) -> Question:
+        """Questions of one kind as one."""
+        texts = [text for question in questions for text in question.texts]
+        names = [names for question in questions for names in question.annotators or ()]
+        return replace(questions[0], texts=texts, annotators=names or None)
+
+
+def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
+    """The schema of a request within these limits."""
+    listed = Field(min_length=1, max_length=max_texts)
+    Texts = Annotated[list[Annotated[str, Field(max_length=max_length)]], listed]
+    Names = Annotated[list[str], listed]
+
+    class PredictRequest(BaseModel):
+        model_config = ConfigDict(
+            extra="forbid",
+            strict=True,
+            json_schema_extra={"example": {"texts": ["How kind of you.", "What a rude reply."]}},
+        )
+
+        texts: Texts = Field(description="The texts.")
+        contexts: Texts | None = Field(
+            None, description="What precedes each text, for members that were trained on pairs."
+        )
+        annotators: Annotated[list[Names], listed] | None = Field(
+            None, description="For each text a list of annotators, known to the bundle, to predict."
+        )
+        panel: Names | None = Field(None, description="Or one list of annotators for all texts.")
+        attributes: Annotated[dict[str, dict[str, str]], listed] | None = Field(
+            None,
+            description="By annotator, attributes that members use (their age, …): annotators whom"
+            " the bundle does not know are predicted by them.",
+        )
+        answer_for: str | None = Field(
+            None,
+            alias="for",
+            description="A metric that the answers are for (ce, md, w1, f1) instead of the pool.",
+        )
+
+    return PredictRequest
+
+
+def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
+    """The question that the body of a request asks."""
+    try:
+        content = _DECODER.decode(body.removeprefix(codecs.BOM_UTF8).decode())
+        request: Any = model.model_validate(content)
+    except ValidationError as error:
+        raise _invalid(error, content) from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        message = f"the body is not valid JSON: {error.msg} in {place}"
+        raise RefusedError(400, message, _HINT) from None
+    except (ValueError, RecursionError):
+        message = "the JSON can't be read: not UTF-8, a name twice, too deep, or a number too long"
+        raise RefusedError(400, message, _HINT) from None
+    _check_fields(request, about)
+    attributes = request.attributes or {}
+    for position, names in enumerate(request.annotators or (), start=1):
+        _check_annotators(names, f"text {position}", attributes, about)
+    _check_annotators(request.panel or [], "the panel", attributes, about)
+    return Question(
+        list(zip(request.texts, request.contexts, strict=True))
+        if request.contexts
+        else request.texts,
+        request.annotators,
+        None if request.panel is None else tuple(request.panel),
+        request.answer_for,
+        tuple((name, tuple(values.items())) for name, values in attributes.items()),
+    )
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(fields := dict(pairs)) < len(pairs):
+        raise ValueError("a name twice")
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
+
+
+def _check_fields(request: Any, about: About) -> None:
+    """Refuse fields that the bundle or another field rules out."""
+    count, attributes = len(request.texts), request.attributes or {}
+    pairs, whose = request.contexts is not None, [request.annotators, request.panel]
+    attribute_names = {name for values in attributes.values() for name in values}
+    problems = [
+        (not text.strip(), f"text {position} of {count} is empty", "leave it out")
+        for position, text in enumerate(request.texts, start=1)
+    ]
+    problems += [
+        (
+            values is not None and len(values) != count,
+            f"{counted(count, 'text')}, but {counted(len(values or ()), noun)}",
+            f"send one {noun} for each text",
+        )
+        for noun, values in (("context", request.contexts), ("list", request.annotators))
+    ]
+    problems += [
+        (
+            about.pairs not in (None, pairs),
+            f"the members were trained on texts {'without' if pairs else 'with'} contexts",
+            "leave contexts out" if pairs else "send the context of each text",
+        ),
+        (None not in whose, "both annotators and a panel are given", "leave one of them out"),
+        (
+            bool(attributes) and whose == [None, None],
+            "attributes are given, but neither annotators nor a panel",
+            "name the annotators to predict",
+        ),
+        (
+            not attribute_names.issubset(about.attributes),
+            "the members do not use one of the attributes",
+            f"known attributes: {', '.join(about.attributes) or 'none'}",
+        ),
+        (
+            request.answer_for not in (None, *about.metrics),
+            "this bundle makes no answers for this metric",
+            f"known metrics: {', '.join(about.metrics)}; without one, the pool answers",
+        ),
+    ]
+    for is_wrong, message, hint in problems:
+        if is_wrong:
+            raise RefusedError(422, message, hint)
+
+
+def _check_annotators(
+    names: list[str], place: str, attributes: dict[str, Any], about: About
+) -> None:
+    """Refuse annotators whom the bundle does not know and who have no attributes, and repeats."""
+    for position, name in enumerate(names):
+        annotator = f"annotator {position + 1} of {len(names)} of {place}"
+        if name not in about.annotators and name not in attributes:
+            count = counted(len(about.annotators | attributes.keys()), "annotator")
+            remedy = (
+                f"send attributes ({', '.join(about.attributes)}), or " if about.attributes else ""
+            )
+            hint = f"{remedy}leave the name out for an answer for nobody in particular"
+            raise RefusedError(422, f"{annotator} is unknown, among {count}", hint)
+        if name in names[:position]:
+            raise RefusedError(422, f"{annotator} is named twice", "name each once")
+
+
+def _invalid(error: ValidationError, content: Any) -> RefusedError:
+    """What is wrong with a value, without the value."""
+    details = error.errors(include_url=False, include_input=False)[0]
+    if not isinstance(content, dict):
+        return RefusedError(422, "the body is not a JSON object", _HINT)
+    field, *keys = details["loc"]
+    if details["type"] == "extra_forbidden":
+        return RefusedError(422, "the request has an unknown field", _HINT)
+    place = str(field)
+    value: Any = content.get(place)
+    for key in keys:
+        if isinstance(key, int):
+            place, value = f"{str(field).removesuffix('s')} {key + 1} of {len(value)}", value[key]
+        else:  # a name of the client's, and not shown
+            place = f"an entry of {field}"
+    status = 413 if details["type"] == "too_long" else 422
+    message = details["msg"]
+    return RefusedError(status, f"{place}: {message[0].lower()}{message[1:]}", _HINT)
