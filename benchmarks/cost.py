@@ -283,29 +283,34 @@ def measured(name: str, items: int) -> bool:
 
 
 def draw(minutes: dict[str, list[float]]) -> None:
-    from matplotlib.figure import Figure
+    import altair as alt
 
-    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for name, values in minutes.items():
-        if name.startswith("GPU") or "linear" in name or name == COMMANDS:
-            # Lines may coincide: those of a core are drawn later and are thinner.
-            mark, style, width = ("o", "-", 3.5) if name.startswith("GPU") else ("s", "--", 1.5)
-            label = name.replace("`", "")
-            line = axes.loglog(SIZES, values, style, linewidth=width, label=label)[0]
-            for size, value in zip(SIZES, values, strict=True):
-                color = line.get_color()
-                full = color if measured(name, size) else "white"
-                axes.plot(
-                    size, value, mark, color=color, markerfacecolor=full, markersize=4 + width
-                )
-    axes.set_xticks(SIZES, ["10 thousand", "1 million", "100 million"])
-    axes.minorticks_off()
-    axes.set_xlabel("items")
-    axes.set_ylabel("minutes of a GPU, or of a core")
-    axes.grid(alpha=0.3)
-    figure.legend(frameon=False, fontsize=7, loc="outside lower center", ncols=2)
-    save_figure(figure, "cost", PAGE.parent / "images")
+    rows = [
+        {"items": size, "minutes": value, "step": name.replace("`", "")}
+        | {"device": name.split()[0], "measured": measured(name, size)}
+        for name, values in minutes.items()
+        if name.startswith("GPU") or "linear" in name or name == COMMANDS
+        for size, value in zip(SIZES, values, strict=True)
+    ]
+    steps = alt.Legend(orient="bottom", columns=2, labelLimit=400, title=None)
+    lines = (
+        alt.Chart(alt.Data(values=rows))
+        .encode(
+            alt.X("items:Q", scale=alt.Scale(type="log"), axis=alt.Axis(values=SIZES, format="~s")),
+            alt.Y("minutes:Q", scale=alt.Scale(type="log"), title="minutes of a GPU, or of a core"),
+            alt.Color("step:N", legend=steps),
+        )
+        .properties(width=560, height=280)
+    )
+    # Lines may coincide: those of a core are drawn later and are thinner.
+    gpu, core = (
+        lines.transform_filter(f"(datum.device == 'GPU') == {on}") for on in ("true", "false")
+    )
+    dots = lines.mark_point(filled=True, size=60).encode(
+        fillOpacity=alt.condition("datum.measured", alt.value(1), alt.value(0.15))
+    )
+    chart = gpu.mark_line(strokeWidth=3.5) + core.mark_line(strokeDash=[5, 3]) + dots
+    save_figure(chart, "cost", PAGE.parent / "images")
 
 
 def main() -> None:

@@ -165,35 +165,24 @@ def careless(runs: int, permutations: int) -> None:
 
 def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) -> None:
     """One panel per design, a line per test; the dashed line is the level."""
-    import matplotlib
+    import altair as alt
 
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "edokit"
-    from matplotlib import pyplot as plt
-
-    styles = [("#000000", "-", "o"), ("#0072B2", "--", "s"), ("#D55E00", "-.", "^")]
-    styles.append(("#009E73", ":", "D"))
-    panels, axes = plt.subplots(1, len(curves), figsize=(9.5, 3.2), sharey=True)
-    for axis, (name, points) in zip(np.atleast_1d(axes), curves.items(), strict=True):
-        for test, (colour, line, marker) in zip(("any structure", *TESTS), styles, strict=True):
-            axis.plot(
-                [100 * x for x, _ in points],
-                [100 * shares[test] for _, shares in points],
-                color=colour,
-                linestyle=line,
-                marker=marker,
-                markersize=4,
-                label=test,
-            )
-        axis.axhline(100 * LEVEL, color="grey", linewidth=0.8, linestyle="--")
-        axis.set_title(name, fontsize=9)
-        axis.set_xlabel("systematic part of the disagreement (%)", fontsize=8)
-        axis.tick_params(labelsize=8)
-    np.atleast_1d(axes)[0].set_ylabel("structure found (% of runs)", fontsize=8)
-    np.atleast_1d(axes)[-1].legend(fontsize=7, loc="center right")
-    panels.tight_layout()
+    tests = ("any structure", *TESTS)
+    colours = ["#000000", "#0072b2", "#d55e00", "#009e73"]
+    rows = [
+        {"design": design, "test": test, "part": part, "share": shares[test]}
+        for design, points in curves.items()
+        for part, shares in points
+        for test in tests
+    ]
+    x = alt.X("part:Q", title="systematic part of the disagreement").axis(format="%")
+    y = alt.Y("share:Q", title="structure found (share of runs)").axis(format="%")
+    colour = alt.Color("test:N", scale=alt.Scale(domain=tests, range=colours), title=None)
+    lines = alt.Chart().mark_line(point=True).encode(x, y, colour)
+    level = alt.Chart().mark_rule(color="grey", strokeDash=[4, 4]).encode(y=alt.datum(LEVEL))
+    panels = alt.layer(lines, level, data=alt.Data(values=rows)).properties(width=240, height=200)
     path.parent.mkdir(parents=True, exist_ok=True)
-    panels.savefig(path, metadata={"Date": None})
+    panels.facet(alt.Column("design:N", title=None, sort=list(curves))).save(path)
 
 
 def declared(vectors: LabelVectors, annotations: Annotations) -> Shares:

@@ -6,7 +6,7 @@ Writes its tables into ``benchmarks/RESULTS.md``. Without the folder only made-u
 fitted. torch, cvxpy (with Clarabel) and autogluon.core are peers if they are installed; else they
 are left out. AutoGluon wants an older pandas than the newest, so give it an environment of its own:
 
-    pip install -e ".[bench,figures]" autogluon.core torch
+    pip install -e ".[bench]" autogluon.core torch
 """
 
 from __future__ import annotations
@@ -178,23 +178,29 @@ def shown_ce(name: str, cells: dict[str, Cell]) -> str:
 
 def draw(found: dict[str, dict[str, Cell]], peers: list[Peer]) -> Path:
     """Time beside EDO exact's, a mark for every method and problem."""
-    from matplotlib.figure import Figure
+    import altair as alt
 
     names = [peer.name for peer in peers if not is_ours(peer.name)]
-    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
-    axes = figure.subplots()
-    for place, (case, cells) in enumerate(found.items()):
-        own = [(ratio(name, cells), names.index(name)) for name in names if name in cells]
-        times, rows = zip(*own, strict=True)
-        shift = (place - len(found) / 2) * 0.05
-        axes.scatter(times, [row + shift for row in rows], s=18, label=case, alpha=0.85)
-    axes.axvline(1, color="black", linewidth=1)
-    axes.set(xscale="log", xlabel="time, as a multiple of EDO exact's", yticks=range(len(names)))
-    axes.set_yticklabels(names, fontsize=8)
-    axes.invert_yaxis()
-    axes.grid(alpha=0.3, axis="x")
-    figure.legend(fontsize=6, loc="outside right upper", title="problem", title_fontsize=7)
-    return save_figure(figure, "peers")
+    rows = [
+        {"method": name, "problem": problem, "time": ratio(name, cells)}
+        for problem, cells in found.items()
+        for name in names
+        if name in cells
+    ]
+    points = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_point(filled=True, opacity=0.85)
+        .encode(
+            alt.X(
+                "time:Q", scale=alt.Scale(type="log"), title="time, as a multiple of EDO exact's"
+            ),
+            alt.Y("method:N", sort=names, title=None, axis=alt.Axis(labelLimit=240)),
+            alt.Color("problem:N", sort=list(found)),
+            yOffset=alt.YOffset("problem:N", sort=list(found)),
+        )
+    )
+    ours = alt.Chart().mark_rule().encode(x=alt.datum(1))
+    return save_figure((points + ours).properties(width=420, height=24 * len(names)), "peers")
 
 
 def verdicts(found: dict[str, dict[str, Cell]]) -> list[str]:

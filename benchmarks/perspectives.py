@@ -90,23 +90,24 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 def draw(found: Mapping[tuple[str, int], Mapping[str, list[float]]]) -> Path:
     """Divergence against labels per annotator, a plot per regime."""
-    import matplotlib.pyplot as plt
+    import altair as alt
 
-    figure, plots = plt.subplots(1, len(NAMES), figsize=(9, 3.6), constrained_layout=True)
-    for axes, name in zip(plots, NAMES, strict=True):
-        counts = sorted(count for regime, count in found if regime == name)
-        labels = [ITEMS * PER_ITEM / count for count in counts]
-        for kind, shown in KINDS.items():
-            each = [interval(found[name, count][kind]) for count in counts]
-            mean, half = np.array(each).T
-            axes.plot(labels, mean, "o-", color=COLOURS[kind], label=shown, markersize=4)
-            axes.fill_between(labels, mean - half, mean + half, color=COLOURS[kind], alpha=0.18)
-        axes.set(xscale="log", xlabel="labels per annotator", title=name)
-        axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.25)
-    plots[0].set_ylabel("distance to the annotator's\ntrue distribution (KL, nats)")
-    plots[0].legend(frameon=False, fontsize=8)
-    return save_figure(figure, "perspectives", IMAGES)
+    rows = []
+    for (regime, count), divergences in found.items():
+        for kind, title in KINDS.items():
+            mean, half = interval(divergences[kind])
+            row = {"regime": regime, "labels": ITEMS * PER_ITEM / count, "kind": title}
+            rows.append(row | {"mean": mean, "low": mean - half, "high": mean + half})
+    scale = alt.Scale(domain=list(KINDS.values()), range=[COLOURS[kind] for kind in KINDS])
+    plot = alt.Chart().encode(
+        alt.X("labels:Q", scale=alt.Scale(type="log"), title="labels per annotator"),
+        alt.Color("kind:N", scale=scale, title=None, legend=alt.Legend(orient="top")),
+    )
+    band = plot.mark_area(opacity=0.18).encode(y="low:Q", y2="high:Q")
+    y = alt.Y("mean:Q", title="distance to the annotator's true distribution (KL, nats)")
+    chart = alt.layer(band, plot.mark_line(point=True).encode(y), data=alt.Data(values=rows))
+    panels = chart.properties(width=300, height=260).facet(alt.Column("regime:N", title=None))
+    return save_figure(panels.resolve_scale(y="independent"), "perspectives", IMAGES)
 
 
 def main() -> None:

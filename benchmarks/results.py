@@ -59,12 +59,9 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def save_figure(figure: Any, name: str, folder: Path = FIGURES) -> Path:
-    """Write a matplotlib figure, the same bytes for the same drawing."""
-    import matplotlib as mpl
-
+def save_figure(chart: Any, name: str, folder: Path = FIGURES) -> Path:
+    """Write an Altair chart, the same bytes for the same drawing."""
     folder.mkdir(exist_ok=True)
     file = folder / f"{name}.svg"
-    with mpl.rc_context({"svg.hashsalt": "edo"}):
-        figure.savefig(file, metadata={"Date": None})
+    chart.save(file)
     return file

@@ -335,21 +335,26 @@ def growth(figure: Path) -> None:
 
 
 def draw(path: Path, axes: dict[str, list[int]], found: dict[str, list[float]]) -> None:
-    from matplotlib.figure import Figure
+    import altair as alt
 
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    for panel, (name, values) in zip(figure.subplots(1, 3), axes.items(), strict=True):
-        panel.loglog(values, found[name], "o-", label="measured")
-        last = found[name][-1] / values[-1]
-        panel.loglog(values, [last * value for value in values], ":", label="proportional")
-        panel.minorticks_off()
-        panel.set_xticks(values, [f"{value:,}" for value in values], rotation=45)
-        panel.yaxis.set_major_formatter("{x:g}")
-        panel.set_xlabel(name)
-        panel.set_ylabel("seconds")
-        panel.legend(frameon=False, fontsize=8)
-        panel.grid(alpha=0.3)
-    figure.savefig(path)
+    panels = []
+    for name, values in axes.items():
+        slope = found[name][-1] / values[-1]
+        rows = [
+            {"size": value, "seconds": seconds, "line": line}
+            for value, measured in zip(values, found[name], strict=True)
+            for line, seconds in (("measured", measured), ("proportional", slope * value))
+        ]
+        panel = alt.Chart(alt.Data(values=rows)).mark_line(point=True)
+        axis = alt.Axis(values=values, format=",", labelAngle=-45)
+        panel = panel.encode(
+            alt.X("size:Q", scale=alt.Scale(type="log"), title=name, axis=axis),
+            alt.Y("seconds:Q", scale=alt.Scale(type="log")),
+            alt.Color("line:N", title=None),
+            alt.StrokeDash("line:N", title=None),
+        )
+        panels.append(panel.properties(width=220, height=180))
+    alt.hconcat(*panels).save(path)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from results import machine, write_section
 
-HEAVY = ("numpy", "scipy", "pandas", "pyarrow", "sklearn", "optuna", "plotly", "torch")
+HEAVY = ("numpy", "scipy", "pandas", "pyarrow", "sklearn", "optuna", "altair", "torch")
 # What a process has seen at its end, as its last line on stderr: most memory, and heavy imports.
 REPORT = f"""
 import atexit, sys

@@ -24,7 +24,6 @@ IMPORTED = (
     "edokit.members.recipes.llm",
     "httpx",
     "pandas",
-    "plotly.graph_objects",
     "rich.table",
     "scipy.optimize",
     "scipy.stats",

@@ -190,7 +190,7 @@ def test_a_page_holds_no_name_raw(
     data = collect(folder / "ensemble", predictions=pool, annotations=people)
     page = write_report(data, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<script>alert" not in page
-    # What follows is plotly.js.
+    # What follows is the chart library.
     assert not steers(page[: page.index("<script>")])
 
 

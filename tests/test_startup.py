@@ -11,7 +11,9 @@ import numpy as np
 
 from edokit.predictions import Predictions, write_predictions
 
-HEAVY = "{'numpy', 'pandas', 'pyarrow', 'scipy', 'sklearn', 'optuna', 'plotly', 'torch'}"
+HEAVY = (
+    "{'numpy', 'pandas', 'pyarrow', 'scipy', 'sklearn', 'optuna', 'altair', 'vl_convert', 'torch'}"
+)
 
 
 def loaded_by(code: str) -> set[str]:
@@ -52,17 +54,17 @@ def test_metrics_are_imported_without_anything_that_fits() -> None:
 FITTING = {"sklearn", "joblib", "multiprocessing.process", "optuna", "torch"}
 TABLES = {"pandas", "scipy.stats"}
 NOT_LOADED = {
-    "data info DIR/labels.csv": FITTING | TABLES | {"scipy", "plotly"},
+    "data info DIR/labels.csv": FITTING | TABLES | {"scipy", "altair", "vl_convert"},
     "fit --predictions DIR/dev.npz --annotations DIR/labels.csv --out DIR/ensemble": (
-        FITTING | TABLES | {"scipy", "plotly"}
+        FITTING | TABLES | {"scipy", "altair", "vl_convert"}
     ),
     "predict DIR/ensemble --predictions DIR/dev.npz --out DIR/dev.csv": (
-        FITTING | TABLES | {"scipy", "plotly"}
+        FITTING | TABLES | {"scipy", "altair", "vl_convert"}
     ),
     "evaluate --probabilities DIR/dev.csv --annotations DIR/labels.csv": (
-        FITTING | TABLES | {"plotly"}
+        FITTING | TABLES | {"altair", "vl_convert"}
     ),
-    "report DIR/ensemble --out DIR/report.html": FITTING | TABLES,
+    "report DIR/ensemble --out DIR/report.html": FITTING | TABLES | {"altair"},
     # Without a record of its items there is nothing to evaluate.
     "report DIR/saved --out DIR/saved.html": FITTING | TABLES | {"scipy"},
 }

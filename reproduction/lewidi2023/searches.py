@@ -267,7 +267,7 @@ def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
         written = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
         for file in written:
             with whole_file(file) as temporary:
-                figure.savefig(temporary, dpi=150)
+                figure.save(temporary, format=file.suffix[1:], ppi=150)
         return written
 
     return draw

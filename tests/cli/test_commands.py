@@ -53,7 +53,7 @@ def test_help_names_every_command() -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    heavy = "{'numpy', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'torch', 'optuna', 'plotly'}"
+    heavy = "{'numpy', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'torch', 'optuna', 'altair'}"
     code = (
         "import sys\nfrom edokit.cli import main\nsys.argv = ['edo', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"

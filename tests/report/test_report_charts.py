@@ -6,8 +6,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import altair
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,44 +17,51 @@ from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
 from edokit.report.chart import DARK, Chart, class_colours
 from edokit.report.charts import clustered, correlations, diagnosis, pareto
-from edokit.report.plotly import to_plotly
 from edokit.report.results import parse_search, read_search
+from edokit.report.vega import figure_spec, page_spec
 from edokit.tuning import Correlation
 
 
-def drawn(chart: Chart) -> Any:
-    """The chart as plotly has checked and understood it."""
-    return go.Figure(to_plotly(chart))
+def drawn(chart: Chart, mark: str = "point") -> list[list[dict[str, Any]]]:
+    """The rows of each layer with this mark, of a specification that the schema allows."""
+    spec = page_spec(chart)
+    altair.LayerChart.from_dict(spec)
+    layers = [layer for layer in spec["layer"] if layer["mark"]["type"] == mark]
+    return [layer["data"]["values"] for layer in layers]
 
 
-def test_plotly_knows_every_property_of_every_chart(tmp_path: Path) -> None:
-    found = charts.all_charts(collect(make_run(tmp_path, search=8, preset="paper-fixed")))
-    assert {"weights", "sizes", "term-ce", "reliability", "members", "pareto-f1-ce"} <= set(found)
-    for chart in found.values():
+def column(rows: list[dict[str, Any]], name: str) -> list[Any]:
+    return [row[name] for row in rows]
+
+
+def test_every_chart_is_valid_vega_lite(tmp_path: Path) -> None:
+    run_charts = charts.all_charts(collect(make_run(tmp_path, search=8, preset="paper-fixed")))
+    expected = {"weights", "sizes", "term-ce", "reliability", "members", "pareto-f1-ce"}
+    assert expected <= set(run_charts)
+    for chart in run_charts.values():
         drawn(chart)
+        altair.HConcatChart.from_dict(figure_spec([[chart]], 400))
 
 
 def test_the_three_views_hold_the_same_trials_in_the_same_places(tmp_path: Path) -> None:
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
     views = [drawn(pareto(search, x, y)) for x, y in combinations(search.metrics, 2)]
-    numbers = [[list(trace.customdata or []) for trace in view.data[:-1]] for view in views]
+    numbers = [[column(rows, "id") for rows in view[:-1]] for view in views]
     assert numbers[0] == numbers[1] == numbers[2]
-    assert sorted(number for trace in numbers[0] for number in trace) == list(range(30))
+    assert sorted(number for rows in numbers[0] for number in rows) == list(range(30))
     assert search.chosen is not None
-    assert views[0].data[-1].x == (search.chosen.metrics["f1"],)
+    assert views[0][-1][0]["x"] == pytest.approx(search.chosen.metrics["f1"])
 
 
 def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) -> None:
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
-    signs = {trial.number: trial.sign for trial in search.trials}
-    for trace in drawn(pareto(search, "f1", "ce")).data[:-1]:
-        held = {signs[number] for number in trace.customdata or []}
-        assert len(held) <= 1
-        fronts = {trial.on_front for trial in search.trials if trial.number in trace.customdata}
-        if fronts == {False}:
-            assert trace.marker.opacity < 0.5
+    trials = {trial.number: trial for trial in search.trials}
+    for mark in pareto(search, "f1", "ce").marks[:-1]:
+        members = [trials[number] for number in mark.ids]
+        assert len({trial.sign for trial in members}) == 1
+        assert (mark.opacity < 0.5) == (not any(trial.on_front for trial in members))
 
 
 def test_failed_trials_are_counted_not_drawn() -> None:
@@ -64,16 +71,17 @@ def test_failed_trials_are_counted_not_drawn() -> None:
     ]
     search = parse_search(rows, {})
     assert (len(search.trials), search.failed, search.chosen) == (1, 1, None)
-    assert drawn(pareto(search, "f1", "ce")).data[0].customdata == (0,)
+    assert column(drawn(pareto(search, "f1", "ce"))[0], "id") == [0]
 
 
 def test_weights_stand_heaviest_first_with_zeros_shown(tmp_path: Path) -> None:
-    found = collect(make_run(tmp_path))
-    assert found.ensemble is not None
-    bars = drawn(charts.weights(found.ensemble)).data[0]
-    assert list(bars.x) == sorted(bars.x, reverse=True)
-    assert sum(bars.x) == pytest.approx(1, abs=1e-3)
-    assert bars.text[-1] == "0"
+    run = collect(make_run(tmp_path))
+    assert run.ensemble is not None
+    chart = charts.weights(run.ensemble)
+    weights = column(drawn(chart, "rect")[0], "x")
+    assert weights == sorted(weights, reverse=True)
+    assert sum(weights) == pytest.approx(1, abs=1e-3)
+    assert column(drawn(chart, "text")[0], "text")[-1] == "0"
 
 
 @given(st.integers(0, 12), st.integers(0, 1000))
@@ -103,16 +111,16 @@ def test_reliability_shows_every_bin() -> None:
     p = rng.dirichlet([1, 1], size=200)
     q = rng.dirichlet([1, 1], size=200)
     curve = reliability_curve(p, q)
-    shown = drawn(charts.reliability(curve)).data[1]
-    assert list(shown.x) == pytest.approx(curve.predicted.tolist(), abs=1e-4)
-    assert list(shown.y) == pytest.approx(curve.observed.tolist(), abs=1e-4)
+    bins = drawn(charts.reliability(curve))[0]
+    assert column(bins, "x") == pytest.approx(curve.predicted.tolist(), abs=1e-4)
+    assert column(bins, "y") == pytest.approx(curve.observed.tolist(), abs=1e-4)
 
 
 def test_every_item_is_in_a_bar_of_its_histogram() -> None:
     full = float(np.log(2))
     values = np.array([0.0, full, full + 1e-12, 0.3])
-    figure = drawn(charts.entropies(values, values[:3], full))
-    assert [sum(trace.y) for trace in figure.data] == [3, 4]
+    histograms = drawn(charts.entropies(values, values[:3], full), "rect")
+    assert [sum(column(bars, "y")) for bars in histograms] == [3, 4]
 
 
 def test_binned_means_are_means_of_their_items() -> None:
@@ -127,9 +135,9 @@ def test_binned_means_are_means_of_their_items() -> None:
 
 def test_of_many_items_evenly_spaced_ones_are_drawn() -> None:
     entropies = np.linspace(0, 0.69, 10_000)
-    shown = drawn(charts.entropy_against_entropy(entropies, entropies, 0.69)).data[0].y
-    assert (len(shown), shown[0], shown[-1]) == (1500, 0, 0.69)
-    assert len(set(shown)) == 1500
+    cloud = column(drawn(charts.entropy_against_entropy(entropies, entropies, 0.69))[0], "y")
+    assert (len(cloud), cloud[0], cloud[-1]) == (1500, 0, 0.69)
+    assert len(set(cloud)) == 1500
 
 
 @pytest.mark.parametrize(
@@ -139,8 +147,8 @@ def test_of_many_items_evenly_spaced_ones_are_drawn() -> None:
 def test_stars_mark_unlikely_chance(rho: float, p_value: float, text: str) -> None:
     one = Correlation("preserve", "lambda_ce", "ce", rho, p_value, 9)
     other = Correlation("preserve", "size", "f1", 0.4, 0.2, 9)
-    shown = drawn(correlations([one, other])["correlations-preserve"]).data[0]
-    assert [list(row) for row in shown.text] == [["–", text], ["0.40", "–"]]
+    chart = correlations([one, other])["correlations-preserve"]
+    assert column(drawn(chart, "text")[0], "text") == ["–", text, "0.40", "–"]
 
 
 def test_a_diagnosis_without_numbers_has_no_charts() -> None:
@@ -173,8 +181,8 @@ def test_a_diagnosis_shows_shares_chance_and_people() -> None:
         }
     )
     assert set(figures) == {"variance", "permutations", "annotators", "agreement"}
-    assert list(drawn(figures["variance"]).data[0].x) == [0.25] * 3
-    assert sum(drawn(figures["permutations"]).data[0].y) == 3
+    assert column(drawn(figures["variance"], "rect")[0], "x") == [0.25] * 3
+    assert sum(column(drawn(figures["permutations"], "rect")[0], "y")) == 3
 
 
 def test_one_permutation_value_is_no_test() -> None:

@@ -82,7 +82,7 @@ def test_nothing_of_it_acts_in_a_browser(run: Path, open_page: Any) -> None:
     tab.wait_for_selector("#explorer tbody tr")
     tab.check("#bare")
     tab.locator("#explorer tbody tr").first.click()
-    tab.locator("#chart-weights .bars path").first.hover(force=True)
+    tab.locator("#chart-weights .mark-rect path").first.hover(force=True)
     assert tab.evaluate("window.hacked") is None
     assert tab.locator("img, main script").count() == 0
     first = tab.locator("#explorer tbody tr").first

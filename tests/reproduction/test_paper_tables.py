@@ -74,7 +74,6 @@ def test_everything_is_ready_for_json(sections: dict[str, Section]) -> None:
 
 
 def test_tables_and_figures_are_written(study: Study, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     reproduce(study, ["ce-variants", "heat-maps"], out=tmp_path)
     names = {path.name for path in (tmp_path / "tables").iterdir()}
     assert {"ce-variants.md", "ce-variants.csv", "ce-variants.tex"} <= names

@@ -121,7 +121,7 @@ def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
 
 
 def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path]:
-    """Write the charts of a run as figures for papers (extra ``figures``).
+    """Write the charts of a run as figures for papers.
 
     Parameters
     ----------
@@ -135,11 +135,6 @@ def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path
     -------
     list of Path
         Each figure as PNG, SVG and PDF.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
     """
     from edokit.report.charts import all_charts
     from edokit.report.figures import write_all
@@ -148,34 +143,35 @@ def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path
     return write_all(all_charts(data), Path(folder))
 
 
-def correlation_figure(found: Sequence[Correlation]) -> Any:
+def correlation_figure(correlations: Sequence[Correlation]) -> Any:
     """Draw the paper's heat maps: correlations of parameters and metrics, a panel per sign.
 
     Parameters
     ----------
-    found : sequence of Correlation
+    correlations : sequence of Correlation
         As in ``SearchResult.correlations``.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    altair.HConcatChart
         One star marks p < 0.05, two p < 0.01, three p < 0.001.
 
     Raises
     ------
     InputError
         If there are no correlations.
-    MissingExtraError
-        If matplotlib is not installed.
     """
-    from edokit._errors import InputError
-    from edokit.report.charts import correlations
-    from edokit.report.figures import draw, styled
+    import altair
 
-    if not found:
+    from edokit._errors import InputError
+    from edokit.report import charts
+    from edokit.report.figures import WIDE
+    from edokit.report.vega import figure_spec
+
+    if not correlations:
         raise InputError(
             "there are no correlations to draw",
             "search over numeric parameters, with three trials or more of one sign",
         )
-    with styled():
-        return draw([list(correlations(found).values())])
+    columns = [[chart] for chart in charts.correlations(correlations).values()]
+    return altair.HConcatChart.from_dict(figure_spec(columns, WIDE))

@@ -1,6 +1,6 @@
-"""A chart as data, which `plotly` draws on the page and `figures` draws for papers.
+"""A chart as data, which `edokit.report.vega` turns into a Vega-Lite specification.
 
-Names in a chart are raw text; each renderer escapes them for its own markup.
+One description serves the page and the figures for papers. Names in a chart are raw text.
 """
 
 from __future__ import annotations
@@ -67,29 +67,31 @@ def class_colours(
     diverging colours if they lie on both sides of 0, sequential ones otherwise. Other classes, and
     the labels of sets, get colours that are easy to tell apart.
     """
-    whole = all(re.fullmatch(r"[+-]?\d{1,15}", name, re.ASCII) for name in names)
-    whole = whole and len(names) > 2 and not scale.is_multi_label
-    if scale.positions is None and not whole:
+    numeric = len(names) > 2 and not scale.is_multi_label
+    numeric = numeric and all(re.fullmatch(r"[+-]?\d{1,15}", name, re.ASCII) for name in names)
+    if scale.positions is None and not numeric:
         light = [NOMINAL[k % len(NOMINAL)] for k in range(len(names))]
         return [(colour, DARK.get(colour, colour)) for colour in light]
     values = np.array(scale.positions or [int(name) for name in names], dtype=np.float64)
-    most = float(np.abs(values).max())
-    diverging = values.min() < 0 < values.max()
-    found = []
-    for value in values:
-        kind, at = "sequential", float((value - values.min()) / max(np.ptp(values), 1e-300))
-        if diverging:
-            kind, at = ("below", "zero", "above")[int(np.sign(value)) + 1], abs(value) / most
-        on_light, on_dark = (_between(ramp, at) for ramp in _RAMPS[kind])
-        found.append((on_light, on_dark))
-    return found
+    if values.min() < 0 < values.max():
+        ramps = [("below", "zero", "above")[int(sign) + 1] for sign in np.sign(values)]
+        positions = np.abs(values) / np.abs(values).max()
+    else:
+        ramps = ["sequential"] * len(values)
+        positions = (values - values.min()) / max(np.ptp(values), 1e-300)
+    colours = []
+    for ramp, position in zip(ramps, positions, strict=True):
+        light_ramp, dark_ramp = _RAMPS[ramp]
+        colours.append((_interpolate(light_ramp, position), _interpolate(dark_ramp, position)))
+    return colours
 
 
-def _between(ramp: Sequence[str], at: float) -> str:
+def _interpolate(ramp: Sequence[str], position: float) -> str:
     """The colour at this position, from 0 to 1, of a ramp."""
     stops = np.array([[int(colour[k : k + 2], 16) for k in (1, 3, 5)] for colour in ramp])
-    where = np.linspace(0, 1, len(ramp))
-    return "#" + "".join(f"{round(float(np.interp(at, where, part))):02x}" for part in stops.T)
+    places = np.linspace(0, 1, len(ramp))
+    channels = [round(float(np.interp(position, places, channel))) for channel in stops.T]
+    return "#" + "".join(f"{channel:02x}" for channel in channels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +196,7 @@ class Chart:
     height: int = 320
     """Pixels on the page."""
     legend: bool = False
-    """Whether the page shows a legend beside the marks."""
+    """Whether the page shows a legend; a figure for papers does so for all named marks."""
 
     @property
     def heatmap(self) -> Heatmap | None:

@@ -121,7 +121,7 @@ def weights(ensemble: EDOEnsemble) -> Chart:
     return Chart(
         "Weight of each member",
         [bars, Line([1 / len(order)])],
-        x=Axis("weight (dotted: equal weights)", range=(0, max(float(values.max()) * 1.12, 0.05))),
+        x=Axis("weight (dotted: equal weights)", range=(0, max(float(values.max()) * 1.02, 0.05))),
         y=Axis(labels=[ensemble.members_[k] for k in order]),
         height=90 + 22 * len(order),
     )

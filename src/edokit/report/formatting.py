@@ -92,11 +92,6 @@ def prose(text: object, most: int = 900) -> Markup:
     return Markup("".join(marked))
 
 
-def escape(value: object, most: int = 24) -> str:
-    """A name for plotly, which reads tags and entities as markup."""
-    return html.escape(clean(value, most), quote=False)
-
-
 def embed(value: Any) -> Markup:
     """A value as JSON that can't leave its script element."""
     text = json_text(value, allow_nan=False, separators=(",", ":"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
@@ -22,9 +23,9 @@ from edokit.report.charts import TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import clean, count, embed, number, percent, prose
 from edokit.report.items import item_table, shortened
-from edokit.report.plotly import to_plotly
 from edokit.report.results import method_rows, slice_rows
 from edokit.report.summary import EQUAL, summarize
+from edokit.report.vega import CONFIG, page_spec
 from edokit.scales import NOMINAL, Scale
 
 FRONT_ROWS = 50
@@ -47,8 +48,6 @@ STATES = {
 
 def render(data: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data give the same text."""
-    from plotly.offline import get_plotlyjs
-
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
     rows, charts = method_rows(data.comparison, evaluation), all_charts(data)
     items = None if evaluation is None else item_table(evaluation, texts=texts)
@@ -64,7 +63,8 @@ def render(data: ReportData, *, texts: bool = True) -> str:
     metrics = rows[0]["metrics"] if rows else ()
     headline = METRIC[rows[0]["headline"] if rows else headline_metric(scale)].short
     embedded = {
-        "figures": {name: to_plotly(chart) for name, chart in charts.items()},
+        "figures": {name: page_spec(chart) for name, chart in charts.items()},
+        "config": CONFIG,
         "dark": DARK | dict(colours),
         "colours": [light for light, _ in colours],
         # The settings of each trial are shown on a click.
@@ -79,8 +79,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         },
         "items": items,
     }
-    # plotly.js must not end its script element.
-    library = get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script")
+    library = _vega()
     script = _asset("report.js") + _asset("explorer.js")
     return _fill(
         "report.html",
@@ -218,6 +217,15 @@ def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
         pairs = zip(annotations.items, annotations.texts, strict=True)
         shown = {str(item): shortened(text) for item, text in pairs if item in wanted}
     return [{**entry, "text": shown.get(str(entry["item"]))} for entry in data.review]
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, which must not end its script element."""
+    import vl_convert
+
+    script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return script.replace("\r\n", "\n").replace("</script", "<\\/script")
 
 
 def _asset(name: str) -> str:

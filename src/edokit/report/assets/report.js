@@ -7,7 +7,7 @@ function isDark() {
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-// A copy of a figure with the colours of the theme.
+// A copy of a chart with the colours of the theme.
 function themed(value, dark) {
   if (Array.isArray(value)) return value.map((entry) => themed(entry, dark));
   if (value && typeof value === "object") {
@@ -24,33 +24,29 @@ const touch = matchMedia("(pointer: coarse)").matches;
 // Widths in print; charts are not resized by the print layout.
 const PAPER = { whole: 660, grid: 320 };
 
-function draw(dark, paper) {
-  for (const element of charts) {
-    const figure = themed(EDO.figures[element.dataset.chart], dark);
-    const linked = element.closest("[data-linked]") !== null;
-    figure.layout.autosize = !paper;
-    if (paper) figure.layout.width = element.closest(".grid") ? PAPER.grid : PAPER.whole;
-    if (touch || !linked) {
-      // Touch scrolls the page.
-      figure.layout.dragmode = false;
-      for (const key of Object.keys(figure.layout)) {
-        if (/^[xy]axis\d*$/.test(key)) figure.layout[key].fixedrange = true;
-      }
-    } else {
-      figure.layout.dragmode = "select";
-    }
-    for (const trace of figure.data) {
-      // On a phone the numbers of a large matrix are too small to read.
-      if (trace.type === "heatmap" && trace.texttemplate && element.clientWidth < 70 * trace.z[0].length) {
-        trace.texttemplate = "";
-      }
-    }
-    Plotly.react(element, figure.data, figure.layout, {
-      responsive: true,
-      displaylogo: false,
-      displayModeBar: false,
-    });
-  }
+const tip = document.body.appendChild(text("div", undefined, "tip"));
+tip.hidden = true;
+function showTip(handler, event, item, words) {
+  tip.hidden = !words;
+  if (!words) return;
+  tip.textContent = words;
+  const { innerWidth: width, innerHeight: height } = window;
+  tip.style.left = Math.max(4, Math.min(event.clientX + 14, width - tip.offsetWidth - 4)) + "px";
+  tip.style.top = (event.clientY + tip.offsetHeight + 24 > height ? event.clientY - tip.offsetHeight - 10 : event.clientY + 14) + "px";
+}
+
+async function draw(dark, paper) {
+  const drawn = charts.map(async (element) => {
+    const spec = themed({ ...EDO.figures[element.dataset.chart], config: EDO.config }, dark);
+    if (paper) spec.width = element.closest(".grid") ? PAPER.grid : PAPER.whole;
+    // Touch scrolls the page.
+    if (touch) spec.layer.forEach((layer) => { delete layer.params; });
+    // Expressions are interpreted: the policy of the page allows no evaluation.
+    const options = { mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false, tooltip: showTip };
+    element.view = (await vegaEmbed(element, spec, options)).view;
+  });
+  await Promise.all(drawn);
+  linkViews();
 }
 
 function text(tag, content, className) {
@@ -60,35 +56,27 @@ function text(tag, content, className) {
   return made;
 }
 
+// Trials under the pointer or in a box are marked in all views of the front.
 function linkViews() {
-  const views = charts.filter((element) => element.closest("[data-linked=pareto]"));
-  let busy = false;
-  const once = (action) => {
-    if (busy) return;
-    busy = true;
-    try { action(); } finally { busy = false; }
-  };
+  const views = charts.filter((element) => element.closest("[data-linked=pareto]")).map((element) => element.view);
+  const tell = (signal, value) => views.forEach((view) => view.signal(signal, value).runAsync());
+  const trialOf = (item) => (item && item.datum && item.datum.id !== undefined ? item.datum.id : null);
+  let hovered = null;
   for (const view of views) {
-    const others = views.filter((other) => other !== view);
-    view.on("plotly_hover", (event) => once(() => {
-      const at = event.points.map((p) => ({ curveNumber: p.curveNumber, pointNumber: p.pointNumber }));
-      for (const other of others) Plotly.Fx.hover(other, at.slice(0, 1));
-    }));
-    view.on("plotly_unhover", () => once(() => {
-      for (const other of others) Plotly.Fx.unhover(other);
-    }));
-    view.on("plotly_click", (event) => {
-      if (event.points.length) showTrial(event.points[0].customdata);
+    view.addEventListener("pointermove", (event, item) => {
+      if (trialOf(item) !== hovered) tell("hovered", (hovered = trialOf(item)));
     });
-    view.on("plotly_selected", (event) => once(() => {
-      if (!event || !event.points) return;
-      const picked = view.data.map(() => []);
-      for (const p of event.points) picked[p.curveNumber].push(p.pointNumber);
-      for (const other of others) Plotly.restyle(other, { selectedpoints: picked });
-    }));
-    view.on("plotly_deselect", () => once(() => {
-      for (const other of views) Plotly.restyle(other, { selectedpoints: [null] });
-    }));
+    view.addEventListener("pointerleave", () => tell("hovered", (hovered = null)));
+    view.addEventListener("click", (event, item) => {
+      if (trialOf(item) !== null) showTrial(trialOf(item));
+    });
+    if (touch) continue;
+    view.addSignalListener("brush", (name, box) => {
+      const inside = (row) => Object.keys(box).every((side) => box[side][0] <= row[side] && row[side] <= box[side][1]);
+      const names = Object.keys(view.getState({ data: (set) => /^source_/.test(set) }).data);
+      const rows = names.flatMap((set) => view.data(set)).filter((row) => row.id !== undefined);
+      tell("picked", Object.keys(box).length ? rows.filter(inside).map((row) => row.id) : null);
+    });
   }
 }
 
@@ -109,14 +97,17 @@ function showTrial(number) {
   panel.hidden = false;
 }
 
-// A button beside each chart, since plotly's own toolbar covers the marks below it.
 function addSaving() {
   for (const element of charts) {
     const name = element.getAttribute("aria-label");
     const save = Object.assign(text("button", "SVG ↓", "save"), { type: "button", title: "Save this chart as SVG" });
     save.setAttribute("aria-label", "Save as SVG: " + name);
-    save.addEventListener("click", () =>
-      Plotly.downloadImage(element, { format: "svg", filename: "edo-" + element.dataset.chart }));
+    save.addEventListener("click", async () => {
+      const image = new Blob([await element.view.toSVG()], { type: "image/svg+xml" });
+      const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(image), download: `edo-${element.dataset.chart}.svg` });
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
     const caption = element.parentElement.querySelector(":scope > figcaption");
     if (caption) caption.append(save);
     else element.before(save);
@@ -124,7 +115,6 @@ function addSaving() {
 }
 
 draw(isDark());
-linkViews();
 addSaving();
 
 document.getElementById("theme").addEventListener("click", () => {
