@@ -23,7 +23,6 @@ from edokit.datasets import read_annotations
 from edokit.members import read_annotators, read_texts, score, score_members
 from edokit.members.folder import read_card, read_manifest
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays
 from edokit.members.score import load_member
 from edokit.predictions import join_models, read_predictions, write_predictions
@@ -158,15 +157,6 @@ def _member(path: Path) -> Any:
     return card is not None and card.get("recipe")
 
 
-def _plan(path: Path) -> Plan:
-    plan = Plan.load(path.parent)
-    plan.save(_AGAIN)
-    for job in plan.jobs:
-        assert (path.parent / job.path).resolve().is_relative_to(path.parent.resolve())
-        plan.fingerprint(job)
-    return plan
-
-
 def _pool(path: Path) -> Any:
     return parse_groups(str(path))
 
@@ -205,8 +195,6 @@ OWN: dict[str, list[Reader]] = {
     "trials": [_search],
     "manifest": [_manifest],
     "member": [_member],
-    "plan": [_plan],
-    "course": [_plan],
     "pool": [_pool],
     "bundle": [_bundle],
     "classifier": [_classifier],

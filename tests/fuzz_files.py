@@ -29,9 +29,7 @@ from edokit import (
 )
 from edokit._io import read_json, write_json
 from edokit._io.tables import write_table
-from edokit.members.groups import Group, parse_groups
-from edokit.members.jobs import plan_jobs
-from edokit.members.training_data import TrainingData
+from edokit.members.groups import Group
 from edokit.predictions import read_predictions, write_predictions
 from edokit.predictions.files import long_table
 from edokit.runs import Input, RunRecord
@@ -50,8 +48,6 @@ recipe = "encoder"
 OTHERS = {
     "search.json": "trials.parquet",
     "trials.parquet": "search.json",
-    "plan.json": "course.json",
-    "course.json": "plan.json",
 }
 """The file that must stand beside another for it to be read."""
 
@@ -234,7 +230,6 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         warnings.simplefilter("ignore")
         fitted = EDOEnsemble("paper-fixed", ties="random", class_weights=False, epochs=2)
         fitted.fit(made, people).save(folder)
-        course = TrainingData.from_annotations(_few(people))
     (folder / "README.md").unlink()
     inputs = {"annotations": Input("people.csv", None, {"duplicates": "all", "splits": None})}
     RunRecord("fit", {**inputs, "predictions": Input("made.npz", "0" * 64)}).save(folder)
@@ -245,7 +240,6 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         ("member.json", _member()),
     ):
         write_json(document, folder / name)
-    plan_jobs(parse_groups("linear:1"), course).save(folder)
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
 
 

@@ -27,7 +27,6 @@ from edokit._outputs import check_output
 from edokit.datasets import read_annotations
 from edokit.members import read_texts, score_members, train_members
 from edokit.members.groups import Group, read_groups
-from edokit.members.jobs import Plan
 from edokit.members.recipe import read_arrays as read_member_arrays
 from edokit.members.score import load_member
 from edokit.predictions import join_models, read_predictions
@@ -302,29 +301,10 @@ def test_members_whose_names_point_outside_are_refused(name: str, members: Path)
     )
 
 
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_plans_whose_names_point_outside_are_refused(name: str, members: Path) -> None:
-    plan = read_json(members / "plan.json")
-    plan["units"][0]["member"] = name
-    (members / "plan.json").write_text(json.dumps(plan))
-    assert "units[0].member is no name of a folder" in refused(Plan.load, members)
-
-
 def test_a_folder_that_asks_for_code_is_refused(members: Path) -> None:
     card = {"recipe": "os:system", "kept": True}
     (members / "members" / "few-0" / "member.json").write_text(json.dumps(card))
     assert "which would import code" in refused(load_member, members / "members" / "few-0")
-
-
-@pytest.mark.parametrize(
-    "change", [{"recipe": "os:system"}, {"recipe": "sklearn", "options": {"allow": "os"}}]
-)
-def test_a_plan_that_asks_for_code_is_refused(change: dict[str, Any], members: Path) -> None:
-    plan = read_json(members / "plan.json")
-    plan["units"][0] |= change
-    (members / "plan.json").write_text(json.dumps(plan))
-    assert "which would import code" in refused(Plan.load, members)
-    assert Plan.load(members, trust=["os"]).jobs[0].recipe == change["recipe"]
 
 
 @pytest.mark.parametrize("name", ["../out", "a/b", "..", "con\0", "a b", "-x"])

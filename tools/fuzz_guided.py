@@ -29,7 +29,7 @@ KINDS = [
     *("model.csv", "model.tsv", "model.jsonl", "model.parquet", "made.npz", "made.parquet"),
     *("tone_train.json", "studio.json", "studio.jsonl", "argilla.json", "argilla.jsonl"),
     *("ensemble.json", "run.json", "search.json", "trials.parquet", "manifest.json"),
-    *("plan.json", "course.json", "member.json", "pool.toml", "texts.csv", "texts.txt"),
+    *("member.json", "pool.toml", "texts.csv", "texts.txt"),
 ]
 PACKAGES = [
     *(

@@ -1,10 +1,10 @@
 """From trained members to benchmarks/<task>/<dataset>/<pool>/{dev,test}.npz and manifest.json.
 
-    python benchmarks/lewidi/collect.py lewidi2023 RUNS [--to FOLDER]
+    python benchmarks/lewidi/collect.py lewidi2023 LEWIDI_FOLDER RUNS [--to FOLDER]
 
-RUNS is what prepare.py wrote, with the folders ``members`` that were trained. Members that were not
-finished are left out and named. Members that know annotators also give {dev,test}-pairs.npz. Prints
-the dev scores of each pool's uniform mean; choose by dev.
+RUNS is what train.py wrote. Members that were not finished are left out and named. Members that
+know annotators also give {dev,test}-pairs.npz. Prints the dev scores of each pool's uniform mean;
+choose by dev.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from tasks import BENCHMARKS, SEED, Run, load_task
+from tasks import BENCHMARKS, SEED, Data, Run, load_task
 
 from edokit._errors import EDOWarning
-from edokit.members import Group
+from edokit.members import Group, TrainingData, TrainingOptions, TrainingPlan, make_plan
 from edokit.members.folder import (
     collect_predictions,
     make_manifest,
@@ -26,37 +26,47 @@ from edokit.members.folder import (
     write_training,
 )
 from edokit.members.groups import check_groups
-from edokit.members.jobs import Plan
 
 
 def main() -> None:
     """Collect every pool that is complete."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("task", help="lewidi2023 or lewidi2025")
+    parser.add_argument("lewidi", type=Path)
     parser.add_argument("runs", type=Path)
     parser.add_argument("--to", type=Path, help="else benchmarks/<task>")
     given = parser.parse_args()
     warnings.simplefilter("ignore", EDOWarning)
-    for name, run in load_task(given.task).runs.items():
+    task = load_task(given.task)
+    for name, run in task.runs.items():
         if (given.runs / name / "members").is_dir():
-            collect(run, given.runs / name, (given.to or BENCHMARKS / given.task) / run.dataset)
+            target = (given.to or BENCHMARKS / given.task) / run.dataset
+            collect(run, task.read(given.lewidi, run.dataset), given.runs / name, target)
 
 
-def collect(run: Run, folder: Path, target: Path) -> None:
+def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
     """Write the pools of one run."""
-    plan = Plan.load(folder)
+    run_groups = check_groups(run.groups)
+    training_data = TrainingData.from_annotations(
+        data.annotations,
+        pairs=data.pairs,
+        unlabelled=data.unlabelled,
+        attributes=dict.fromkeys(name for group in run_groups for name in group.attributes),
+    )
+    options = TrainingOptions(random_state=SEED, cross_fit=run.cross_fit)
+    plan = make_plan(training_data, run_groups, options)
     missing = {job.member for job in unfinished_jobs(plan, folder)}
     if missing:
         print(f"{run.dataset}: not finished, left out: {', '.join(sorted(missing))}")
-    done = Plan(plan.data, tuple(job for job in plan.jobs if job.member not in missing), plan.folds)
+    plan = replace(plan, jobs=tuple(job for job in plan.jobs if job.member not in missing))
     pools: dict[str, list[Group]] = {}
-    for group in check_groups(run.groups):
-        members = len({job.member for job in done.jobs if job.group == group.name})
+    for group in run_groups:
+        members = len({job.member for job in plan.jobs if job.group == group.name})
         if members:
             own = replace(group, members=members)
             pools.setdefault(group.name.partition(".")[0], []).append(own)
     for pool, groups in pools.items():
-        part = _part(done, groups)
+        part = _part(plan, groups)
         found = collect_predictions(part, folder)
         manifest = make_manifest(
             part, groups, found, (), folder, random_state=SEED, source=run.dataset
@@ -75,10 +85,12 @@ def collect(run: Run, folder: Path, target: Path) -> None:
         print(f"{run.dataset} {pool}: {len(manifest['members'])} members  {split} {shown}")
 
 
-def _part(plan: Plan, groups: list[Group]) -> Plan:
+def _part(plan: TrainingPlan, groups: list[Group]) -> TrainingPlan:
     """The jobs of these groups."""
     names = {group.name for group in groups}
-    return Plan(plan.data, tuple(job for job in plan.jobs if job.group in names), plan.folds)
+    return TrainingPlan(
+        plan.data, tuple(job for job in plan.jobs if job.group in names), plan.folds
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from edokit.diagnosis import diagnose
     from edokit.ensemble import EDOClassifier, EDOEnsemble, fit
     from edokit.evaluation import evaluate
-    from edokit.members import train_members
+    from edokit.members import score_members, train_members
     from edokit.predictions import Predictions, read_predictions, write_predictions
     from edokit.report import write_report
     from edokit.tuning import SearchResult, SearchSpace, search
@@ -45,6 +45,7 @@ __all__ = [
     "load",
     "read_annotations",
     "read_predictions",
+    "score_members",
     "search",
     "simulate",
     "train_members",
@@ -64,7 +65,7 @@ __getattr__ = lazy_names(
         "diagnosis": ("diagnose",),
         "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
         "evaluation": ("evaluate",),
-        "members": ("train_members",),
+        "members": ("score_members", "train_members"),
         "predictions": ("Predictions", "read_predictions", "write_predictions"),
         "report": ("write_report",),
         "tuning": ("SearchResult", "SearchSpace", "search"),

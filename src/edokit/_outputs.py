@@ -76,14 +76,9 @@ LAYOUTS: dict[Kind, Layout] = {
             "members/*/member.json": _MEMBER,
             "members/*/fold-*/member.json": _MEMBER,
             "end-to-end/member.json": _MEMBER,
-            "course.json": {"items", "texts", "annotators"},
-            "plan.json": {"units", "folds"},
             "tuning.json": set(),
         },
-        (
-            *("manifest.json", "members", "end-to-end", "predictions", "ensemble"),
-            *("course.json", "plan.json", "tuning.json"),
-        ),
+        ("manifest.json", "members", "end-to-end", "predictions", "ensemble", "tuning.json"),
     ),
     "ensemble": Layout(
         "a fitted ensemble",

@@ -20,12 +20,11 @@ from commands import edo, invoke
 from edokit import Annotations
 from edokit._errors import EDOWarning, InputError
 from edokit.members import Group, load_member, parse_groups, score_members, train_members
-from edokit.members.jobs import Plan
 from edokit.members.recipe import MemberData
 from edokit.members.recipes._endpoint import Answer, Endpoint, RefusedError, Request, session
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.texts import Texts
-from edokit.members.train import prepare_training, preview_training
+from edokit.members.train import preview_training
 from edokit.scales import Scale
 from fuzz_damage import revalued
 
@@ -410,7 +409,7 @@ def test_a_member_from_a_folder_asks_only_where_people_say(
     assert json.loads(ran.stdout)["member_info"]["llm-01"]["requests"] == 1
 
 
-def test_no_file_of_groups_or_plans_decides_where_texts_go(tmp_path: Path) -> None:
+def test_no_file_of_groups_decides_where_texts_go(tmp_path: Path) -> None:
     path = tmp_path / "jury.toml"
     path.write_text(f'[[group]]\nrecipe = "llm"\noptions = {{model = "m", base_url = "{THERE}"}}\n')
     with pytest.raises(InputError, match=r"jury\.toml.*llm\.example\.org.*base_url='https"):
@@ -420,10 +419,6 @@ def test_no_file_of_groups_or_plans_decides_where_texts_go(tmp_path: Path) -> No
         assert one.options["base_url"] == THERE
     path.write_text(path.read_text().replace(THERE, HERE))
     assert parse_groups(str(path))[0].options["base_url"] == HERE
-    prepare_training(people(), group(base_url=THERE), out=tmp_path / "plan")
-    with pytest.raises(InputError, match="trust"):
-        Plan.load(tmp_path / "plan")
-    assert Plan.load(tmp_path / "plan", [THERE]).jobs
 
 
 def test_what_it_keeps_comes_back_and_holds_no_key(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from multiprocessing import current_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,20 +182,6 @@ class DyingMember(PriorMember):
     def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
         if random_state % 2:
             os._exit(1)
-        return super().fit(data, random_state=random_state, progress=progress)
-
-
-class PacedMember(PriorMember):
-    """Reports its pace as members on a GPU do, and takes every worker with it."""
-
-    on_device = True
-
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
-        if current_process().name != "MainProcess":
-            os._exit(1)
-        assert progress is not None
-        progress({"items": 10**6, "epochs": 1})
-        progress({"items_per_second": 1.0, "began": 0.0, "since": 1.0, "memory": 0.0})
         return super().fit(data, random_state=random_state, progress=progress)
 
 

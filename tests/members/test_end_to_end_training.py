@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from edokit._io.tables import write_table
 from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble
 from edokit.members import (
-    Plan,
+    Group,
     Texts,
     Trained,
     TrainingData,
+    TrainingPlan,
     parse_groups,
     score_members,
     train_end_to_end,
@@ -206,11 +208,10 @@ def test_members_of_both_kinds_do_not_share_a_folder(quick: dict[str, Any], tmp_
     assert {path.name for path in tmp_path.iterdir()} == {"members", "predictions", "manifest.json"}
 
 
-def plan(**given: Any) -> Plan:
-    usual: dict[str, Any] = {"members": K, "options": {}, "preset": "default", "random_state": 0}
-    usual |= {"supervision": "random-select", "draw": "epoch"}
+def plan(preset: str = "default", random_state: int = 0, **changes: Any) -> TrainingPlan:
+    heads = replace(Group("transformer", K, "head", draw="epoch"), **changes)
     data = TrainingData.from_annotations(PEOPLE)
-    return plan_end_to_end(data, **{**usual, **given})[0]
+    return plan_end_to_end(data, heads, preset=preset, random_state=random_state)[0]
 
 
 def targets_of(**given: Any) -> Callable[[int], np.ndarray]:
@@ -335,8 +336,7 @@ def test_from_texts_to_pooled_answers_on_the_command_line(
         (("--recipe", "linear"), "a head per member, but --recipe is linear"),
         (("--cross-fit", "3"), "--cross-fit is for members that are trained one by one"),
         (("--tune", "3"), "--tune is for"),
-        (("--prepare",), "--prepare is for"),
-        (("--engine", "dask://here:1"), "--engine is for"),
+        (("--jobs", "2"), "--jobs is for"),
     ],
 )
 def test_what_is_for_members_one_by_one_is_refused(

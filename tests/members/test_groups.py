@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import InputError
-from edokit.members.groups import _KEYS, Group, check_groups, parse_groups
-from edokit.members.recipe import find_recipe, known_options, recipe_names
+from edokit.members.groups import Group, check_groups, parse_groups
 
 DOCS = Path(__file__).parents[2] / "docs" / "members.md"
 
@@ -70,10 +69,10 @@ def test_an_option_goes_to_the_groups_that_have_it() -> None:
 @pytest.mark.parametrize(
     ("text", "given", "reason"),
     [
-        ("linear:5", {"members": 3}, "leave members out"),
-        ("linear,encoder", {"members": 3}, "leave members out"),
-        ("linear:0", {}, "has 0 members; it needs a whole number above 0"),
-        ("linear", {"members": -2}, "has -2 members"),
+        ("linear:5", {"members": 3}, "members=3"),
+        ("linear,encoder", {"members": 3}, "members=3"),
+        ("linear:0", {}, "has members=0; it needs a whole number above 0"),
+        ("linear", {"members": -2}, "has members=-2"),
         ("linear:2,linear:3", {}, "several groups are called 'linear'; name them in a TOML file"),
         ("linear", {"supervision": "vote"}, "supervision must be one of 'random-select'"),
         ("linear", {"draw": "often"}, "draw must be one of 'epoch', 'once'"),
@@ -82,7 +81,7 @@ def test_an_option_goes_to_the_groups_that_have_it() -> None:
         ("encoder:2:3", {}, "there is no recipe .encoder:2.; .* write encoder:10 for ten members"),
         ("linear", {"options": {"depth": "3"}}, "no group has the option"),
         ("linear", {"options": {"encoder.context": "3"}}, "no group has the option"),
-        ("nowhere.toml", {}, "can't be read"),
+        ("nowhere.toml", {}, "there is no file nowhere.toml"),
     ],
 )
 def test_what_does_not_make_a_pool_is_refused(
@@ -96,12 +95,12 @@ def test_what_does_not_make_a_pool_is_refused(
     ("toml", "reason"),
     [
         ("[[group]]\nrecipe = ", "is not valid TOML"),
-        ("[group]\nrecipe = 'linear'", r"instead of \[\[group\]\] tables"),
-        ("", r"instead of \[\[group\]\] tables"),
-        ("seed = 1\n[[group]]\nrecipe = 'linear'", "holds 'seed', 'group' instead of"),
-        ("[[group]]\nmembers = 3", "a group has a recipe"),
-        ("[[group]]\nrecipe = 'linear'\nmember = 3", "may have name, recipe, members"),
-        ("[[group]]\nrecipe = 'linear'\nmembers = '3'", "whole number above 0"),
+        ("[group]\nrecipe = 'linear'", r"group is an object.*write \[\[group\]\]"),
+        ("", "is empty"),
+        ("seed = 1\n[[group]]\nrecipe = 'linear'", "seed is not a known field"),
+        ("[[group]]\nmembers = 3", r"group\[0\]\.recipe is missing"),
+        ("[[group]]\nrecipe = 'linear'\nmember = 3", r"group\[0\]\.member is not a known field"),
+        ("[[group]]\nrecipe = 'linear'\nmembers = '3'", r"group\[0\]\.members is '3'"),
         ("[[group]]\nrecipe = 'linear'\nname = 'a/b'", "letters, digits"),
     ],
 )
@@ -150,24 +149,6 @@ def test_what_a_file_may_not_allow_the_command_line_may(tmp_path: Path) -> None:
     assert group.options == {"estimator": estimator, "allow": "member_cases"}
 
 
-def test_every_key_and_option_of_a_file_is_documented() -> None:
-    page = DOCS.read_text(encoding="utf-8")
-    page = page[page.index("## A pool in a file") : page.index("## Members and weights")]
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE))
-    values = {"ce", "f1", "md", "mean", "first", "last", "tfidf", "texts"} | {
-        "rps",
-        "softmax",
-        "cumulative",
-        "auto",
-        "logprobs",
-        "OPENAI_BASE_URL",
-    }
-    for name in recipe_names():
-        documented = set(re.findall(r"`(\w+)`", rows.pop(name)))
-        assert documented - values == set(known_options(find_recipe(name)))
-    assert set(rows) == set(_KEYS)
-
-
 def test_the_documented_jury_is_three_models_with_two_personas(tmp_path: Path) -> None:
     _, example = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "jury.toml").write_text(example)
@@ -185,7 +166,7 @@ def test_an_option_with_several_values_makes_a_group_for_each() -> None:
     personas = {"persona": ["You are a cook.", "You are a pilot."], "model": "m"}
     named = [group.name for group in parse_groups("llm", options=personas)]
     assert named == ["llm-persona-1", "llm-persona-2"]
-    with pytest.raises(InputError, match="2 members, but they would all be the same"):
+    with pytest.raises(InputError, match="members=2, which would all be the same"):
         parse_groups("llm:2", options={"model": "m"})
     assert parse_groups("llm:2", options={"model": "m", "examples": "4"})[0].members == 2
     with pytest.raises(InputError, match=r"words has '0\.3' twice"):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
 from edokit.members.groups import Group, parse_groups
-from edokit.members.jobs import Plan, plan_jobs
+from edokit.members.jobs import TrainingPlan, plan_jobs
 from edokit.members.training_data import TrainingData, fold_numbers
 
 COURSE = TrainingData.from_annotations(small_people())
@@ -67,23 +65,9 @@ def test_a_fingerprint_changes_with_what_is_trained(change: dict[str, object]) -
 def test_a_fingerprint_changes_with_the_data_and_with_the_folds() -> None:
     plan = plan_jobs(parse_groups("linear:1"), COURSE)
     other = plan_jobs(parse_groups("linear:1"), TrainingData.from_annotations(small_people(seed=1)))
-    folded = Plan(COURSE, plan.jobs, fold_numbers(COURSE, 3, 0))
+    folded = TrainingPlan(COURSE, plan.jobs, fold_numbers(COURSE, 3, 0))
     prints = {one.fingerprint(plan.jobs[0]) for one in (plan, other, folded)}
     assert len(prints) == 3
-
-
-def test_a_plan_comes_back_from_its_folder(tmp_path: Path) -> None:
-    plan = plan_jobs(parse_groups("linear:2"), COURSE, folds=fold_numbers(COURSE, 3, 0))
-    plan.save(tmp_path)
-    again = Plan.load(tmp_path)
-    assert again.jobs == plan.jobs
-    np.testing.assert_array_equal(again.folds, plan.folds)
-    assert [again.fingerprint(u) for u in again.jobs] == [plan.fingerprint(u) for u in plan.jobs]
-
-
-def test_a_folder_without_a_plan_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--prepare"):
-        Plan.load(tmp_path)
 
 
 def test_a_negative_seed_is_refused() -> None:

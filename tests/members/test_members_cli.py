@@ -79,12 +79,6 @@ def test_a_failed_member_is_an_error_after_all_is_saved(data: Path, tmp_path: Pa
     assert len(read_predictions(tmp_path / "predictions" / "dev.npz").members) < 6
 
 
-def test_a_training_can_be_prepared_for_elsewhere(data: Path, tmp_path: Path) -> None:
-    result = trained(data, tmp_path / "m", "--members", 3, "--prepare")
-    assert result == {"out": str(tmp_path / "m"), "planned": 3}
-    assert {file.name for file in (tmp_path / "m").iterdir()} == {"course.json", "plan.json"}
-
-
 def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
     trained(data, tmp_path / "m", "--members", 3)
     (tmp_path / "new.csv").write_text("item,text\na,warm tea\nb,awful noisy nonsense\n")

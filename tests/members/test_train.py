@@ -19,11 +19,17 @@ from member_cases import small_people
 from edokit._errors import EDOWarning, InputError
 from edokit._names import as_names
 from edokit.annotations import Annotations
-from edokit.members import engine
-from edokit.members.groups import Group, parse_groups
-from edokit.members.jobs import run_job
+from edokit.members import runner
+from edokit.members.groups import parse_groups
+from edokit.members.jobs import TrainingJob, run_job
 from edokit.members.score import score_members
-from edokit.members.train import Trained, make_plan, train_members, train_plan
+from edokit.members.train import (
+    Trained,
+    TrainingOptions,
+    make_plan,
+    train_members,
+    train_plan,
+)
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce, f1
 from edokit.predictions import read_predictions
@@ -72,7 +78,7 @@ def test_the_manifest_tells_what_was_trained_and_how_good_it_is(tmp_path: Path) 
 def test_random_select_members_differ_and_soft_ones_do_not() -> None:
     drawn = train("linear:2").predictions["dev"].probabilities
     assert (drawn[:, 0] != drawn[:, 1]).any()
-    with pytest.warns(EDOWarning, match="linear, 2 members; train .* random-select") as noted:
+    with pytest.warns(EDOWarning, match="linear, 2 members; .* random-select") as noted:
         soft = train("linear:2", supervision="soft").predictions["dev"].probabilities
     assert len(noted) == 1
     np.testing.assert_array_equal(soft[:, 0], soft[:, 1])
@@ -86,7 +92,7 @@ def test_members_that_chance_sets_apart_are_not_called_the_same() -> None:
 
 def test_members_are_the_same_where_each_item_has_one_answer() -> None:
     alone = PEOPLE.to_table().to_pandas().drop_duplicates("item")
-    with pytest.warns(EDOWarning, match="linear, 2 members; ask for one, and add groups"):
+    with pytest.warns(EDOWarning, match="linear, 2 members; .*one member, and add groups"):
         train("linear:2", people=Annotations.from_table(alone))
 
 
@@ -129,14 +135,14 @@ def test_workers_are_started_for_what_is_left_once_that_is_worth_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("joblib.cpu_count", lambda *given: 2)
-    monkeypatch.setattr(engine, "_START_SECONDS", 0.0)
+    monkeypatch.setattr(runner, "_START_SECONDS", 0.0)
     here: list[str] = []
 
     def seen(context: Any, job: Any, *more: Any) -> Any:
         here.append(job.member)
         return run_job(context, job, *more)
 
-    monkeypatch.setattr(engine, "run_job", seen)
+    monkeypatch.setattr(runner, "run_job", seen)
     train("linear:3", tmp_path / "decided", jobs=None)
     assert here == ["linear-01"]
     train("linear:3", tmp_path / "one", jobs=1)
@@ -328,7 +334,7 @@ def test_a_recipe_that_stops_early_does_not_learn_from_what_it_stops_on() -> Non
     data = TrainingData.from_annotations(PEOPLE)
     from edokit.members.jobs import JobContext, fit_job
 
-    plan = make_plan(data, parse_groups("member_cases:EpochMember:1"), cross_fit=3)
+    plan = make_plan(data, parse_groups("member_cases:EpochMember:1"), TrainingOptions(cross_fit=3))
     seen: list[Any] = []
     import member_cases
 
@@ -401,76 +407,43 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         train("linear:1", tmp_path / "file")
 
 
-@pytest.mark.parametrize(("jobs", "name"), [(0, "local"), (1, "slurm://x")])
-def test_engines_and_jobs_that_are_none_are_refused(jobs: int, name: str) -> None:
-    with pytest.raises(InputError, match=r"jobs is 0, but must be at least 1|engine is .*slurm"):
-        train("linear:1", jobs=jobs, engine=name)
+def test_fewer_jobs_than_one_are_refused() -> None:
+    with pytest.raises(InputError, match="jobs=0 must be at least 1"):
+        train("linear:1", jobs=0)
 
 
-def test_one_job_per_gpu_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_take_all_gpus_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    devices = engine.devices_for(True, None)
-    assert devices == ("cuda:0", "cuda:1", "cuda:2")
-    assert engine.how_many_jobs(None, True, devices) == 3
-    assert engine.devices_for(True, "cuda:1") == ("cuda:1",)
-    assert engine.devices_for(False, None) == (None,)
+    assert runner.available_devices(None) == ("cuda:0", "cuda:1", "cuda:2")
+    assert runner.available_devices("cuda:1") == ("cuda:1",)
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "weights_gib", "expected"), [(3, 1, 1), (20, 1, 2), (139, 1, 8), (139, 15, 2)]
+)
+def test_as_many_members_train_on_a_gpu_as_its_memory_holds(
+    free_gib: int, weights_gib: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_free_bytes", lambda device: free_gib * 2**30)
+    monkeypatch.setattr(runner, "weight_bytes", lambda model: weights_gib * 2**30)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 32)
+    job = TrainingJob("m-1", "m", "transformer", {"model": "x"}, "soft", "epoch", seed=0)
+    assert runner.count_jobs(None, [job], ("cuda",)) == expected
+    assert runner.count_jobs(None, [job], ("cuda:0", "cuda:1")) == 2 * expected
 
 
 def test_a_device_for_recipes_without_torch_is_refused() -> None:
-    with pytest.raises(InputError, match="device is 'cuda', but no recipe"):
+    with pytest.raises(InputError, match="device='cuda': no recipe"):
         train("linear:1", device="cuda")
-
-
-BARE = """
-import runpy, sys
-
-class Refuse:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"pandas", "pyarrow", "skops", "typer", "rich", "optuna"}:
-            raise ImportError(f"{name} is not installed here")
-
-sys.meta_path.insert(0, Refuse())
-sys.argv = ["members", *sys.argv[1:]]
-runpy.run_module("edokit.members", run_name="__main__")
-"""
-
-
-def test_a_prepared_training_runs_where_little_is_installed(tmp_path: Path) -> None:
-    from edokit.members.train import prepare_training
-
-    out = tmp_path / "out"
-    groups = [Group("linear", 2), Group("member_cases:FailingMember", 4)]
-    assert prepare_training(PEOPLE, groups, out=out) == 6
-    (tmp_path / "bare.py").write_text(BARE)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
-    }
-    command = [sys.executable, str(tmp_path / "bare.py"), str(out), "--jobs", "1"]
-    how: dict[str, Any] = {"env": environment, "capture_output": True, "text": True}
-    done = subprocess.run(command, **how, check=False)
-    assert done.returncode == 2
-    assert "which would import code" in done.stderr
-    assert "add --trust member_cases" in done.stderr
-    done = subprocess.run([*command, "--trust", "member_cases"], **how, check=False)
-    assert done.returncode == 2, done.stderr
-    assert "failed: RuntimeError: the dog ate the weights" in done.stderr
-    assert "done 1, total 6, member linear-01" in done.stdout
-    trained = train_members(PEOPLE, groups, out=out, jobs=1)
-    assert trained.predictions["dev"].members[:2] == ("linear-01", "linear-02")
-    np.testing.assert_array_equal(
-        trained.predictions["dev"].probabilities[:, :2],
-        train("linear:2").predictions["dev"].probabilities,
-    )
 
 
 def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
     plan = make_plan(TrainingData.from_annotations(PEOPLE), parse_groups("linear:2"))
-    assert train_plan(plan, tmp_path, jobs=1) == []
+    assert train_plan(plan, tmp_path, TrainingOptions(jobs=1)) == []
     events: list[Any] = []
-    assert train_plan(plan, tmp_path, jobs=1, step=events.append) == []
+    assert train_plan(plan, tmp_path, TrainingOptions(jobs=1), events.append) == []
     assert events == [{"done": 2, "total": 2, "member": "from before", "kept": 2}]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,8 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
-from edokit.members import Group, prepare_training, train_members
-from edokit.members.__main__ import main as train_prepared
+from edokit.members import Group, train_members
 from edokit.members.texts import Texts
-from edokit.members.training_data import TrainingData
 from edokit.predictions import read_predictions
 
 PEOPLE = small_people(40).split("train", "dev")
@@ -72,20 +69,6 @@ def test_pairs_of_folds_are_out_of_fold(tmp_path: Path) -> None:
         fit.anonymous().probabilities, result.predictions["fit"].probabilities
     )
     assert len(result.predictions["test-pairs"].pairs()) == 3
-
-
-def test_a_plan_keeps_what_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "run"
-    group = [Group("linear", 1, "plain", "soft")]
-    assert prepare_training(PEOPLE, group, out=out, unlabelled={"test": NEW}) == 1
-    data = TrainingData.load(out / "course.json")
-    assert data.asked == {"new-1": ("person-1",), "new-2": ("person-2", "nobody")}
-    monkeypatch.setattr("sys.argv", ["members", str(out)])
-    assert train_prepared() == 0
-    card = json.loads((out / "members" / "plain-01" / "member.json").read_text())
-    again = train_members(PEOPLE, group, out=out, unlabelled={"test": NEW}, jobs=1)
-    assert again.manifest["members"][0]["seconds"] == card["seconds"]  # nothing was trained again
-    assert len(again.predictions["test"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,26 +34,6 @@ def test_taking_items_drops_annotators_who_did_not_answer_them() -> None:
     people = replace(people, texts=as_names(["one", "two"]))
     assert data_of(people).take([0]).annotators == ("x",)
     assert data_of(people).take([0]).annotator_codes.tolist() == [0]
-
-
-def test_a_course_comes_back_from_its_file(tmp_path: Path) -> None:
-    data = data_of(small_people(), pairs=True)
-    data.save(tmp_path / "data.json")
-    again = TrainingData.load(tmp_path / "data.json")
-    assert again.digest == data.digest
-    assert again.texts == data.texts
-    assert isinstance(again.texts[0], tuple)
-    np.testing.assert_array_equal(again.soft_labels, data.soft_labels)
-
-
-def test_probabilities_of_annotators_come_back_from_the_file(tmp_path: Path) -> None:
-    people = replace(
-        Annotations.from_soft_labels([[0.2, 0.8], [0.5, 0.5]]), texts=as_names(["one", "two"])
-    )
-    with pytest.warns(UserWarning, match="tied"):
-        data = data_of(people)
-    data.save(tmp_path / "data.json")
-    np.testing.assert_allclose(TrainingData.load(tmp_path / "data.json").soft_labels[0], [0.2, 0.8])
 
 
 def test_the_digest_names_the_data() -> None:

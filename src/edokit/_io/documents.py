@@ -96,6 +96,8 @@ def describe_error(error: ValidationError, content: Any) -> str:
     kind, message = problem["type"], problem["msg"]
     if kind == "missing":
         return f"{place} is missing"
+    if kind == "extra_forbidden":
+        return f"{place} is not a known field"
     if kind == "json_invalid":
         return "it holds half a character"
     if kind == "value_error":

@@ -76,26 +76,17 @@ def train(
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Members at a time; else as many as a GPU's memory and speed allow, or one per"
-            " core where the work is worth it."
+            help="Members that train at a time; else as many as fit into a GPU's memory, or one"
+            " per core."
         ),
     ] = None,
     device: options.Device = None,
-    engine: Annotated[
-        str, typer.Option(help="local, or a Dask cluster: dask://host:port.")
-    ] = "local",
     forget_models: Annotated[
         bool, typer.Option("--forget-models", help="Keep the predictions, not the models.")
     ] = False,
     budget: options.Budget = None,
     dry_run: options.DryRun = False,
     overwrite: options.Overwrite = False,
-    prepare: Annotated[
-        bool,
-        typer.Option(
-            "--prepare", help="Only write what `python -m edokit.members OUT` trains elsewhere."
-        ),
-    ] = False,
     *,
     reading: options.Reading,
     json: options.Json = False,
@@ -103,7 +94,7 @@ def train(
     """Train members and write their predictions for dev and test; run it again to resume."""
     from edokit._outputs import check_output
     from edokit.members import parse_groups, train_members
-    from edokit.members.train import prepare_training, preview_training
+    from edokit.members.train import preview_training
 
     check_output(out, "members", data, overwrite=overwrite)
     listed: dict[str, list[str]] = {}
@@ -122,9 +113,7 @@ def train(
             "--cross-fit": cross_fit is not None,
             "--tune": tune is not None,
             "--jobs": jobs is not None,
-            "--engine": engine != "local",
             "--forget-models": forget_models,
-            "--prepare": prepare,
             "--budget": budget is not None,
             "--dry-run": dry_run,
         }
@@ -148,11 +137,6 @@ def train(
     if dry_run:
         del how["out"]
         console.print_requests(preview_training(annotations, groups, **how), json)
-        return
-    if prepare:
-        jobs_planned = prepare_training(annotations, groups, **how, overwrite=overwrite)
-        line = f"{out}: {counted(jobs_planned, 'fit')} planned (python -m edokit.members)"
-        console.done({"out": str(out), "planned": jobs_planned}, line, json)
         return
     trained: Trained
     kept = 0
@@ -189,7 +173,6 @@ def train(
                 tune=tune,
                 jobs=jobs,
                 device=device,
-                engine=engine,
                 keep_models=not forget_models,
                 overwrite=overwrite,
                 source=data.name,
@@ -230,7 +213,7 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
         more = {} if ensemble is None else {"ensemble": ensemble.summary()}
         console.print_json({**result, **more})
         return
-    from edokit.members.jobs import PAIRS
+    from edokit.members.jobs import BY_ANNOTATOR
     from edokit.members.training_data import DEV, FIT
     from edokit.metrics import METRIC, headline_metric
 
@@ -269,7 +252,7 @@ def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
         rows.append(["weighted pool", *numbers(manifest["pool"]), ""])
         of_all = f"{ensemble.size_} of {len(rows) - 2} members kept"
         lines.append(f"Weights: {out / 'ensemble'} ({of_all})")
-    splits = [name for name in manifest["predictions"] if not name.endswith(PAIRS)]
+    splits = [name for name in manifest["predictions"] if not name.endswith(BY_ANNOTATOR)]
     if others := ", ".join(split for split in splits if split not in seen):
         lines.append(f"Not looked at here: {others} (edo evaluate, edo compare).")
     console.print_table(

@@ -2,7 +2,7 @@
 
 from edokit.members.groups import Group, parse_groups
 from edokit.members.hub import score_models
-from edokit.members.jobs import Plan, TrainingJob
+from edokit.members.jobs import TrainingJob, TrainingPlan
 from edokit.members.recipe import Member, MemberData, find_recipe, recipe_names
 from edokit.members.score import LoadedMembers, load_member, score_members
 from edokit.members.supervision import (
@@ -17,8 +17,8 @@ from edokit.members.supervision import (
 from edokit.members.texts import Texts, read_annotators, read_text_parts, read_texts
 from edokit.members.train import (
     Trained,
+    TrainingOptions,
     make_plan,
-    prepare_training,
     preview_training,
     train_end_to_end,
     train_members,
@@ -32,12 +32,13 @@ __all__ = [
     "LoadedMembers",
     "Member",
     "MemberData",
-    "Plan",
     "Supervision",
     "Texts",
     "Trained",
     "TrainingData",
     "TrainingJob",
+    "TrainingOptions",
+    "TrainingPlan",
     "find_recipe",
     "load_member",
     "majority",
@@ -45,7 +46,6 @@ __all__ = [
     "most_active",
     "parse_groups",
     "per_annotator",
-    "prepare_training",
     "preview_training",
     "random_select",
     "read_annotators",

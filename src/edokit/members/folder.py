@@ -1,4 +1,4 @@
-"""The folder of a training: which jobs are finished, their predictions, and the manifest."""
+"""The folder of a training: finished jobs, their predictions, and the manifest."""
 
 from __future__ import annotations
 
@@ -9,214 +9,255 @@ from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import AfterValidator, Field
 
-from edokit._errors import InputError, errors_in, examples, warn
-from edokit._io.atomic import digest_of, discard, files_below
-from edokit._io.schema import (
-    checked,
-    distinct,
-    flag,
-    listed,
-    loose,
-    mapping,
-    needs,
-    number,
-    plain,
-    read_document,
-    record,
-    text,
-)
-from edokit.members.groups import Group, folder_name
+from edokit._errors import InputError, errors_in, examples, option, warn
+from edokit._io.atomic import digest_of, discard, files_below, remove_leftovers
+from edokit._io.documents import Count, Document, Names, to_model
+from edokit._io.json import read_json
+from edokit.members.groups import Group, is_folder_name
 from edokit.members.jobs import (
+    BY_ANNOTATOR,
     CARD,
     END_TO_END,
     FORMAT,
     JOB_PREDICTIONS,
     MANIFEST,
     MEMBERS,
-    PAIRS,
     PREDICTIONS,
     Outcome,
-    Plan,
     TrainingJob,
+    TrainingPlan,
+    clear,
+    file_sizes,
     finished_card,
     read_card,
-    sizes_of,
     versions,
+    write_card,
 )
 from edokit.members.pretrained import copy_renamed, public_name, renamed
-from edokit.members.recipe import are_pairs, find_recipe, known_options, read_arrays, write_arrays
+from edokit.members.recipe import (
+    find_recipe,
+    have_contexts,
+    known_options,
+    read_arrays,
+    write_arrays,
+)
 from edokit.members.training_data import FIT, TrainingData
-from edokit.scales import NOMINAL, Declared, Scale
+from edokit.scales import Declared, Scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
+Row = tuple[int, str | None]
+"""An item's position and, in predictions by annotator, the annotator ("" is nobody)."""
 
-_SCALAR = (str, int, float, bool)
+
+def open_folder(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
+    """Make a folder ready for the jobs of a plan, and return those that are not finished.
+
+    Members that were trained otherwise are refused or, with ``overwrite``, replaced.
+    """
+    other_kind, how = (MEMBERS, "one by one") if plan.end_to_end else (END_TO_END, "end to end")
+    if (out / other_kind).is_dir() and not overwrite:
+        raise _holds_other_members(out, f"they were trained {how}")
+    if not plan.end_to_end and (out / END_TO_END).is_dir():
+        clear(out, END_TO_END)
+    if out.is_dir():
+        remove_leftovers(out)
+    waiting = unfinished_jobs(plan, out, overwrite=overwrite)
+    if waiting and not plan.end_to_end:
+        (out / MANIFEST).unlink(missing_ok=True)  # it describes other members, and is written last
+    return waiting
 
 
-def unfinished_jobs(plan: Plan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
-    """The jobs that are not finished; members trained otherwise are refused or replaced."""
+def unfinished_jobs(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
+    """The jobs of a plan that are not finished in a folder."""
     missing: list[TrainingJob] = []
-    other: dict[str, Path] = {}
+    different: dict[str, Path] = {}
     for job in plan.jobs:
         folder = out / job.folder
         card = read_card(folder)
         if card is None:
             missing.append(job)
-            # Trained in folds and now without, or the reverse.
-            if job.fold is None and any(map(read_card, folder.glob("fold-*"))):
-                other[job.path] = folder
-            elif job.fold is not None and read_card(folder.parent) is not None:
-                other[job.path] = folder.parent
+            if (replaced := _other_folds(job, folder)) is not None:
+                different[job.path] = replaced
             else:
-                # A folder without a card is what is left of one that was being removed.
-                discard(folder)
-        elif card.get("fingerprint") != plan.fingerprint(job):
-            other[job.path] = folder
-        elif not _is_complete(folder, card.get("files", {})):
+                discard(folder)  # a folder without a card was being removed
+        elif card["fingerprint"] != plan.fingerprint(job):
+            different[job.path] = folder
+        elif not card["files"].items() <= file_sizes(folder).items():
             # Such as a copy from another machine that broke off.
             warn(f"{folder} has lost a file or a part of one and is trained again")
             discard(folder)
             missing.append(job)
-    if other and not overwrite:
-        were = "was" if len(other) == 1 else "were"
-        how = f"{len(other)} {were} trained on other data or with other settings: {examples(other)}"
-        raise _others_in(out, how)
+    if not different:
+        return missing
+    if not overwrite:
+        were = "was" if len(different) == 1 else "were"
+        raise _holds_other_members(
+            out,
+            f"{len(different)} {were} trained on other data or with other settings:"
+            f" {examples(different)}",
+        )
     if plan.end_to_end:
-        return list(plan.jobs) if other else missing  # replaced when the new is finished
-    for folder in dict.fromkeys(other.values()):
+        return list(plan.jobs)  # replaced once the new members are finished
+    for folder in dict.fromkeys(different.values()):
         discard(folder)
-    return unfinished_jobs(plan, out) if other else missing
+    return unfinished_jobs(plan, out)
 
 
-def check_kind(plan: Plan, out: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds members of the other kind, unless they are to be replaced."""
-    other, how = (MEMBERS, "one by one") if plan.end_to_end else (END_TO_END, "end to end")
-    if (out / other).is_dir() and not overwrite:
-        raise _others_in(out, f"they were trained {how}")
+def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
+    """The folder of the same member trained in folds and now without, or the reverse."""
+    if job.fold is None:
+        return folder if any(map(read_card, folder.glob("fold-*"))) else None
+    return folder.parent if read_card(folder.parent) is not None else None
 
 
-def _others_in(out: Path, how: str) -> InputError:
+def _holds_other_members(out: Path, description: str) -> InputError:
     return InputError(
-        f"{out} holds other members: {how}",
-        "choose another out folder, or replace them with overwrite=True",
-        parameters=("out", "overwrite"),
+        f"{out} holds other members: {description}",
+        f"choose another {option('out')} folder, or replace them with {option('overwrite', True)}",
     )
 
 
-def other_members(plan: Plan, out: Path) -> list[str]:
-    """Members that are finished here, but are not part of the plan."""
+def other_members(plan: TrainingPlan, out: Path) -> list[str]:
+    """Members that are finished in a folder, but not part of the plan."""
     root = out / MEMBERS
     cards = chain(root.glob(f"*/{CARD}"), root.glob(f"*/fold-*/{CARD}"))
-    found = {card.relative_to(root).parts[0] for card in cards}
+    names = {card.relative_to(root).parts[0] for card in cards}
     planned = {job.member for job in plan.jobs}
-    return sorted(name for name in found - planned if not name.startswith("."))
+    return sorted(name for name in names - planned if not name.startswith("."))
 
 
 def collect_predictions(
-    plan: Plan, out: Path, failed: Sequence[str] = ()
+    plan: TrainingPlan, out: Path, failed: Sequence[str] = ()
 ) -> dict[str, Predictions]:
-    """Predictions of all members but the failed ones, by name.
+    """Predictions of all members but the failed ones, by split.
 
-    With folds, ``fit`` holds for each item the prediction of the fit that it was held out from,
-    and the others hold the mean over the folds' fits. Names that end in ``-pairs`` are of pairs of
-    an item and an annotator, and anonymous answers, by the members that know annotators.
+    With folds, ``fit`` holds the out-of-fold predictions, and other splits the mean over the
+    folds. Names that end in ``-pairs`` are of members that know annotators: a row for each item
+    and annotator, and an anonymous one for each item.
     """
     from edokit.predictions import Predictions
 
-    of_member: dict[str, list[TrainingJob]] = {}
+    jobs_of: dict[str, list[TrainingJob]] = {}
     for job in plan.jobs:
         if job.member not in failed:
-            of_member.setdefault(job.member, []).append(job)
-    gathered: dict[str, list[Any]] = {}
-    rows: dict[str, list[tuple[int, str | None]]] = {}
-    jobs_of: dict[str, list[TrainingJob]] = {}
-    for jobs in of_member.values():
-        stored = [_stored(plan, job, out / job.folder / JOB_PREDICTIONS) for job in jobs]
-        for name in stored[0]:
-            if not all(name in arrays for arrays in stored):
-                continue
-            asked = [arrays[name][0] for arrays in stored]
-            each = [arrays[name][1] for arrays in stored]
-            if name.removesuffix(PAIRS) == FIT and plan.folds is not None:
-                every = list(chain.from_iterable(asked))
-                order = sorted(range(len(every)), key=lambda row: every[row][0])
-                rows[name] = [every[row] for row in order]
-                predicted = np.concatenate(each)[order]
-            else:
-                rows[name], predicted = asked[0], np.mean(each, axis=0)
-            gathered.setdefault(name, []).append(predicted)
-            jobs_of.setdefault(name, []).append(jobs[0])
-    info: dict[str, Any] = {}
-    for member, jobs in of_member.items():
-        info[member] = fold_details([_checked_card(out / job.folder) for job in jobs])
-    return {
-        name: Predictions.from_arrays(
-            predicted[0] if plan.end_to_end else np.stack(predicted, axis=1),
-            items=[plan.data.items[i] for i, _ in rows[name]],
-            members=[member for job in jobs_of[name] for member in job.members],
+            jobs_of.setdefault(job.member, []).append(job)
+    details = {
+        member: fold_details([finished_card(out / job.folder) for job in jobs])
+        for member, jobs in jobs_of.items()
+    }
+    rows_of: dict[str, list[Row]] = {}
+    columns_of: dict[str, dict[str, Any]] = {}
+    for member, jobs in jobs_of.items():
+        for split, (rows, predicted) in _member_predictions(plan, jobs, out).items():
+            rows_of[split] = rows
+            columns_of.setdefault(split, {})[member] = predicted
+    tables = {}
+    for split, columns in columns_of.items():
+        jobs = [jobs_of[member][0] for member in columns]
+        arrays = list(columns.values())
+        by_annotator = split.endswith(BY_ANNOTATOR)
+        tables[split] = Predictions.from_arrays(
+            arrays[0] if plan.end_to_end else np.stack(arrays, axis=1),
+            items=[plan.data.items[i] for i, _ in rows_of[split]],
+            members=[member for job in jobs for member in job.members],
             classes=plan.data.classes,
-            groups=[job.group for job in jobs_of[name] for _ in job.members],
-            annotators=[whose for _, whose in rows[name]] if name.endswith(PAIRS) else None,
+            groups=[job.group for job in jobs for _ in job.members],
+            annotators=[name for _, name in rows_of[split]] if by_annotator else None,
             layout="NKC",
             scale=plan.data.scale,
-            member_info={job.member: info[job.member] for job in jobs_of[name] if info[job.member]},
+            member_info={member: details[member] for member in columns if details[member]},
         )
-        for name, predicted in gathered.items()
-    }
+    return tables
+
+
+def _member_predictions(
+    plan: TrainingPlan, jobs: Sequence[TrainingJob], out: Path
+) -> dict[str, tuple[list[Row], Any]]:
+    """Rows and probabilities of a member by split, from its folds."""
+    stored = [_job_predictions(plan, job, out / job.folder / JOB_PREDICTIONS) for job in jobs]
+    splits = [split for split in stored[0] if all(split in arrays for arrays in stored)]
+    predictions: dict[str, tuple[list[Row], Any]] = {}
+    for split in splits:
+        rows = [arrays[split][0] for arrays in stored]
+        probabilities = [arrays[split][1] for arrays in stored]
+        if split.removesuffix(BY_ANNOTATOR) == FIT and plan.folds is not None:
+            all_rows = list(chain.from_iterable(rows))
+            order = sorted(range(len(all_rows)), key=lambda row: all_rows[row][0])
+            out_of_fold = np.concatenate(probabilities)[order]
+            predictions[split] = [all_rows[row] for row in order], out_of_fold
+        else:
+            predictions[split] = rows[0], np.mean(probabilities, axis=0)
+    return predictions
+
+
+def _job_predictions(
+    plan: TrainingPlan, job: TrainingJob, path: Path
+) -> dict[str, tuple[list[Row], Any]]:
+    """What a finished job predicted, by split: rows of the plan, and probabilities."""
+    arrays = read_arrays(path)
+    predictions: dict[str, tuple[list[Row], Any]] = {}
+    for split, positions in plan.rows(job).predict.items():
+        items = [plan.data.items[i] for i in positions]
+        stored_items = arrays.get(f"{split} items")
+        if stored_items is None or stored_items.tolist() != items:
+            raise _damaged(path, split)
+        rows: list[Row] = [(int(i), None) for i in positions]
+        predictions[split] = rows, _probabilities(plan, job, path, arrays, split, len(rows))
+        if (name := f"{split}{BY_ANNOTATOR}") in arrays:
+            rows = [*plan.annotator_rows(positions)]
+            by_annotator = _probabilities(plan, job, path, arrays, name, len(rows))
+            rows += [(int(i), "") for i in positions]  # the anonymous answers
+            predictions[name] = rows, np.concatenate([by_annotator, predictions[split][1]])
+    return predictions
+
+
+def _probabilities(
+    plan: TrainingPlan, job: TrainingJob, path: Path, arrays: Mapping[str, Any], name: str, n: int
+) -> Any:
+    """A stored array of probabilities; one that the job did not write is refused."""
+    shape = (n, *([job.heads] if job.heads else []), len(plan.data.classes))
+    predicted = arrays.get(name)
+    if (
+        predicted is None
+        or predicted.shape != shape
+        or predicted.dtype.kind != "f"
+        or not np.isfinite(predicted).all()
+    ):
+        raise _damaged(path, name)
+    return predicted
+
+
+def _damaged(path: Path, name: str) -> InputError:
+    return InputError(
+        f"{path} is damaged: it does not hold the probabilities of the items of {name!r}",
+        "remove the folder that it is in and train again",
+    )
 
 
 def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the cards of a member's folds have in common; an item costs what all of them cost."""
     from edokit.predictions.core import combined_info
 
-    each = [
-        {key: one for key, one in (card.get("details") or {}).items() if isinstance(one, _SCALAR)}
+    details = [
+        {
+            key: value
+            for key, value in (card.get("details") or {}).items()
+            if isinstance(value, str | int | float)
+        }
         for card in cards
     ]
-    return combined_info([{"": one} for one in each], [1.0] * len(each), [""]).get("", {})
-
-
-def _stored(plan: Plan, job: TrainingJob, path: Path) -> dict[str, tuple[list[Any], Any]]:
-    """What a finished job predicted, by split: the rows that the plan has there, and arrays."""
-    arrays, found = read_arrays(path), dict[str, tuple[list[Any], Any]]()
-    for name, positions in plan.rows(job).predict.items():
-        ids = [plan.data.items[i] for i in positions]
-        known = arrays.get(f"{name} items")
-        whole = known is not None and known.tolist() == ids
-        asked: dict[str, list[Any]] = {name: [(int(i), None) for i in positions]}
-        if f"{name}{PAIRS}" in arrays:
-            asked[f"{name}{PAIRS}"] = plan.pairs(positions)
-        for part, rows in asked.items():
-            shape = (len(rows), *([job.heads] if job.heads else []), len(plan.data.classes))
-            predicted = arrays.get(part)
-            if (
-                not whole
-                or predicted is None
-                or predicted.shape != shape
-                or predicted.dtype.kind != "f"
-                or not np.isfinite(predicted).all()
-            ):
-                raise InputError(
-                    f"{path} is damaged: it does not hold probabilities of shape {shape} for the"
-                    f" items of {part!r}",
-                    "remove the folder that it is in and train again",
-                )
-            found[part] = rows, predicted
-        if f"{name}{PAIRS}" in found:  # with the anonymous answer of each item
-            pairs, predicted = found[f"{name}{PAIRS}"]
-            both = [*pairs, *((int(i), "") for i in positions)]
-            found[f"{name}{PAIRS}"] = both, np.concatenate([predicted, found[name][1]])
-    return found
+    return combined_info([{"": info} for info in details], [1.0] * len(details), [""]).get("", {})
 
 
 def make_manifest(
-    plan: Plan,
+    plan: TrainingPlan,
     groups: Sequence[Group],
     predictions: Mapping[str, Predictions],
     failed: Sequence[Outcome],
@@ -231,23 +272,23 @@ def make_manifest(
     ``ensemble`` is the one that was trained end to end with its members.
     """
     data = plan.data
-    listed_groups = []
-    for group in groups:
-        default = {} if plan.end_to_end else known_options(find_recipe(group.recipe))
-        listed_groups.append({**asdict(group), "options": {**default, **group.options}})
     labelled = {
-        name: table
-        for name, table in predictions.items()
-        if table.annotators is None and str(table.items[0]) not in data.asked
+        split: table
+        for split, table in predictions.items()
+        if table.annotators is None and str(table.items[0]) not in data.unlabelled_annotators
     }
-    scores = {
-        name: [_scores(data, table, table.probabilities[:, k]) for k in range(len(table.members))]
-        for name, table in labelled.items()
-    }
-    listed = next(iter(predictions.values())).members if predictions else ()
+    names = next(iter(predictions.values())).members if predictions else ()
     members = [
-        _member(plan, name, out, {split: table[k] for split, table in scores.items()})
-        for k, name in enumerate(listed)
+        _describe_member(
+            plan,
+            name,
+            out,
+            {
+                split: _scores(data, table, table.probabilities[:, k])
+                for split, table in labelled.items()
+            },
+        )
+        for k, name in enumerate(names)
     ]
     manifest = {
         "format": FORMAT,
@@ -257,17 +298,17 @@ def make_manifest(
             "items": dict(Counter(data.splits)),
             "classes": list(data.classes),
             "scale": data.scale.to_text(data.classes),
-            "pairs": are_pairs(data.texts),
+            "pairs": have_contexts(data.texts),
             "annotators": len(data.annotators),
             **({"attributes": list(data.attributes)} if data.attributes else {}),
         },
         "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
-        "groups": listed_groups,
+        "groups": [_describe_group(group, plan.end_to_end) for group in groups],
         "members": members,
         "mean": {split: _scores(data, t, t.uniform) for split, t in labelled.items()},
-        "failed": [{"name": one.job.path, "reason": one.reason} for one in failed],
-        "predictions": {name: f"{PREDICTIONS}/{name}.npz" for name in predictions},
+        "failed": [{"name": outcome.job.path, "reason": outcome.reason} for outcome in failed],
+        "predictions": {split: f"{PREDICTIONS}/{split}.npz" for split in predictions},
         "seconds": round(sum(member.get("seconds", 0.0) for member in members), 3),
         "versions": versions(),
     }
@@ -290,152 +331,54 @@ def make_manifest(
     return manifest
 
 
-def write_training(
-    out: Path, predictions: Mapping[str, Predictions], manifest: dict[str, Any]
-) -> None:
-    """Write predictions, and the manifest last."""
-    from edokit._io import write_json
-    from edokit.predictions import write_predictions
-
-    path, same = out / MANIFEST, False
-    with suppress(OSError, ValueError):
-        same = json.dumps(json.loads(path.read_text(encoding="utf-8"))) == json.dumps(manifest)
-    if path.is_file() and not same:
-        path.unlink()  # it does not describe what is written now
-    for name, table in predictions.items():
-        write_predictions(table, out / PREDICTIONS / f"{name}.npz")
-    write_json(manifest, path)
+def _describe_group(group: Group, end_to_end: bool) -> dict[str, Any]:
+    """A group in the manifest, with the defaults of its options."""
+    defaults = {} if end_to_end else known_options(find_recipe(group.recipe))
+    return {**asdict(group), "options": {**defaults, **group.options}}
 
 
-def _named(value: Any, at: str) -> Any:
-    """Members, each name once."""
-    members = listed(record({"name": folder_name, "group": text}))(value, at)
-    needs(len({one["name"] for one in members}) == len(members), at, "holds a name twice")
-    return members
-
-
-_MANIFEST = record(
-    {
-        "members": _named,
-        "data": record(
-            {"classes": distinct(listed(text, least=2))},
-            {"scale": text, "pairs": flag, "attributes": listed(text)},
-        ),
-    },
-    {"format": number(0, whole=True), "end_to_end": mapping(loose)},
-)
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of members."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise InputError(
-            f"{folder} holds no {MANIFEST}, so it is no folder of trained members"
-            if folder.exists()
-            else f"there is no folder {folder}",
-            "name a folder that `edo train` finished (start it again and it goes on)",
-        )
-    what = "a manifest of trained members"
-    manifest: dict[str, Any] = read_document(path, _MANIFEST, what, "train again")
-    written = manifest.get("format") or 0
-    if written > FORMAT:
-        raise InputError(
-            f"{path} has the format {written!r}; this version reads {FORMAT} and older",
-            "install a newer edokit",
-        )
-    with errors_in(path):
-        scale_of(manifest["data"])
-    return manifest
-
-
-def scale_of(described: Mapping[str, Any]) -> Scale:
-    """The answer scale in a manifest or a member's card; old ones name none and are nominal."""
-    return Declared(described.get("scale") or NOMINAL).on(described["classes"])
-
-
-def copy_members(
-    folder: Path,
-    manifest: Mapping[str, Any],
-    names: Sequence[str],
-    out: Path,
-    models: Mapping[str, str],
-) -> None:
-    """Copy these members, all of those that were trained end to end, without their predictions.
-
-    Others are to read the copy: pretrained models that were given as folders are named in it as in
-    ``models``, or by the last part of the folder.
-    """
-    from edokit._io import write_json
-
-    whole = "end_to_end" in manifest
-    kept = [one for one in manifest["members"] if whole or one["name"] in set(names)]
-    folders = [END_TO_END] if whole else [f"{MEMBERS}/{one['name']}" for one in kept]
-    needed = {one["group"] for one in kept}
-    groups = [one for name, one in groups_of(manifest).items() if name in needed]
-    # What a server calls its model is no folder of this machine.
-    given = (one["options"].get("model") for one in groups if not find_recipe(one["recipe"]).remote)
-    called = {name: public_name(name) for name in given if isinstance(name, str)} | {**models}
-    for place in folders:
-        for card in sorted((folder / place).rglob(CARD)):
-            _copy_job(card.parent, out / card.parent.relative_to(folder), called)
-    about = {**manifest["data"], "source": Path(str(manifest["data"].get("source") or "")).name}
-    made = {
-        **{key: value for key, value in manifest.items() if key not in ("mean", "pool")},
-        "data": about,
-        "groups": renamed(groups, called),
-        "members": kept,
-        "failed": [],
-        "predictions": {},
+def _describe_member(
+    plan: TrainingPlan, name: str, out: Path, scores: dict[str, Any]
+) -> dict[str, Any]:
+    """A member in the manifest, from the cards of its folds."""
+    jobs = [job for job in plan.jobs if name in job.members]
+    cards = [finished_card(out / job.folder) for job in jobs]
+    job, card = jobs[0], cards[0]
+    member: dict[str, Any] = {
+        "name": name,
+        "group": job.group,
+        "recipe": job.recipe,
+        "targets": {"supervision": job.supervision, "draw": job.draw},
+        "metrics": scores,
+        "kept": all(card["kept"] for card in cards),
     }
-    write_json(made, out / MANIFEST)
+    if job.heads:
+        k = job.members.index(name)
+        return member | {
+            "recipe": "transformer",
+            "seed": job.head_seeds[k],
+            "items": card["items"],
+            "weight": card["weights"][k],
+        }
+    if job.annotator is not None:
+        member["targets"]["annotator"] = job.annotator
 
+    def of_folds(values: list[Any]) -> Any:
+        return values[0] if job.fold is None else values
 
-def groups_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What a manifest says of its groups, by name."""
-    listed = manifest.get("groups")
-    found = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return {str(one.get("name")): one for one in found}
-
-
-def _copy_job(folder: Path, out: Path, called: Mapping[str, str]) -> None:
-    """Copy a finished job without its predictions, with pretrained models as they are called."""
-    card = finished_card(folder)
-    out.mkdir(parents=True)
-    names = files_below(folder)
-    for name in (JOB_PREDICTIONS, CARD):
-        names.pop(name, None)
-    was = {"files": lambda path: path.stat().st_size, "sha256": digest_of}
-    for name, path in names.items():
-        copy_renamed(path, out / name, called)
-        if path.suffix == ".npz":
-            _rename_in_arrays(out / name, called)
-        for key, of in was.items() if path.suffix in (".json", ".npz") else ():
-            # A file that was damaged before is none that was trained, and is refused as ever.
-            if name in card.get(key, {}) and card[key][name] == of(path):
-                card[key][name] = of(out / name)
-    for key in was:
-        if key in card:
-            card[key] = {name: card[key][name] for name in card[key] if name in names}
-    text = json.dumps(renamed(card, called), ensure_ascii=False, indent=2) + "\n"
-    (out / CARD).write_text(text, encoding="utf-8")
-
-
-def _rename_in_arrays(path: Path, called: Mapping[str, str]) -> None:
-    arrays = read_arrays(path)
-    texts = {
-        name: one.item() for name, one in arrays.items() if one.dtype.kind == "U" and one.size == 1
+    member |= {
+        "seed": of_folds([job.seed for job in jobs]),
+        "items": of_folds([card["items"] for card in cards]),
+        "seconds": round(sum(card["seconds"] for card in cards), 3),
+        "versions": card["versions"],
+        "hardware": card["hardware"],
     }
-    other = {
-        name: np.array(called[one]) for name, one in texts.items() if called.get(one, one) != one
-    }
-    if other:
-        write_arrays(path, **{**arrays, **other})
-
-
-def _is_complete(folder: Path, listed: Any) -> bool:
-    """Whether the files of a finished job are still those that its card lists."""
-    return isinstance(listed, dict) and listed.items() <= sizes_of(folder).items()
+    if details := fold_details(cards):
+        member["details"] = details
+    for key in ("history", "notes"):
+        if any(card[key] for card in cards):
+            member[key] = of_folds([card[key] for card in cards])
+    return member
 
 
 def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[str, float | None]:
@@ -448,56 +391,158 @@ def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[
     return compute_metrics(probabilities, *labels, metrics=names, scale=data.scale)
 
 
-_FINISHED = record(
-    {
-        "items": number(0, whole=True),
-        "seconds": number(0),
-        **dict.fromkeys(("versions", "hardware", "history", "notes"), loose),
-    },
-    {"weights": listed(number(0, 1)), "details": mapping(plain)},
-    only=False,
-)
-_DESCRIBED = ("a finished member", "remove its folder and train again")
+def write_training(
+    out: Path, predictions: Mapping[str, Predictions], manifest: dict[str, Any]
+) -> None:
+    """Write predictions, and the manifest last."""
+    from edokit._io import write_json
+    from edokit.predictions import write_predictions
+
+    path, unchanged = out / MANIFEST, False
+    with suppress(OSError, ValueError):
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        unchanged = json.dumps(stored) == json.dumps(manifest)
+    if not unchanged:
+        path.unlink(missing_ok=True)  # it describes other predictions
+    for split, table in predictions.items():
+        write_predictions(table, out / PREDICTIONS / f"{split}.npz")
+    write_json(manifest, path)
 
 
-def _checked_card(folder: Path) -> dict[str, Any]:
-    card: dict[str, Any] = checked(finished_card(folder), _FINISHED, folder / CARD, *_DESCRIBED)
-    return card
+def _check_folder_name(name: str) -> str:
+    if not is_folder_name(name):
+        raise ValueError("is no name of a folder")
+    return name
 
 
-def _member(plan: Plan, name: str, out: Path, scores: dict[str, Any]) -> dict[str, Any]:
-    jobs = [job for job in plan.jobs if name in job.members]
-    cards = [_checked_card(out / job.folder) for job in jobs]
-    first, card = jobs[0], cards[0]
-    member: dict[str, Any] = {
-        "name": name,
-        "group": first.group,
-        "recipe": first.recipe,
-        "targets": {"supervision": first.supervision, "draw": first.draw},
-        "metrics": scores,
-        "kept": all(card.get("kept", True) for card in cards),
+class _ManifestMember(Document):
+    name: Annotated[str, AfterValidator(_check_folder_name)]
+    group: str
+
+
+class _ManifestData(Document):
+    classes: Annotated[Names, Field(min_length=2)]
+    scale: str
+    pairs: bool
+    attributes: list[str] = Field(default_factory=list)
+
+
+def _distinct_members(members: list[_ManifestMember]) -> list[_ManifestMember]:
+    if len({member.name for member in members}) < len(members):
+        raise ValueError("holds a name twice")
+    return members
+
+
+class Manifest(Document):
+    """What must be in ``manifest.json`` for its members to be used."""
+
+    format: Count
+    members: Annotated[list[_ManifestMember], AfterValidator(_distinct_members)]
+    data: _ManifestData
+    groups: list[dict[str, Any]] = Field(default_factory=list)
+    end_to_end: dict[str, Any] | None = None
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder of members."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError(
+            f"{folder} holds no {MANIFEST}, so it is no folder of trained members"
+            if folder.exists()
+            else f"there is no folder {folder}",
+            "name a folder that `edo train` finished (start it again and it goes on)",
+        )
+    manifest: dict[str, Any] = read_json(path)
+    title = "a manifest of trained members"
+    written = to_model(manifest, Manifest, path, title=title, hint="train again").format
+    if written != FORMAT:
+        raise InputError(
+            f"{path} has the format {written}; this version reads {FORMAT}",
+            "install a newer edokit" if written > FORMAT else "train again",
+        )
+    with errors_in(path):
+        scale_of(manifest["data"])
+    return manifest
+
+
+def scale_of(description: Mapping[str, Any]) -> Scale:
+    """The answer scale in a manifest or a member's card."""
+    return Declared(description["scale"]).on(description["classes"])
+
+
+def copy_members(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    names: Sequence[str],
+    out: Path,
+    models: Mapping[str, str],
+) -> None:
+    """Copy these members, all of those that were trained end to end, without their predictions.
+
+    The copy is for others to read: pretrained models that were given as folders are named in it as
+    in ``models``, or by the last part of the folder.
+    """
+    from edokit._io import write_json
+
+    end_to_end = "end_to_end" in manifest
+    members = [m for m in manifest["members"] if end_to_end or m["name"] in set(names)]
+    folders = [END_TO_END] if end_to_end else [f"{MEMBERS}/{m['name']}" for m in members]
+    group_names = {member["group"] for member in members}
+    groups = [group for name, group in groups_of(manifest).items() if name in group_names]
+    # What a server calls its model is no folder of this machine.
+    local_models = [
+        group["options"].get("model") for group in groups if not find_recipe(group["recipe"]).remote
+    ]
+    new_names = {name: public_name(name) for name in local_models if isinstance(name, str)}
+    new_names |= models
+    for place in folders:
+        for card in sorted((folder / place).rglob(CARD)):
+            _copy_job(card.parent, out / card.parent.relative_to(folder), new_names)
+    source = Path(str(manifest["data"].get("source") or "")).name
+    copied_manifest = {
+        **{key: value for key, value in manifest.items() if key not in ("mean", "pool")},
+        "data": {**manifest["data"], "source": source},
+        "groups": renamed(groups, new_names),
+        "members": members,
+        "failed": [],
+        "predictions": {},
     }
-    if first.heads:
-        k = first.members.index(name)
-        return member | {
-            "recipe": "transformer",
-            "seed": first.head_seeds[k],
-            "items": card["items"],
-            "weight": card["weights"][k],
-        }
-    if first.annotator is not None:
-        member["targets"]["annotator"] = first.annotator
-    member |= {
-        "seed": first.seed if first.fold is None else [job.seed for job in jobs],
-        "items": card["items"] if first.fold is None else [card["items"] for card in cards],
-        "seconds": round(sum(card["seconds"] for card in cards), 3),
-        "versions": card["versions"],
-        "hardware": card["hardware"],
+    write_json(copied_manifest, out / MANIFEST)
+
+
+def groups_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a manifest says of its groups, by name."""
+    return {str(group.get("name")): group for group in manifest.get("groups") or ()}
+
+
+def _copy_job(folder: Path, out: Path, new_names: Mapping[str, str]) -> None:
+    """Copy a finished job without its predictions, with pretrained models renamed."""
+    card = finished_card(folder)
+    out.mkdir(parents=True)
+    files = files_below(folder)
+    for name in (JOB_PREDICTIONS, CARD):
+        files.pop(name, None)
+    sizes, digests = dict[str, int](), dict[str, str]()
+    for name, path in files.items():
+        copy_renamed(path, out / name, new_names)
+        if path.suffix == ".npz":
+            _rename_in_arrays(out / name, new_names)
+        if name not in card["files"]:
+            continue
+        sizes[name], digests[name] = card["files"][name], card["sha256"].get(name, "")
+        # A file that is damaged keeps its old digest, and is refused when it is loaded.
+        if path.suffix in (".json", ".npz") and digests[name] == digest_of(path):
+            sizes[name], digests[name] = (out / name).stat().st_size, digest_of(out / name)
+    write_card(renamed({**card, "files": sizes, "sha256": digests}, new_names), out)
+
+
+def _rename_in_arrays(path: Path, new_names: Mapping[str, str]) -> None:
+    arrays = read_arrays(path)
+    changed = {
+        name: np.array(new_names[array.item()])
+        for name, array in arrays.items()
+        if array.dtype.kind == "U" and array.size == 1 and array.item() in new_names
     }
-    if about := fold_details(cards):
-        member["details"] = about
-    for key in ("history", "notes"):
-        listed = [card[key] for card in cards]
-        if any(listed):
-            member[key] = listed[0] if first.fold is None else listed
-    return member
+    if changed:
+        write_arrays(path, **{**arrays, **changed})

@@ -10,14 +10,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import InputError, MissingExtraError, errors_in, examples, one_of
+from pydantic import ConfigDict, Field
+
+from edokit._errors import InputError, errors_in, examples, one_of, option
+from edokit._io.documents import Document, read_model
 from edokit._io.schema import needs
 from edokit.annotator_effects import attribute_names
 from edokit.members.recipe import check_options, find_recipe, known_options, refuse_code
 from edokit.members.supervision import Draw, Supervision
 
 MEMBERS = 10
-_KEYS = ("name", "recipe", "members", "supervision", "draw", "options")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -53,7 +55,7 @@ class Group:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def checked(self) -> Group:
-        """The same group with nothing left open, or an error that says what is wrong."""
+        """The same group with defaults filled in; an invalid one is refused."""
         recipe = find_recipe(self.recipe)
         name = self.name or self.recipe.rpartition(":")[2]
         if not is_folder_name(name):
@@ -64,37 +66,45 @@ class Group:
             )
         if isinstance(self.members, bool) or not isinstance(self.members, int) or self.members < 1:
             raise InputError(
-                f"group {name!r} has {self.members!r} members; it needs a whole number above 0",
+                f"group {name!r} has {option('members', self.members)}; it needs a whole number"
+                " above 0",
                 "ask for ten",
-                parameters=("members",),
             )
         one_of("supervision", self.supervision, [mode.value for mode in Supervision])
-        draw = self.draw or (Draw.EPOCH.value if recipe.resamples else Draw.ONCE.value)
-        one_of("draw", draw, [mode.value for mode in Draw])
-        if draw == Draw.EPOCH.value and not recipe.resamples:
-            raise InputError(
-                f"the recipe {self.recipe!r} trains in one pass, so its targets can't be drawn"
-                f" anew: draw={draw!r}",
-                "leave draw out",
-                parameters=("draw",),
-            )
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
-        knows = [key for key in ("annotators", "attributes", "examples") if options.get(key)]
-        if knows and self.supervision == Supervision.PER_ANNOTATOR.value:
-            raise InputError(
-                f"group {name!r} has {knows[0]}={options[knows[0]]!r}, but its members learn one"
-                " annotator's labels each (supervision='per-annotator')",
-                f"choose another supervision, or leave {knows[0]} out",
-                parameters=("supervision",),
-            )
+        self._check_targets(name, options)
         if self.members > 1 and not recipe.learns(options):
             raise InputError(
-                f"group {name!r} has {self.members} members, but they would all be the same: it"
-                " learns nothing from the items",
+                f"group {name!r} has {option('members', self.members)}, which would all be the"
+                " same: it learns nothing from the items",
                 "ask for one; several models, prompts or personas make members that differ",
-                parameters=("members",),
             )
-        return replace(self, name=name, draw=draw, options=recipe.read_options(options))
+        return replace(
+            self, name=name, draw=self._checked_draw(), options=recipe.read_options(options)
+        )
+
+    def _checked_draw(self) -> str:
+        """When random-select draws: as asked for, or as often as the recipe can."""
+        resamples = find_recipe(self.recipe).resamples
+        draw = self.draw or (Draw.EPOCH.value if resamples else Draw.ONCE.value)
+        one_of("draw", draw, [mode.value for mode in Draw])
+        if draw == Draw.EPOCH.value and not resamples:
+            raise InputError(
+                f"the recipe {self.recipe!r} trains in one pass, so {option('draw', draw)} is not"
+                " possible",
+                "leave it out",
+            )
+        return draw
+
+    def _check_targets(self, name: str, options: Mapping[str, Any]) -> None:
+        """Refuse per-annotator targets for members that learn all annotators."""
+        for key in ("annotators", "attributes", "examples"):
+            if options.get(key) and self.supervision == Supervision.PER_ANNOTATOR.value:
+                raise InputError(
+                    f"group {name!r} has {key}={options[key]!r}, but with"
+                    f" {option('supervision', 'per-annotator')} each member learns one annotator",
+                    f"choose another supervision, or leave {key} out",
+                )
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -102,45 +112,48 @@ class Group:
         named = self.options.get("attributes")
         return attribute_names(named) if isinstance(named, str) else ()
 
-    def each(self) -> list[Group]:
+    def expanded(self) -> list[Group]:
         """A group for each combination of the values of its options."""
-        several = {
+        values_of = {
             key: _named_values(key, value)
             for key, value in self.options.items()
             if isinstance(value, Mapping | list | tuple)
         }
-        if not several:
+        if not values_of:
             return [self]
         groups, known = [], known_options(find_recipe(self.recipe))
-        for chosen in product(*(values.items() for values in several.values())):
-            own = dict(zip(several, (value for _, value in chosen), strict=True))
-            for key, (name, _) in zip(several, chosen, strict=True):
+        prefix = self.name or self.recipe.rpartition(":")[2]
+        for combination in product(*(values.items() for values in values_of.values())):
+            options = dict(self.options)
+            for key, (name, value) in zip(values_of, combination, strict=True):
+                options[key] = value
                 if isinstance(self.options[key], Mapping) and f"{key}_name" in known:
-                    own[f"{key}_name"] = name
-            first = self.name or self.recipe.rpartition(":")[2]
-            name = "-".join([first, *(name for name, _ in chosen)])
-            groups.append(replace(self, name=name, options={**self.options, **own}))
+                    options[f"{key}_name"] = name
+            name = "-".join([prefix, *(name for name, _ in combination)])
+            groups.append(replace(self, name=name, options=options))
         return groups
 
 
-def _named_values(option: str, values: Any) -> dict[str, Any]:
-    """Values of an option, each with a word for it: a short value's own, else its number."""
+def _named_values(option_name: str, values: Any) -> dict[str, Any]:
+    """Values of an option by a word for each: the value itself if it is short, else its number."""
     if not values:
-        raise InputError(f"the option {option} is an empty list", "name a value")
-    each = list(values.values() if isinstance(values, Mapping) else values)
-    if twice := [value for k, value in enumerate(each) if value in each[:k]]:
-        raise InputError(f"the option {option} has {examples(twice)} twice", "name it once")
+        raise InputError(f"the option {option_name} is an empty list", "name a value")
+    listed = list(values.values() if isinstance(values, Mapping) else values)
+    if repeated := [value for k, value in enumerate(listed) if value in listed[:k]]:
+        raise InputError(f"the option {option_name} has {examples(repeated)} twice", "name it once")
     if isinstance(values, Mapping):
         return {str(name): value for name, value in values.items()}
-    words = [
-        re.sub(r"[^A-Za-z0-9._]+", "-", re.sub(r"\.(?:txt|md|json)$", "", str(value)))
-        for value in (str(value).rpartition("/")[2] for value in values)
-    ]
-    short = all(word.strip("-") and len(word) <= 40 for word in words)
-    short = short and not any(char.isspace() for value in values for char in str(value))
-    if not short or len(set(words)) < len(words):
-        words = [f"{option}-{k + 1}" for k in range(len(words))]
-    return dict(zip((word.strip("-") for word in words), values, strict=True))
+    words = [_word(str(value)) for value in listed]
+    if not all(words) or len(set(words)) < len(words):
+        words = [f"{option_name}-{k + 1}" for k in range(len(words))]
+    return dict(zip(words, listed, strict=True))
+
+
+def _word(value: str) -> str:
+    """The last part of a name or path, if it is short and has no blanks."""
+    part = re.sub(r"\.(?:txt|md|json)$", "", value.rpartition("/")[2])
+    word = re.sub(r"[^A-Za-z0-9._]+", "-", part)
+    return "" if len(word) > 40 or any(map(str.isspace, value)) else word.strip("-")
 
 
 def is_folder_name(name: object) -> bool:
@@ -188,77 +201,80 @@ def parse_groups(
     >>> [(group.name, group.members) for group in parse_groups("linear:5,encoder:3")]
     [('linear', 5), ('encoder', 3)]
     """
-    common: dict[str, Any] = {"supervision": supervision, "draw": draw}
+    defaults: dict[str, Any] = {"supervision": supervision, "draw": draw}
     toml = text.endswith(".toml")
     parts = [_split_count(part.strip()) for part in text.split(",")]
     if members is not None and (toml or len(parts) > 1 or parts[0][1] is not None):
         raise InputError(
-            f"the number of members is given twice: by {text!r} and by members={members}",
-            "leave members out",
-            parameters=("members",),
+            f"{option('members', members)}: the number of members is already in {text!r}",
+            "leave it out",
         )
-    groups = read_groups(text, options or {}, **common) if toml else []
+    groups = read_groups(text, options or {}, **defaults) if toml else []
     for recipe, count in () if toml else parts:
-        usual = find_recipe(recipe).usual_members if members is None else members
-        groups.append(Group(recipe, usual if count is None else count, **common))
+        if count is None:
+            count = find_recipe(recipe).usual_members if members is None else members
+        groups.append(Group(recipe, count, **defaults))
     with errors_in(text) if toml else nullcontext():
         return check_groups(_with_options(groups, options or {}))
 
 
 def check_groups(groups: Iterable[Group]) -> list[Group]:
-    """The groups with nothing left open, each name once."""
-    checked = [one.checked() for group in groups for one in group.each()]
+    """The groups with defaults and combinations filled in; names must differ."""
+    checked = [part.checked() for group in groups for part in group.expanded()]
     names = [group.name for group in checked]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"several groups are called {examples(twice)}", "name them in a TOML file")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(
+            f"several groups are called {examples(repeated)}", "name them in a TOML file"
+        )
     if not checked:
         raise InputError("there is no group of members to train", "name a recipe")
     return checked
 
 
-def read_groups(path: str | Path, replaced: Collection[str] = (), **common: Any) -> list[Group]:
-    """Groups from a TOML file with one ``[[group]]`` table each; ``common`` fills what it omits.
+class _GroupTable(Document):
+    """A ``[[group]]`` table of a TOML file."""
 
-    Options that are ``replaced`` by others, ``option`` or ``group.option``, need not be allowed.
+    model_config = ConfigDict(extra="forbid")
+
+    recipe: str
+    members: int | None = None
+    name: str = ""
+    supervision: str | None = None
+    draw: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class _GroupFile(Document):
+    model_config = ConfigDict(extra="forbid")
+
+    group: list[_GroupTable]
+
+
+def read_groups(path: str | Path, replaced: Collection[str] = (), **defaults: Any) -> list[Group]:
+    """Read groups from a TOML file with a ``[[group]]`` table each.
+
+    ``defaults`` fill in what a table leaves out. Options that others replace, ``option`` or
+    ``group.option``, may name code.
     """
-    document = _toml(Path(path))
-    tables = document.get("group")
-    if set(document) != {"group"} or not isinstance(tables, list):
-        raise InputError(
-            f"{path} holds {examples(document) or 'nothing'} instead of [[group]] tables",
-            'write [[group]] and under it recipe = "linear" and members = 5',
-        )
+    hint = (
+        'write [[group]] and under it recipe = "linear"; a group may also have members, name,'
+        " supervision, draw and options"
+    )
     groups = []
-    for position, table in enumerate(tables):
-        unknown = [key for key in table if key not in _KEYS]
-        if unknown or "recipe" not in table:
-            raise InputError(
-                f"group {position + 1} of {path} has {examples(table, 10)}; a group has a recipe"
-                f" and may have {', '.join(_KEYS)}",
-                "check the spelling",
-            )
-        odd = [
-            key
-            for key in ("recipe", "name", "supervision", "draw")
-            if not isinstance(table.get(key, ""), str)
-        ]
-        if odd or not isinstance(table.get("options", {}), dict):
-            raise InputError(
-                f"{(odd or ['options'])[0]} of group {position + 1} of {path} is not"
-                f" {'text' if odd else 'a table'}",
-                "correct the file",
-            )
-        name = table.get("name") or table["recipe"]
-        kept = {
+    tables = read_model(path, _GroupFile, title="a file of [[group]] tables", hint=hint).group
+    for number, table in enumerate(tables, start=1):
+        name = table.name or table.recipe
+        options = {
             key: value
-            for key, value in table.get("options", {}).items()
+            for key, value in table.options.items()
             if not {key, f"{name}.{key}"} & {*replaced}
         }
-        refuse_code(f"group {position + 1} of {path}", table["recipe"], kept)
+        refuse_code(f"group {number} of {path}", table.recipe, options)
         with errors_in(path):
-            usual = find_recipe(table["recipe"]).usual_members
-        groups.append(Group(**{"members": usual, **common, **table}))
+            usual_members = find_recipe(table.recipe).usual_members
+        values = table.model_dump(exclude_none=True)
+        groups.append(Group(**{"members": usual_members, **defaults, **values}))
     return groups
 
 
@@ -272,9 +288,9 @@ def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group
     names = [group.name or group.recipe.rpartition(":")[2] for group in groups]
     changed = [dict(group.options) for group in groups]
     for key, value in options.items():
-        prefix, dot, option = key.partition(".") if "." in key else ("", "", key)
+        prefix, dot, name = key.partition(".") if "." in key else ("", "", key)
         fitting = [
-            k for k, name in enumerate(names) if (name == prefix if dot else option in known[k])
+            k for k, group in enumerate(names) if (group == prefix if dot else name in known[k])
         ]
         if not fitting:
             lists = [f"{n}: {', '.join(k) or 'none'}" for n, k in zip(names, known, strict=True)]
@@ -283,30 +299,5 @@ def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group
                 "check the spelling",
             )
         for k in fitting:
-            changed[k][option] = value
-    return [replace(group, options=own) for group, own in zip(groups, changed, strict=True)]
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        import tomllib
-    except ImportError:  # Python 3.10
-        try:
-            import tomli as tomllib  # type: ignore[import-not-found, no-redef, unused-ignore]
-        except ImportError as error:
-            raise MissingExtraError(
-                "on Python 3.10 groups in TOML need the package tomli, which is not installed",
-                "install it with: pip install tomli",
-            ) from error
-    try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is no file")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise InputError(f"{path} is nested too deeply", "correct the file") from error
-    except OSError as error:
-        raise InputError(
-            f"{path} can't be read: {error.strerror or error}", "check the spelling"
-        ) from error
-    except ValueError as error:
-        raise InputError(f"{path} is not valid TOML: {error}", "correct the file") from error
+            changed[k][name] = value
+    return [replace(group, options=opts) for group, opts in zip(groups, changed, strict=True)]

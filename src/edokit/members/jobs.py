@@ -1,4 +1,4 @@
-"""Training jobs: what is to be trained, and how one job fits, predicts and saves.
+"""Training jobs: which fits a training consists of, and how one of them fits, predicts and saves.
 
 A job trains one member, one fold of a member, or, end to end, all members of an ensemble together.
 """
@@ -14,42 +14,32 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, warn
-from edokit._io.atomic import digest_of, discard, whole_file, whole_folder
-from edokit._io.schema import (
-    flag,
-    listed,
-    loose,
-    mapping,
-    number,
-    optional,
-    plain,
-    read_document,
-    record,
-    text,
-)
+from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, option, warn
+from edokit._io.atomic import digest_of, discard, whole_folder
+from edokit._io.documents import Count, Document, Json, to_model
+from edokit._io.json import read_json
 from edokit._types import Codes, Floats
 from edokit._version import __version__
 from edokit.annotator_effects import ATTRIBUTES_NOTE, attributes_of
-from edokit.members.groups import Group, folder_name
+from edokit.members.groups import Group
 from edokit.members.recipe import (
     Member,
     MemberData,
     Progress,
     find_recipe,
     make_member,
-    refuse_code,
     write_arrays,
 )
 from edokit.members.supervision import (
@@ -70,14 +60,14 @@ FORMAT = 1
 MEMBERS, END_TO_END = "members", "end-to-end"
 PREDICTIONS, ENSEMBLE, MANIFEST = "predictions", "ensemble", "manifest.json"
 JOB_PREDICTIONS, CARD = "predictions.npz", "member.json"
-PAIRS = "-pairs"
-"""Ends the name of predictions of pairs of an item and an annotator."""
+BY_ANNOTATOR = "-pairs"
+"""Suffix of the name of predictions with a row per item and annotator."""
 HEADS = "head"
 """The group of members that are trained end to end; they are named after it."""
 HEAD_OPTIONS = ("n_members", "preset")
 """Options of an end-to-end job that have parameters of their own."""
 FEW_LABELS = 20
-"""Fewer labels of an annotator make a member that says little; it is trained, with a warning."""
+"""An annotator with fewer labels gets a member, with a warning."""
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers")
 
 
@@ -97,7 +87,7 @@ class TrainingJob:
     """Whose labels are its targets, with per-annotator supervision."""
     fold: int | None = None
     heads: int = 0
-    """How many members it trains end to end; 0: one member, on its own."""
+    """How many members it trains end to end; 0 for a job that trains one member."""
 
     @property
     def path(self) -> str:
@@ -106,7 +96,7 @@ class TrainingJob:
 
     @property
     def folder(self) -> str:
-        """Where it is kept, relative to the folder of the training."""
+        """Its folder, relative to the folder of the training."""
         return END_TO_END if self.heads else f"{MEMBERS}/{self.path}"
 
     @property
@@ -120,7 +110,7 @@ class TrainingJob:
         return [member_seed(self.seed, HEADS, k) for k in range(self.heads)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as plan and card hold them."""
+        """Plain values, as in the card of the job."""
         values = asdict(self)
         if not self.heads:
             del values["heads"]
@@ -128,17 +118,13 @@ class TrainingJob:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """All jobs, and the data that they train on."""
+class TrainingPlan:
+    """All jobs of a training, and the data that they train on."""
 
     data: TrainingData
     jobs: tuple[TrainingJob, ...]
     folds: Codes | None = None
     """The fold of each item [N], -1 for items outside of all folds."""
-
-    @property
-    def _fold_list(self) -> list[int] | None:
-        return None if self.folds is None else self.folds.tolist()
 
     @property
     def end_to_end(self) -> bool:
@@ -149,77 +135,23 @@ class Plan:
         """The items that a job trains on, stops on and predicts."""
         return rows_for_job(self.data, self.folds, job.fold)
 
-    def pairs(self, positions: npt.ArrayLike) -> list[tuple[int, str]]:
-        """Each of these items with each annotator who labelled it, or is asked for."""
-        chosen = np.asarray(positions, dtype=np.int64).tolist()
-        whose = self.data.annotators_of(chosen)
-        return [(i, name) for i, names in zip(chosen, whose, strict=True) for name in names]
+    def annotator_rows(self, positions: npt.ArrayLike) -> list[tuple[int, str]]:
+        """Each of these items with each annotator who labelled it or is to be predicted."""
+        items = np.asarray(positions, dtype=np.int64).tolist()
+        annotators = self.data.annotators_of(items)
+        return [(i, name) for i, names in zip(items, annotators, strict=True) for name in names]
 
     def fingerprint(self, job: TrainingJob) -> str:
-        """A name for exactly this fit on exactly this data."""
-        free = {*find_recipe(job.recipe).operational, *(HEAD_OPTIONS if job.heads else ())}
-        options = {key: value for key, value in job.options.items() if key not in free}
+        """A digest of everything that the result of a job depends on."""
+        ignored = {*find_recipe(job.recipe).operational, *(HEAD_OPTIONS if job.heads else ())}
+        options = {key: value for key, value in job.options.items() if key not in ignored}
         parts: list[Any] = [{**job.to_dict(), "options": options}, self.data.digest]
         if job.heads:
             preset = job.options["preset"]
             parts[0] = [job.heads, options, preset, job.supervision, job.draw, job.seed]
         else:
-            parts.append(self._fold_list)
+            parts.append(None if self.folds is None else self.folds.tolist())
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
-
-    def save(self, folder: Path) -> None:
-        """Write ``course.json`` and ``plan.json``, for a machine with little installed."""
-        self.data.save(folder / "course.json")
-        stored = {"units": [job.to_dict() for job in self.jobs], "folds": self._fold_list}
-        # The plan comes last: where there is one, there is all.
-        with whole_file(folder / "plan.json") as temporary:
-            temporary.write_text(json.dumps(stored, indent=1), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path, trust: Collection[str] = ()) -> Plan:
-        """Read what ``save`` wrote; code that it names is imported from ``trust`` alone."""
-        how = "write them with `edo train … --prepare`"
-        for name in ("plan.json", "course.json"):
-            if not (folder / name).is_file():
-                raise InputError(f"{folder} holds no {name}", how)
-        stored = read_document(folder / "plan.json", _PLAN, "a whole plan", how)
-        jobs = tuple(TrainingJob(**job) for job in stored["units"])
-        for job in jobs:
-            refuse_code(str(folder / "plan.json"), job.recipe, job.options, trust)
-        data = TrainingData.load(folder / "course.json", how)
-        folds = stored["folds"]
-        if folds is not None and len(folds) != len(data):
-            raise InputError(
-                f"{folder / 'plan.json'} has folds for {len(folds)} of {len(data)} items", how
-            )
-        return cls(data, jobs, None if folds is None else np.asarray(folds, dtype=np.int32))
-
-
-_WORDS = ("group", "recipe", "supervision", "draw")
-_COUNT = number(0, 2**31 - 1, whole=True)
-_JOB = record(
-    {
-        "member": folder_name,
-        **dict.fromkeys(_WORDS, text),
-        "options": mapping(plain),
-        "seed": number(0, whole=True),
-    },
-    {"annotator": text, "fold": _COUNT, "heads": number(0, 10_000, whole=True)},
-    only=True,
-)
-_PLAN = record(
-    {"units": listed(_JOB), "folds": optional(listed(number(-1, 2**31 - 1, whole=True)))}
-)
-_CARD = record(
-    {},
-    {
-        **dict.fromkeys((*_WORDS, "fingerprint", "scale"), text),
-        "kept": flag,
-        "files": mapping(number(0, whole=True)),
-        "sha256": mapping(text),
-        **dict.fromkeys(("history", "notes", "versions", "hardware"), loose),
-    },
-)
 
 
 def plan_jobs(
@@ -228,80 +160,87 @@ def plan_jobs(
     *,
     random_state: int = 0,
     folds: Codes | None = None,
-) -> Plan:
-    """A job for each member of each group, and for each fold if there are folds.
+) -> TrainingPlan:
+    """Plan a job for each member of each group, and for each fold if there are folds.
 
     A member's seed depends on ``random_state``, its group's name and its number alone, so that
-    groups can grow without changing the members they have.
+    groups can grow without changing their members.
     """
     check_seed(random_state)
-    every: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
+    all_folds: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
     jobs = []
     for group in groups:
         annotators: list[str] | list[None] = [None] * group.members
-        numbers = every if find_recipe(group.recipe).learns(group.options) else [None]
+        job_folds = all_folds if find_recipe(group.recipe).learns(group.options) else [None]
         if group.supervision == Supervision.PER_ANNOTATOR.value:
             train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
-            labelled = data.take(train)
-            annotators = most_active(labelled, group.members)
-            _warn_of_few_labels(group, labelled, annotators)
+            train_data = data.take(train)
+            annotators = most_active(train_data, group.members)
+            _warn_of_few_labels(group, train_data, annotators)
         for k, name in enumerate(member_names(group.name, group.members, annotators)):
-            how = (group.recipe, dict(group.options), group.supervision, str(group.draw))
-            for fold in numbers:
-                seed = member_seed(random_state, group.name, k, fold)
-                jobs.append(TrainingJob(name, group.name, *how, seed, annotators[k], fold))
+            for fold in job_folds:
+                job = TrainingJob(
+                    member=name,
+                    group=group.name,
+                    recipe=group.recipe,
+                    options=dict(group.options),
+                    supervision=group.supervision,
+                    draw=str(group.draw),
+                    seed=member_seed(random_state, group.name, k, fold),
+                    annotator=annotators[k],
+                    fold=fold,
+                )
+                jobs.append(job)
     names = [job.path for job in jobs]
     if len(set(names)) < len(names):
         raise InputError("groups of the same name give members of the same name", "rename a group")
-    return Plan(data, tuple(jobs), folds)
+    return TrainingPlan(data, tuple(jobs), folds)
 
 
 def member_names(group: str, members: int, annotators: Sequence[str | None] = ()) -> list[str]:
-    """Names of a group's members; one that is an annotator has the annotator's name in its own.
+    """Names of a group's members; a per-annotator member carries the annotator's name.
 
     Folders are named like members, so only letters, digits and a few signs of a name stay.
     """
     names = [f"{group}-{k + 1:02d}" for k in range(members)]
     for k, annotator in enumerate(annotators):
-        shown = re.sub(r"[^A-Za-z0-9._]+", "-", annotator or "")[:40].strip("-.")
-        names[k] += f"-{shown}" if shown else ""
+        suffix = re.sub(r"[^A-Za-z0-9._]+", "-", annotator or "")[:40].strip("-.")
+        names[k] += f"-{suffix}" if suffix else ""
     return names
 
 
 def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> int:
-    """A member's own seed."""
+    """The seed of a member, or of one of its folds."""
     parts = [seed, zlib.crc32(group.encode()), number] + ([] if fold is None else [fold])
     # 31 bits: some libraries refuse larger seeds.
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
 
 
 def _warn_of_few_labels(group: Group, data: TrainingData, annotators: Sequence[str]) -> None:
-    labels = np.bincount(data.annotator_codes, minlength=len(data.annotators))
-    count = {name: int(n) for name, n in zip(data.annotators, labels, strict=True)}
-    few = [f"{name} ({count[name]})" for name in annotators if count[name] < FEW_LABELS]
-    if few:
-        enough = len(annotators) - len(few)
-        rest = f"members={enough} leaves them out" if enough else "random-select uses all labels"
+    totals = np.bincount(data.annotator_codes, minlength=len(data.annotators))
+    label_counts = dict(zip(data.annotators, totals.tolist(), strict=True))
+    sparse = [f"{a} ({label_counts[a]})" for a in annotators if label_counts[a] < FEW_LABELS]
+    if sparse:
+        enough = len(annotators) - len(sparse)
+        remedy = f"{option('members', enough)} leaves them out" if enough else "use random-select"
         warn(
-            f"{group.name}: {are(len(few), len(annotators), HAVE, 'annotator')} fewer than"
-            f" {FEW_LABELS} labels to train a member on: {examples(few)}; the members are trained"
-            f" nevertheless, {rest}",
-            parameters=("members",),
+            f"{group.name}: {are(len(sparse), len(annotators), HAVE, 'annotator')} fewer than"
+            f" {FEW_LABELS} labels to train a member on: {examples(sparse)}; {remedy}"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class JobContext:
-    """What all jobs of a training need: sent to each worker once."""
+    """What all jobs of a training need; every worker process gets it once."""
 
-    plan: Plan
+    plan: TrainingPlan
     shared: dict[str, Any]
-    """What each group prepared, by its name."""
+    """What `Member.prepare` returned for each group, by the group's name."""
     keep_models: bool = True
     starts: dict[str, Any] = field(default_factory=dict)
-    """Where fits are to start, by the path of the job."""
-    spent: dict[str, float] = field(default_factory=dict)
-    """Seconds of a job in what was done for all of its group together, by the group's name."""
+    """What `Member.starts` returned, by the path of the job."""
+    shared_seconds: dict[str, float] = field(default_factory=dict)
+    """A job's share in the seconds spent for its whole group, by the group's name."""
 
     def member_data(self, job: TrainingJob) -> MemberData:
         """What a job trains on."""
@@ -309,8 +248,8 @@ class JobContext:
         early = find_recipe(job.recipe).stops_early
         train = np.setdiff1d(rows.train, rows.stop) if early else rows.train
         shared = self.shared.get(job.group)
-        own = member_data(data.take(train), job, data.take(rows.stop), shared)
-        return replace(own, start=self.starts.get(job.path))
+        fit_data = member_data(data.take(train), job, data.take(rows.stop), shared)
+        return replace(fit_data, start=self.starts.get(job.path))
 
 
 @dataclass(frozen=True)
@@ -321,9 +260,7 @@ class Outcome:
     reason: str = ""
     """Why it failed; empty if it did not."""
     notes: tuple[str, ...] = ()
-    """Warnings on the way."""
-    files: dict[str, bytes] = field(default_factory=dict, repr=False)
-    """Its files by name, where the worker could not write them itself."""
+    """Warnings of EDO during the job."""
 
 
 def run_job(
@@ -338,10 +275,11 @@ def run_job(
     try:
         with whole_folder(out / job.folder) as folder:
             notes = fit_job(context, job, folder, device, progress)
-            finished = read_card(out / job.folder) or {}
-            if job.heads and finished.get("fingerprint") != context.plan.fingerprint(job):
-                # What is replaced goes only now that the new is finished.
-                clear(out, MEMBERS, END_TO_END)
+            if job.heads:
+                card = read_card(out / job.folder) or {}
+                if card.get("fingerprint") != context.plan.fingerprint(job):
+                    # What is replaced is removed only once its replacement is finished.
+                    clear(out, MEMBERS, END_TO_END)
     except Exception as error:  # whatever a model does, the other members go on
         reason = " ".join(str(error).split())
         named = reason if isinstance(error, InputError) else f"{type(error).__name__}: {reason}"
@@ -356,13 +294,13 @@ def fit_job(
     device: str | None = None,
     progress: Progress | None = None,
 ) -> tuple[str, ...]:
-    """Fit, predict and write everything into a folder; returns what EDO warned of."""
+    """Fit, predict and write everything into a folder; return the warnings of EDO."""
     plan, data = context.plan, context.plan.data
-    own = context.member_data(job)
+    fit_data = context.member_data(job)
     history: list[dict[str, Any]] = []
 
-    def note(event: dict[str, Any]) -> None:
-        if "epoch" in event:  # others are of the moment
+    def report(event: dict[str, Any]) -> None:
+        if "epoch" in event:
             history.append(event)
         if progress is not None:
             progress(event)
@@ -372,14 +310,15 @@ def fit_job(
         warnings.simplefilter("always")
         member = make_member(job.recipe, len(data.classes), job.options, device)
         seed = member_seed(job.seed, END_TO_END, 0) if job.heads else job.seed
-        member.fit(own, random_state=seed, progress=note)
-        arrays = predict_rows(member, plan, job)
-    seconds = time.perf_counter() - started + context.spent.get(job.group, 0.0)
-    # Each warning once, those of EDO first.
-    notes = dict.fromkeys(
-        (" ".join(str(one.message).split()), issubclass(one.category, EDOWarning)) for one in caught
+        member.fit(fit_data, random_state=seed, progress=report)
+        arrays = predict_splits(member, plan, job)
+    seconds = time.perf_counter() - started + context.shared_seconds.get(job.group, 0.0)
+    # Every message once, those of EDO before those of libraries.
+    messages = dict.fromkeys(
+        (not issubclass(warning.category, EDOWarning), " ".join(str(warning.message).split()))
+        for warning in caught
     )
-    ours = tuple(text for text, own in notes if own)
+    notes = sorted(messages, key=lambda message: message[0])
     if context.keep_models:
         member.save(folder)
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
@@ -391,99 +330,132 @@ def fit_job(
         **({"attributes_note": ATTRIBUTES_NOTE} if member.known_attributes else {}),
         "classes": data.classes,
         "scale": data.scale.to_text(data.classes),
-        "items": len(own.texts),
+        "items": len(fit_data.texts),
         "kept": context.keep_models,
-        "files": sizes_of(folder),
-        "sha256": digests_of(folder),
+        "files": file_sizes(folder),
+        "sha256": file_digests(folder),
         "seconds": round(seconds, 3),
         "history": history,
-        "notes": [*ours, *(text for text, own in notes if not own)],
+        "notes": [note for _, note in notes],
         "versions": versions(),
         "hardware": hardware(),
     }
-    text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
-    (folder / CARD).write_text(text, encoding="utf-8")
-    return ours
+    write_card(card, folder)
+    return tuple(note for foreign, note in notes if not foreign)
 
 
-def predict_rows(member: Member, plan: Plan, job: TrainingJob) -> dict[str, npt.NDArray[Any]]:
-    """What a fitted member predicts of each split, and of pairs if it knows annotators."""
+def predict_splits(
+    member: Member, plan: TrainingPlan, job: TrainingJob
+) -> dict[str, npt.NDArray[Any]]:
+    """Predictions of a fitted member by split; by annotator too, if it knows annotators."""
     data, arrays = plan.data, dict[str, npt.NDArray[Any]]()
-    for name, positions in plan.rows(job).predict.items():
+    for split, positions in plan.rows(job).predict.items():
         predicted = member.predict_proba([data.texts[i] for i in positions])
-        arrays[name] = _checked(predicted, job, len(positions), data)
-        arrays[f"{name} items"] = np.array([data.items[i] for i in positions])
+        arrays[split] = _checked_probabilities(predicted, job, len(positions), data)
+        arrays[f"{split} items"] = np.array([data.items[i] for i in positions])
         if member.known_annotators and not job.heads:
-            pairs = plan.pairs(positions)
-            known: Any = member
-            how: dict[str, Any] = {"annotators": [[whose] for _, whose in pairs]}
+            rows = plan.annotator_rows(positions)
+            conditions: dict[str, Any] = {"annotators": [[name] for _, name in rows]}
             if member.known_attributes:
-                how["attributes"] = attributes_of(data)
-            predicted = known.predict_proba([data.texts[i] for i, _ in pairs], **how)
-            arrays[f"{name}{PAIRS}"] = _checked(predicted, job, len(pairs), data)
+                conditions["attributes"] = attributes_of(data)
+            estimator: Any = member  # its predict_proba takes annotators
+            predicted = estimator.predict_proba([data.texts[i] for i, _ in rows], **conditions)
+            name = f"{split}{BY_ANNOTATOR}"
+            arrays[name] = _checked_probabilities(predicted, job, len(rows), data)
     return arrays
 
 
 def member_data(
-    part: TrainingData, job: TrainingJob, stop: TrainingData, shared: Any = None
+    train: TrainingData, job: TrainingJob, stop: TrainingData, shared: Any = None
 ) -> MemberData:
-    """What a job trains on, given the items that it may use."""
+    """What a job trains on, from the items to train on and those to stop early on."""
     targets: Callable[[int], Floats]
     if job.supervision == Supervision.RANDOM_SELECT.value:
+        draws_once = job.draw == Draw.ONCE.value
 
         def targets(epoch: int) -> Floats:
-            number = 0 if job.draw == Draw.ONCE.value else epoch
-            drawn = [random_select(part, seed, number) for seed in job.head_seeds or [job.seed]]
-            return np.stack(drawn, axis=1) if job.heads else drawn[0]
+            seeds = job.head_seeds or [job.seed]
+            labels = [random_select(train, seed, 0 if draws_once else epoch) for seed in seeds]
+            return np.stack(labels, axis=1) if job.heads else labels[0]
 
     else:
         if job.annotator is not None:
-            if job.annotator not in part.annotators:
+            if job.annotator not in train.annotators:
                 raise InputError(
-                    f"annotator {job.annotator!r} labelled no item of those to train on in this"
+                    f"annotator {job.annotator!r} labelled none of the items to train on in this"
                     " fold",
                     "ask for fewer members or folds",
                 )
-            positions, same = per_annotator(part, job.annotator)
-            part = part.take(positions)
+            positions, labels = per_annotator(train, job.annotator)
+            train = train.take(positions)
         else:
-            same = soft(part) if job.supervision == Supervision.SOFT.value else majority(part)
+            labels = soft(train) if job.supervision == Supervision.SOFT.value else majority(train)
         if job.heads:
-            same = np.stack([same] * job.heads, axis=1)
+            labels = np.stack([labels] * job.heads, axis=1)
 
         def targets(epoch: int) -> Floats:
-            return same
+            return labels
 
     return MemberData(
-        texts=part.texts,
+        texts=train.texts,
         targets=targets,
         dev_texts=stop.texts,
         dev_soft_labels=stop.soft_labels if len(stop) else None,
         dev_hard_labels=stop.hard if len(stop) else None,
-        annotations=part,
+        annotations=train,
         shared=shared,
         dev_annotations=stop if len(stop) else None,
-        scale=part.scale,
-        classes=part.classes,
+        scale=train.scale,
+        classes=train.classes,
     )
+
+
+class MemberCard(Document):
+    """The card of a finished job, ``member.json``."""
+
+    format: Count
+    recipe: str
+    group: str
+    supervision: str
+    draw: str
+    fingerprint: str
+    scale: str
+    items: Count
+    kept: bool
+    files: dict[str, Count]
+    sha256: dict[str, str]
+    seconds: Annotated[float, Field(ge=0)]
+    history: list[Any]
+    notes: list[Any]
+    versions: dict[str, Any]
+    hardware: dict[str, Any]
+    details: dict[str, Json] = Field(default_factory=dict)
+    weights: list[Annotated[float, Field(ge=0, le=1)]] | None = None
 
 
 def read_card(folder: Path) -> dict[str, Any] | None:
-    """What a finished job says of itself; none if it is not there."""
-    if not os.path.lexists(folder / CARD):
+    """The card of a finished job; None if there is none."""
+    path = folder / CARD
+    if not os.path.lexists(path):
         return None
-    card: dict[str, Any] = read_document(
-        folder / CARD, _CARD, "the card of a trained member", "remove this folder"
-    )
+    card: dict[str, Any] = read_json(path)
+    hint = "remove this folder and train again"
+    to_model(card, MemberCard, path, title="the card of a trained member", hint=hint)
     return card
 
 
 def finished_card(folder: Path) -> dict[str, Any]:
-    """The same of a job that must be finished."""
+    """The card of a job that must be finished."""
     card = read_card(folder)
     if card is None:
         raise InputError(f"{folder} holds no {CARD}, so it is no trained member", "train again")
     return card
+
+
+def write_card(card: Mapping[str, Any], folder: Path) -> None:
+    """Write the card of a job."""
+    text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
+    (folder / CARD).write_text(text, encoding="utf-8")
 
 
 def clear(out: Path, *kinds: str) -> None:
@@ -493,7 +465,7 @@ def clear(out: Path, *kinds: str) -> None:
         discard(out / name)
 
 
-def sizes_of(folder: Path) -> dict[str, int]:
+def file_sizes(folder: Path) -> dict[str, int]:
     """The bytes of each file in a folder, by name."""
     return {
         file.relative_to(folder).as_posix(): file.stat().st_size
@@ -502,23 +474,23 @@ def sizes_of(folder: Path) -> dict[str, int]:
     }
 
 
-def digests_of(folder: Path) -> dict[str, str]:
+def file_digests(folder: Path) -> dict[str, str]:
     """SHA-256 of each file in a folder, by name: a damaged model is not loaded."""
-    return {name: digest_of(folder / name) for name in sizes_of(folder)}
+    return {name: digest_of(folder / name) for name in file_sizes(folder)}
+
+
+_version = cache(version)
 
 
 def versions() -> dict[str, str]:
     """The versions of Python, EDO and the packages in use."""
-    found = {"python": platform.python_version(), "edokit": __version__}
+    installed = {"python": platform.python_version(), "edokit": __version__}
     for package in _PACKAGES:
         module = "sklearn" if package == "scikit-learn" else package.replace("-", "_")
         with suppress(PackageNotFoundError):
             if module in sys.modules:
-                found[package] = _version(package)
-    return found
-
-
-_version = cache(version)
+                installed[package] = _version(package)
+    return installed
 
 
 def hardware() -> dict[str, Any]:
@@ -530,8 +502,10 @@ def hardware() -> dict[str, Any]:
     return {"machine": platform.machine(), "cpus": cpu_count(), "gpu": gpu}
 
 
-def _checked(values: Any, job: TrainingJob, n_texts: int, data: TrainingData) -> npt.NDArray[Any]:
-    """Probabilities [N, C] (end to end [N, K, C]); a model that diverged is no member."""
+def _checked_probabilities(
+    values: Any, job: TrainingJob, n_texts: int, data: TrainingData
+) -> npt.NDArray[Any]:
+    """Probabilities [N, C] (end to end [N, K, C]); a model that diverged is refused."""
     predicted, n_classes = np.asarray(values, dtype=float), len(data.classes)
     expected = (n_texts, job.heads, n_classes) if job.heads else (n_texts, n_classes)
     if predicted.shape != expected:
@@ -541,13 +515,13 @@ def _checked(values: Any, job: TrainingJob, n_texts: int, data: TrainingData) ->
             "correct the recipe",
         )
     rows = data.scale.rows(predicted)
-    off = ~np.isfinite(rows).all(axis=-1) | (rows < 0).any(axis=-1)
-    off |= np.abs(rows.sum(axis=-1) - 1) > 1e-3
-    if off.any():
-        each = off.reshape(n_texts, -1).any(axis=1)
+    invalid = ~np.isfinite(rows).all(axis=-1) | (rows < 0).any(axis=-1)
+    invalid |= np.abs(rows.sum(axis=-1) - 1) > 1e-3
+    if invalid.any():
+        texts = invalid.reshape(n_texts, -1).any(axis=1)
         raise InputError(
-            f"the probabilities of {int(each.sum())} of {n_texts} texts are not finite, not between"
-            " 0 and 1 or do not sum to 1",
+            f"the probabilities of {int(texts.sum())} of {n_texts} texts are not finite, not"
+            " between 0 and 1 or do not sum to 1",
             "train with other options",
         )
     return predicted.astype(np.float32)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOError, InputError, MissingExtraError, examples, warn
 from edokit._io.atomic import digest_of, files_below
-from edokit._io.schema import plain, read_document
+from edokit._io.json import read_json
 
 if TYPE_CHECKING:
     import torch
@@ -194,19 +194,21 @@ def check_model(folder: Path, home: Path | None = None) -> None:
             raise InputError(f"{path} is no file of weights, settings or words", "remove it")
         if not path.name.endswith("config.json") and path.name != "modules.json":
             continue
-        held = read_document(path, plain, "a whole configuration", "download the model again")
+        content = read_json(path)
         # Other lists, such as that of the data that a model was trained on, are never loaded.
-        modules = held if isinstance(held, list) and path.name == "modules.json" else []
-        types = [str(one.get("type")) for one in modules if isinstance(one, dict)]
-        known = all(
-            one.startswith("sentence_transformers.") and one.rpartition(".")[2] in _MODULES
-            for one in types
-        )
-        settings = held if isinstance(held, dict) else {}
+        is_list = isinstance(content, list) and path.name == "modules.json"
+        modules_safe = all(map(_is_safe_module, content)) if is_list else True
+        settings = content if isinstance(content, dict) else {}
         function = str(settings.get("activation_function", ""))
         custom = "." in function and not function.startswith("torch.nn.")
-        if not known or custom or "auto_map" in settings or len(types) != len(modules):
+        if not modules_safe or custom or "auto_map" in settings:
             raise InputError(f"{name} in {folder} names code to run", "choose another model")
+
+
+def _is_safe_module(module: object) -> bool:
+    """Whether an entry of modules.json is a module of sentence-transformers without code."""
+    package, _, name = str(module.get("type") if isinstance(module, dict) else "").rpartition(".")
+    return f"{package}.".startswith("sentence_transformers.") and name in _MODULES
 
 
 def licence_of(model: str) -> str | None:
@@ -279,6 +281,20 @@ def load_tokenizer(model: str) -> Any:
             "choose an encoder such as 'google-bert/bert-base-uncased'",
         )
     return tokenizer
+
+
+def weight_bytes(model: object) -> int:
+    """The size of a model's weight files; 0 if they are not on this machine."""
+    if not isinstance(model, str):
+        return 0
+    with suppress(EDOError, OSError):
+        folder = Path(folder_or_id(model))
+        sizes = {
+            suffix: sum(file.stat().st_size for file in folder.glob(f"*{suffix}"))
+            for suffix in (".safetensors", ".bin")
+        }
+        return sizes[".safetensors"] or sizes[".bin"]
+    return 0
 
 
 def choose_device(device: str | None) -> torch.device:

@@ -421,7 +421,7 @@ def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str
     return arrays
 
 
-def are_pairs(texts: Sequence[Text]) -> bool:
+def have_contexts(texts: Sequence[Text]) -> bool:
     """Whether some of the texts have a context."""
     return any(not isinstance(text, str) for text in texts)
 

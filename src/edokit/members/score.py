@@ -27,7 +27,7 @@ from edokit._errors import (
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import Attributes
 from edokit.members.folder import fold_details, read_manifest, scale_of
-from edokit.members.jobs import CARD, END_TO_END, MEMBERS, digests_of, finished_card
+from edokit.members.jobs import CARD, END_TO_END, MEMBERS, file_digests, finished_card
 from edokit.members.recipe import Member, Text, find_recipe, refuse_code
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.texts import Texts
@@ -373,7 +373,7 @@ def load_member(
     if name is None:
         raise InputError(f"{folder / CARD} names no recipe", "train again")
     # The files of a bundle have been compared with its own list.
-    now = card["sha256"] if in_bundle else digests_of(folder)
+    now = card["sha256"] if in_bundle else file_digests(folder)
     changed = [
         file for file, digest in (card.get("sha256") or {}).items() if now.get(file) != digest
     ]

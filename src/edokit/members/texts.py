@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings
-from edokit.members.recipe import Text, are_pairs, check_texts, joined
+from edokit.members.recipe import Text, check_texts, have_contexts, joined
 from edokit.members.training_data import refuse_two_contexts, utterance_and_context
 
 _ROLES = ("item", "text", "context")
@@ -143,7 +143,7 @@ def _checked(found: Texts, path: Path, pairs: bool) -> Texts:
     """Texts of a file, in utterances and contexts where they are ``pairs``."""
     with errors_in(path):
         if pairs:
-            refuse_two_contexts(are_pairs(found.texts))
+            refuse_two_contexts(have_contexts(found.texts))
             texts = tuple(utterance_and_context(str(text)) for text in found.texts)
             found = replace(found, texts=texts)
         return found.checked()

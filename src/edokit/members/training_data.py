@@ -1,38 +1,22 @@
-"""Texts and annotations in plain arrays, and which items a job trains on, stops on and predicts."""
+"""Texts and annotations in plain arrays; the items that a job trains on, stops on and predicts."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, examples, warn
-from edokit._io.atomic import whole_file
-from edokit._io.schema import (
-    Check,
-    distinct,
-    listed,
-    mapping,
-    names,
-    needs,
-    number,
-    optional,
-    read_document,
-    record,
-    text,
-)
+from edokit._errors import HAVE, InputError, are, examples, option, warn
 from edokit._types import Codes, Floats, Ints
 from edokit.annotator_effects import find_attribute, label_shares
 from edokit.members.recipe import Text, joined
-from edokit.scales import NOMINAL, Declared, Scale
+from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
@@ -52,7 +36,7 @@ _CODES = ("item_codes", "annotator_codes", "label_codes", "hard")
 class TrainingData:
     """N items with their texts, and M annotations by A annotators in C classes.
 
-    `edokit.Annotations` in plain arrays that need numpy alone, so that they travel to any machine.
+    `edokit.Annotations` in plain arrays, which worker processes load without pandas.
     """
 
     items: tuple[str, ...]
@@ -74,7 +58,7 @@ class TrainingData:
     """Hard labels [N]; of sets [N, C], 1 for each label that most annotators chose."""
     scale: Scale = NOMINAL
     """The answer scale of the classes."""
-    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unlabelled_annotators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Items without annotations, with the annotators whose labels are to be predicted."""
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Attributes of the annotators that members use, by name, each [A]; "" is a gap."""
@@ -88,17 +72,16 @@ class TrainingData:
         unlabelled: Mapping[str, Texts] | None = None,
         attributes: Iterable[str] = (),
     ) -> TrainingData:
-        """From annotations with texts, and with no more than these attributes of the annotators.
+        """Take texts and annotations, and these attributes of the annotators.
 
-        Where the annotations have contexts, texts are pairs (text, context). With ``pairs`` the
-        first line of a text is the utterance and the others are its context. Items without splits
-        are all "train". ``unlabelled`` are more items, by their split.
+        If the annotations have contexts, texts are pairs (text, context). With ``pairs`` the first
+        line of a text is the utterance and the others are its context. Items without splits are
+        all "train". ``unlabelled`` are further items, by their split.
         """
         if annotations.texts is None:
             raise InputError(
                 "members train on texts, but the data has none",
-                "add a text column, or name the one that it has: columns={'text': 'NAME'}",
-                parameters=("columns",),
+                f"add a text column, or name it: {option('columns', {'text': 'NAME'})}",
             )
         n, texts = len(annotations.items), list(annotations.texts)
         absent = [i for i, text in enumerate(texts) if not (isinstance(text, str) and text.strip())]
@@ -108,8 +91,7 @@ class TrainingData:
                 "fill the gap or drop these items",
             )
         contexts = annotations.contexts
-        if contexts is not None:
-            refuse_two_contexts(pairs)
+        refuse_two_contexts(pairs and contexts is not None)
         splits = ("train",) * n if annotations.splits is None else annotations.splits
         return cls(
             items=tuple(map(str, annotations.items)),
@@ -128,37 +110,33 @@ class TrainingData:
             hard=annotations.hard_labels(),
             scale=annotations.scale,
             attributes={name: _attribute(annotations, name) for name in attributes},
-        )._and_unlabelled(unlabelled or {})
+        )._with_unlabelled(unlabelled or {})
 
-    def _and_unlabelled(self, splits: Mapping[str, Texts]) -> TrainingData:
-        """With more items, which have no annotations."""
+    def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
+        """The same data with further items, which have no annotations."""
         data = self
-        for split, more in splits.items():
+        for split, texts in texts_by_split.items():
             if split in data.splits or split in (TRAIN, *DEV):
                 raise InputError(
-                    f"the texts without labels are named {split!r}, which is a split with labels",
-                    "name them otherwise, as in {'test': texts}",
-                    parameters=("unlabelled",),
+                    f"{option('unlabelled')} names a split {split!r}, which has labels",
+                    "choose another name for the split, as in {'test': texts}",
                 )
-            if twice := sorted({*data.items} & {*more.items}):
+            if repeated := sorted({*data.items} & {*texts.items}):
                 raise InputError(
-                    f"the split {split!r} has items of other splits: {examples(twice)}",
+                    f"{option('unlabelled')}: the split {split!r} has items of other splits:"
+                    f" {examples(repeated)}",
                     "give each item its own id",
-                    parameters=("unlabelled",),
                 )
-            n = len(more.items)
+            n = len(texts.items)
+            no_labels = np.zeros_like(data.hard, shape=(n, *data.hard.shape[1:]))
+            annotators = dict(zip(texts.items, texts.annotators or [()] * n, strict=True))
             data = replace(
                 data,
-                items=(*data.items, *more.items),
-                texts=(*data.texts, *more.texts),
+                items=(*data.items, *texts.items),
+                texts=(*data.texts, *texts.texts),
                 splits=(*data.splits, *[split] * n),
-                hard=np.concatenate(
-                    [data.hard, np.zeros_like(data.hard, shape=(n, *data.hard.shape[1:]))]
-                ),
-                asked={
-                    **data.asked,
-                    **dict(zip(more.items, more.annotators or [()] * n, strict=True)),
-                },
+                hard=np.concatenate([data.hard, no_labels]),
+                unlabelled_annotators={**data.unlabelled_annotators, **annotators},
             )
         return data
 
@@ -179,15 +157,16 @@ class TrainingData:
         return soft
 
     def annotators_of(self, positions: npt.ArrayLike) -> list[tuple[str, ...]]:
-        """Who labelled each of these items or, where it has no labels, is asked for."""
+        """The annotators who labelled each of these items or, without labels, are predicted."""
         order = np.argsort(self.item_codes, kind="stable")
         starts = np.searchsorted(self.item_codes[order], np.arange(len(self) + 1))
         codes = self.annotator_codes[order]
-        found = []
+        annotators = []
         for i in np.asarray(positions, dtype=np.int64):
-            own = (self.annotators[a] for a in codes[starts[i] : starts[i + 1]])
-            found.append(self.asked.get(self.items[i]) or tuple(dict.fromkeys(own)))
-        return found
+            labelled_by = (self.annotators[a] for a in codes[starts[i] : starts[i + 1]])
+            predicted = self.unlabelled_annotators.get(self.items[i])
+            annotators.append(predicted or tuple(dict.fromkeys(labelled_by)))
+        return annotators
 
     def hard_labels(self) -> Codes:
         """Hard labels [N], or [N, C] of sets."""
@@ -199,28 +178,29 @@ class TrainingData:
 
     def take(self, positions: npt.ArrayLike) -> TrainingData:
         """The items at these positions, in this order, with their annotators."""
-        chosen = np.asarray(positions, dtype=np.int64)
+        rows = np.asarray(positions, dtype=np.int64)
         row_of = np.full(len(self), -1, dtype=np.int32)
-        row_of[chosen] = np.arange(len(chosen), dtype=np.int32)
-        kept = np.flatnonzero(row_of[self.item_codes] >= 0)
-        annotators, codes = np.unique(self.annotator_codes[kept], return_inverse=True)
+        row_of[rows] = np.arange(len(rows), dtype=np.int32)
+        annotations = np.flatnonzero(row_of[self.item_codes] >= 0)
+        annotators, codes = np.unique(self.annotator_codes[annotations], return_inverse=True)
         labels, probabilities = self.label_codes, self.label_probabilities
+        items = tuple(self.items[i] for i in rows)
         return TrainingData(
-            items=tuple(self.items[i] for i in chosen),
-            texts=tuple(self.texts[i] for i in chosen),
-            splits=tuple(self.splits[i] for i in chosen),
+            items=items,
+            texts=tuple(self.texts[i] for i in rows),
+            splits=tuple(self.splits[i] for i in rows),
             classes=self.classes,
             annotators=tuple(self.annotators[a] for a in annotators),
-            item_codes=row_of[self.item_codes[kept]],
+            item_codes=row_of[self.item_codes[annotations]],
             annotator_codes=codes.astype(np.int32),
-            label_codes=None if labels is None else labels[kept],
-            label_probabilities=None if probabilities is None else probabilities[kept],
-            hard=self.hard[chosen],
+            label_codes=None if labels is None else labels[annotations],
+            label_probabilities=None if probabilities is None else probabilities[annotations],
+            hard=self.hard[rows],
             scale=self.scale,
-            asked={
-                self.items[i]: self.asked[self.items[i]]
-                for i in chosen
-                if self.items[i] in self.asked
+            unlabelled_annotators={
+                item: self.unlabelled_annotators[item]
+                for item in items
+                if item in self.unlabelled_annotators
             },
             attributes={
                 name: tuple(values[a] for a in annotators)
@@ -230,81 +210,18 @@ class TrainingData:
 
     @cached_property
     def digest(self) -> str:
-        """A name for exactly this data."""
-        return hashlib.sha256(self._json().encode()).hexdigest()[:32]
-
-    def save(self, path: Path) -> None:
-        """Write one JSON file."""
-        with whole_file(path) as temporary:
-            temporary.write_text(self._json(), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: Path, hint: str = "save it again") -> TrainingData:
-        """Read what ``save`` wrote."""
-        stored = read_document(path, _whole, "whole training data", hint)
-        texts = (text if isinstance(text, str) else tuple(text) for text in stored["texts"])
-        fields: dict[str, Any] = {name: tuple(stored[name]) for name in _NAMES}
-        for name in (*_CODES, "label_probabilities"):
-            dtype = np.int32 if name in _CODES else np.float64
-            fields[name] = None if stored[name] is None else np.asarray(stored[name], dtype=dtype)
-        scale = Declared(stored.get("scale") or NOMINAL).on(fields["classes"])
-        asked = {item: tuple(whose) for item, whose in (stored.get("asked") or {}).items()}
-        attributes = {name: tuple(own) for name, own in (stored.get("attributes") or {}).items()}
-        more = {"scale": scale, "asked": asked, "attributes": attributes}
-        return cls(**{**fields, "texts": tuple(texts), **more})
-
-    def _json(self) -> str:
-        stored = {name: getattr(self, name) for name in _NAMES}
+        """A digest of all texts and annotations; members of other data are not reused."""
+        content = {name: getattr(self, name) for name in _NAMES}
         for name in (*_CODES, "label_probabilities"):
             values = getattr(self, name)
-            stored[name] = None if values is None else values.tolist()
-        # Nominal data keep the digest that they had before there were other scales.
+            content[name] = None if values is None else values.tolist()
         if self.scale != NOMINAL:
-            stored["scale"] = self.scale.to_text(self.classes)
-        if self.asked:
-            stored["asked"] = dict(self.asked)
+            content["scale"] = self.scale.to_text(self.classes)
+        if self.unlabelled_annotators:
+            content["asked"] = dict(self.unlabelled_annotators)
         if self.attributes:
-            stored["attributes"] = dict(self.attributes)
-        return json.dumps(stored)
-
-
-def _text(value: Any, at: str) -> Any:
-    """A text, or a pair of them."""
-    return listed(text, 2)(value, at) if isinstance(value, list) else text(value, at)
-
-
-def _whole(value: Any, at: str) -> Any:
-    """Training data whose codes name what is there."""
-    strings = dict.fromkeys(("items", "classes", "annotators"), distinct(names))
-    more = {"scale": text, "asked": mapping(distinct(names)), "attributes": mapping(listed(text))}
-    held = record({**strings, "texts": listed(_text), "splits": names}, more)(value, at)
-    sets = Declared(held.get("scale") or NOMINAL).on(held["classes"]).is_multi_label
-    n, c = len(held["items"]), len(held["classes"])
-    for name, own in (held.get("attributes") or {}).items():
-        needs(len(own) == len(held["annotators"]), name, "is not one value for each annotator")
-    for name in ("texts", "splits"):
-        needs(len(held[name]) == n, name, f"are {len(held[name])}, not one for each of {n} items")
-
-    def codes(most: int, length: int | None = None) -> Check:
-        return listed(number(0, most - 1, whole=True), length)
-
-    given = record(
-        {
-            "item_codes": codes(n),
-            "annotator_codes": codes(len(held["annotators"])),
-            "label_codes": optional(codes(c)),
-            "label_probabilities": optional(listed(listed(number(0, 1), c))),
-            "hard": listed(codes(2, c), n) if sets else codes(c, n),
-        }
-    )(held, at)
-    lengths = {len(given[name]) for name in _PER_ANNOTATION if given[name] is not None}
-    needs(len(lengths) == 1, "item_codes, annotator_codes and labels", "must be equally long")
-    labels = [given[name] for name in ("label_codes", "label_probabilities")]
-    needs(labels.count(None) == 1, "label_codes", "or label_probabilities must be there")
-    return given
-
-
-_PER_ANNOTATION = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
+            content["attributes"] = dict(self.attributes)
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 
 def _attribute(annotations: Annotations, name: str) -> tuple[str, ...]:
@@ -313,9 +230,8 @@ def _attribute(annotations: Annotations, name: str) -> tuple[str, ...]:
     missing = [str(annotations.annotators[a]) for a, value in enumerate(values) if not value]
     if len(missing) == len(values):
         raise InputError(
-            f"no annotator has a value of {name!r}",
+            f"{option('attributes')}: no annotator has a value of {name!r}",
             "fill the gaps, or leave it out",
-            parameters=("attributes",),
         )
     if missing:
         warn(
@@ -327,13 +243,12 @@ def _attribute(annotations: Annotations, name: str) -> tuple[str, ...]:
     return values
 
 
-def refuse_two_contexts(pairs: bool) -> None:
-    """Refuse to look for a context in texts that have one already."""
-    if pairs:
+def refuse_two_contexts(has_context: bool) -> None:
+    """Refuse to look for a context in texts that have a context column."""
+    if has_context:
         raise InputError(
-            "these texts have a context of their own, so their lines are not one",
-            "leave out pairs, or the column with the context",
-            parameters=("pairs",),
+            f"these texts have a context column, so {option('pairs')} does not apply",
+            "leave it out, or leave out the column",
         )
 
 
@@ -354,19 +269,19 @@ class JobRows(NamedTuple):
 def rows_for_job(data: TrainingData, folds: Codes | None, fold: int | None) -> JobRows:
     """The rows of a fit without folds, of one fold's fit, or of one that is the same in all."""
     splits = dict.fromkeys(filter(None, data.splits))
-    others = {name: data.where(name) for name in splits if name not in (TRAIN, *DEV)}
+    test = {name: data.where(name) for name in splits if name not in (TRAIN, *DEV)}
     if folds is not None and fold is None:
         inside = np.flatnonzero(folds >= 0)
-        return JobRows(inside, inside[:0], {FIT: inside, **others})
+        return JobRows(inside, inside[:0], {FIT: inside, **test})
     if folds is None or fold is None:
         dev = [name for name in DEV if name in splits][:1]
         predict = {name: data.where(name) for name in splits if name != TRAIN}
         return JobRows(data.where(TRAIN), data.where(*dev), predict)
     train = np.flatnonzero((folds >= 0) & (folds != fold))
-    # The labels of the held-out fold stay unknown, so a part of the rest tells when to stop.
-    chosen = np.random.default_rng([fold, 0xED0]).permutation(len(train))
-    stop = np.sort(chosen[: int(_STOP_SHARE * len(train))])
-    return JobRows(train, train[stop], {FIT: np.flatnonzero(folds == fold), **others})
+    # The labels of the held-out fold stay unknown: a part of the training items tells when to stop.
+    order = np.random.default_rng([fold, 0xED0]).permutation(len(train))
+    stop = np.sort(order[: int(_STOP_SHARE * len(train))])
+    return JobRows(train, train[stop], {FIT: np.flatnonzero(folds == fold), **test})
 
 
 def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
@@ -386,16 +301,16 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
     order = np.random.default_rng([seed, n_folds]).permutation(int(groups.max()) + 1)
     sizes = np.bincount(groups)
     # A hard label, or a set of labels.
-    found, labels = np.unique(data.hard[inside], axis=0, return_inverse=True)
+    distinct, labels = np.unique(data.hard[inside], axis=0, return_inverse=True)
     labels = labels.reshape(-1)
-    counts = np.zeros((n_folds, len(found)), dtype=np.int64)
+    counts = np.zeros((n_folds, len(distinct)), dtype=np.int64)
     starts = np.argsort(groups, kind="stable")
     ends = np.cumsum(sizes)
     folds = np.full(len(data), -1, dtype=np.int32)
     # Large groups first; each goes where its class is rarest, then where there is most room.
     for group in order[np.argsort(-sizes[order], kind="stable")]:
         members = starts[ends[group] - sizes[group] : ends[group]]
-        tally = np.bincount(labels[members], minlength=len(found))
+        tally = np.bincount(labels[members], minlength=len(distinct))
         fold = int(np.lexsort((counts.sum(axis=1), counts[:, tally.argmax()]))[0])
         counts[fold] += tally
         folds[inside[members]] = fold
@@ -415,9 +330,8 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
     """
     if len(data.classes) < 2:
         raise InputError(
-            f"all annotations have one class, {examples(data.classes)}: nothing is to classify",
-            "name the classes that nobody chose, too: classes=['no', 'yes']",
-            parameters=("classes",),
+            f"all annotations have one class, {examples(data.classes)}",
+            f"name all classes, also those that nobody chose: {option('classes', ['no', 'yes'])}",
         )
     names = list(dict.fromkeys(filter(None, data.splits)))
     if not len(data.where(TRAIN) if learns else data.where(*names)):
@@ -429,13 +343,10 @@ def check_splits(data: TrainingData, n_folds: int | None, learns: bool = True) -
     if n_folds is None and names == [TRAIN]:
         raise InputError(
             "there is no split beside 'train' to predict",
-            "make one with `edo data split`, or train in folds: cross_fit=5",
-            parameters=("cross_fit",),
+            f"make one with `edo data split`, or train in folds: {option('cross_fit', 5)}",
         )
-    if nowhere := len(data.where("")):
-        warnings.warn(
-            f"{are(nowhere, len(data.splits), noun='item')} in no split: members neither train on"
-            " such items nor predict them; `edo data split` puts them into splits",
-            EDOWarning,
-            stacklevel=2,
+    if unsplit := len(data.where("")):
+        warn(
+            f"{are(unsplit, len(data.splits), noun='item')} in no split: members neither train on"
+            " such items nor predict them; `edo data split` puts them into splits"
         )

@@ -10,7 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import EDOError, InputError, counted
+from pydantic import RootModel
+
+from edokit._errors import EDOError, InputError, counted, option
+from edokit._io.documents import Document, Json, read_model
+from edokit._io.json import read_json
 from edokit.members.groups import Group
 from edokit.members.jobs import TrainingJob, member_data
 from edokit.members.recipe import MemberData, Progress, find_recipe
@@ -34,36 +38,42 @@ def tune_groups(
 ) -> list[Group]:
     """The groups with the learning rate, batch size and warm-up that do best on dev.
 
-    Groups of the recipe ``transformer`` are searched, on randomly selected labels. What was found
-    is kept in ``out``, so that a training that goes on does not search again.
+    Groups of the recipe ``transformer`` are searched, on randomly selected labels. Results are
+    kept in ``out``, so that a resumed training does not search again.
     """
     from edokit._io import write_json
-    from edokit._io.schema import mapping, plain, read_document, record
 
     if not any(group.recipe == "transformer" for group in groups):
         raise InputError(
             "only groups of the recipe 'transformer' can be tuned, and there is none",
-            "leave tune out",
-            parameters=("tune",),
+            f"leave {option('tune')} out",
         )
     path = None if out is None else out / NAME
-    kept: dict[str, Any] = {}
+    tuned: dict[str, Any] = {}
     if path is not None and path.is_file():
-        found = mapping(record({"best": mapping(plain)}))
-        kept = read_document(path, found, "what tuning found", "remove it to tune again")
+        hint = "remove it to tune again"
+        read_model(path, _TunedGroups, title="the result of tuning", hint=hint)
+        tuned = read_json(path)
     rows = rows_for_job(data, None, None)
     train, stop = data.take(rows.train), data.take(rows.stop)
-    tuned = []
+    tuned_groups = []
     for group in groups:
         if group.recipe == "transformer":
             text = json.dumps([asdict(group), data.digest, trials, random_state], sort_keys=True)
             key = hashlib.sha256(text.encode()).hexdigest()[:32]
-            if key not in kept:
+            if key not in tuned:
                 options = {**group.options, "device": device}
                 shared = find_recipe(group.recipe).prepare((*train.texts, *stop.texts), options)
-                how = (options, Supervision.RANDOM_SELECT.value, str(group.draw), random_state)
-                job = TrainingJob("", group.name, group.recipe, *how)
-                best, tried = tune_options(
+                job = TrainingJob(
+                    member="",
+                    group=group.name,
+                    recipe=group.recipe,
+                    options=options,
+                    supervision=Supervision.RANDOM_SELECT.value,
+                    draw=str(group.draw),
+                    seed=random_state,
+                )
+                best, results = tune_options(
                     trials,
                     member_data(train, job, stop, shared),
                     len(data.classes),
@@ -71,12 +81,20 @@ def tune_groups(
                     random_state=random_state,
                     progress=partial(_report, step, group.name),
                 )
-                kept[key] = {"group": group.name, "best": best, "trials": tried}
+                tuned[key] = {"group": group.name, "best": best, "trials": results}
                 if path is not None:
-                    write_json(kept, path)
-            group = replace(group, options={**group.options, **kept[key]["best"]})
-        tuned.append(group)
-    return tuned
+                    write_json(tuned, path)
+            group = replace(group, options={**group.options, **tuned[key]["best"]})
+        tuned_groups.append(group)
+    return tuned_groups
+
+
+class _TunedGroup(Document):
+    best: dict[str, Json]
+
+
+class _TunedGroups(RootModel[dict[str, _TunedGroup]]):
+    """The best options of each tuned group, by a digest of the group, data and search."""
 
 
 def tune_options(
@@ -106,7 +124,7 @@ def tune_options(
     trials: list[dict[str, Any]] = []
 
     def dev_ce(trial: Any) -> float:
-        chosen = {
+        tried = {
             "learning_rate": trial.suggest_float("learning_rate", *LEARNING_RATE, log=True),
             "batch_size": trial.suggest_categorical("batch_size", BATCH_SIZES),
             "warmup_steps": trial.suggest_int("warmup_steps", *WARMUP_STEPS),
@@ -116,11 +134,11 @@ def tune_options(
             if progress is not None and "epoch" in event:
                 progress({"trial": trial.number + 1, "trials": n_trials, **event})
 
-        member = TransformerMember(n_classes, **{**options, **chosen})
+        member = TransformerMember(n_classes, **{**options, **tried})
         try:
             member.fit(data, random_state=random_state, progress=report)
         except EDOError as error:
-            trials.append({**chosen, "dev_ce": None, "reason": error.message})
+            trials.append({**tried, "dev_ce": None, "reason": error.message})
             raise optuna.TrialPruned from error
         if not member.history_:
             raise InputError(
@@ -128,7 +146,7 @@ def tune_options(
                 "tune on the labels of all annotators",
             )
         lowest = float(min(report["dev_ce"] for report in member.history_))
-        trials.append({**chosen, "dev_ce": lowest})
+        trials.append({**tried, "dev_ce": lowest})
         return lowest
 
     before = optuna.logging.get_verbosity()

@@ -18,7 +18,7 @@ from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
-    are_pairs,
+    have_contexts,
     read_arrays,
     write_arrays,
 )
@@ -133,7 +133,7 @@ class TextCounts:
 def count(texts: Sequence[Text]) -> sparse.csr_matrix:
     """Counts [N, blocks · WIDTH] of words and pairs of words, and of 2 to 5 characters in a row."""
     segments = [[text if isinstance(text, str) else text[0] for text in texts]]
-    if are_pairs(texts):
+    if have_contexts(texts):
         segments.append(["" if isinstance(text, str) else text[1] for text in texts])
     parts = [
         counter.transform([text.translate(_MARKS) for text in segment])

@@ -1,0 +1,126 @@
+"""Run training jobs: in this process, or several at a time in processes of their own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import InputError, option
+from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job
+from edokit.members.pretrained import choose_device, weight_bytes
+from edokit.members.recipe import Progress
+
+_START_SECONDS = 5.0  # to start worker processes and load the libraries there
+_MAX_PER_GPU = 8  # beyond this, members on one GPU slow each other down
+_SPARE_MEMORY = 0.1  # share of a GPU's memory that stays free
+_ACTIVATION_BYTES = 4 * 2**30  # of a batch, and of the CUDA context of the process
+PlacedJobs = Sequence[tuple[TrainingJob, str | None]]
+"""Jobs with the device that each runs on."""
+
+
+def run_jobs(
+    context: JobContext,
+    jobs: Sequence[TrainingJob],
+    out: Path,
+    *,
+    n_jobs: int | None = None,
+    on_device: bool = False,
+    device: str | None = None,
+    progress: Callable[[TrainingJob], Progress] | None = None,
+) -> Iterator[Outcome]:
+    """Yield outcomes as jobs finish; the folder of a finished job is complete by then.
+
+    ``n_jobs`` jobs run at a time. None: on GPUs as many as fit into their memory; otherwise jobs
+    run in this process until worker processes, one per core, would save time. A worker that dies
+    takes its own job with it and no other.
+    """
+    if not jobs:
+        return
+    devices = available_devices(device) if on_device else (device,)
+    waiting = [(job, devices[k % len(devices)]) for k, job in enumerate(jobs)]
+    starts_here = n_jobs is None and not on_device
+    n_jobs = min(count_jobs(n_jobs, jobs, devices if on_device else None), len(jobs))
+    longest_seconds = 0.0
+    while waiting and (n_jobs == 1 or starts_here):
+        (job, job_device), *waiting = waiting
+        started = time.perf_counter()
+        report = None if progress is None else progress(job)
+        yield run_job(context, job, out, job_device, report)
+        longest_seconds = max(longest_seconds, time.perf_counter() - started)
+        n_jobs = max(1, min(n_jobs, len(waiting)))
+        saved_seconds = longest_seconds * len(waiting) * (1 - 1 / n_jobs)
+        starts_here = starts_here and saved_seconds < _START_SECONDS
+    if waiting:
+        yield from _run_in_workers(context, waiting, out, n_jobs)
+
+
+def _run_in_workers(
+    context: JobContext, placed: PlacedJobs, out: Path, n_jobs: int
+) -> Iterator[Outcome]:
+    """Run all jobs in workers; after a crash one by one, which tells the job that crashes."""
+    from joblib import Parallel, delayed
+
+    def run(some_jobs: PlacedJobs) -> Iterator[Outcome]:
+        # At least two workers: with one, joblib would run the job in this process.
+        parallel = Parallel(max(n_jobs, 2), backend="loky", return_as="generator_unordered")
+        yield from parallel(delayed(run_job)(context, job, out, at) for job, at in some_jobs)
+
+    waiting = {job.path: (job, device) for job, device in placed}
+    try:
+        for outcome in run(placed):
+            del waiting[outcome.job.path]
+            yield outcome
+    except Exception:  # errors of a job are outcomes, so a worker has died
+        for job, device in list(waiting.values()):
+            try:
+                yield from run([(job, device)])
+            except Exception as error:
+                reason = " ".join(str(error).split())[:200]
+                yield Outcome(job, f"its worker died, perhaps out of memory: {reason}")
+
+
+def count_jobs(
+    n_jobs: int | None, jobs: Sequence[TrainingJob], devices: Sequence[str | None] | None
+) -> int:
+    """How many jobs run at a time: as asked for; else by the memory of the GPUs, or by the cores.
+
+    A member on a GPU needs about four times its weights (with gradients and the two moments of
+    Adam), and the activations of a batch.
+    """
+    if n_jobs is not None:
+        if n_jobs < 1:
+            raise InputError(f"{option('jobs', n_jobs)} must be at least 1", "leave it out")
+        return n_jobs
+    from joblib import cpu_count
+
+    if devices is None:
+        return int(cpu_count())
+    needed = max(4 * weight_bytes(job.options.get("model")) for job in jobs) + _ACTIVATION_BYTES
+    fitting = min(_free_bytes(device) // needed for device in devices)
+    per_device = max(1, min(fitting, _MAX_PER_GPU, cpu_count() // len(devices)))
+    return int(per_device) * len(devices)
+
+
+def _free_bytes(device: str | None) -> int:
+    """Memory of a GPU that members may use; 0 on other devices, where they run one by one."""
+    import torch
+
+    place = choose_device(device)
+    if place.type != "cuda":
+        return 0
+    free_bytes, total_bytes = torch.cuda.mem_get_info(place)
+    return int(free_bytes - _SPARE_MEMORY * total_bytes)
+
+
+def available_devices(device: str | None) -> tuple[Any, ...]:
+    """The devices that jobs take in turn: the one asked for, or every GPU."""
+    if device not in (None, "cuda"):
+        return (device,)
+    try:
+        import torch
+    except ImportError:
+        return (device,)
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return (device,) if count < 2 else tuple(f"cuda:{number}" for number in range(count))
