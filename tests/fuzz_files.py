@@ -162,7 +162,7 @@ def _search() -> dict[str, Any]:
 def _manifest() -> dict[str, Any]:
     return {
         "format": 1,
-        "data": {"source": "people.csv", "classes": ["0", "1"], "items": {"train": 6}},
+        "data": {"source": "people.csv", "classes": ["0", "1"], "scale": "nominal", "pairs": False},
         "seed": 0,
         "members": [
             {"name": f"few-{number}", "group": "few", "recipe": "linear", "seconds": 0.5}
@@ -172,7 +172,24 @@ def _manifest() -> dict[str, Any]:
 
 
 def _member() -> dict[str, Any]:
-    return {"recipe": "linear", "kept": True, "fingerprint": "abc", "items": 6, "seconds": 0.5}
+    return {
+        "format": 1,
+        "recipe": "linear",
+        "group": "few",
+        "supervision": "soft",
+        "draw": "once",
+        "fingerprint": "abc",
+        "scale": "nominal",
+        "items": 6,
+        "kept": True,
+        "files": {},
+        "sha256": {},
+        "seconds": 0.5,
+        "history": [],
+        "notes": [],
+        "versions": {},
+        "hardware": {},
+    }
 
 
 def _few(people: Annotations) -> Annotations:

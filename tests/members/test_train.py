@@ -78,7 +78,7 @@ def test_the_manifest_tells_what_was_trained_and_how_good_it_is(tmp_path: Path) 
 def test_random_select_members_differ_and_soft_ones_do_not() -> None:
     drawn = train("linear:2").predictions["dev"].probabilities
     assert (drawn[:, 0] != drawn[:, 1]).any()
-    with pytest.warns(EDOWarning, match="linear, 2 members; .* random-select") as noted:
+    with pytest.warns(EDOWarning, match="linear, 2 members; .*random-select") as noted:
         soft = train("linear:2", supervision="soft").predictions["dev"].probabilities
     assert len(noted) == 1
     np.testing.assert_array_equal(soft[:, 0], soft[:, 1])

@@ -16,7 +16,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -237,8 +237,6 @@ class JobContext:
     shared: dict[str, Any]
     """What `Member.prepare` returned for each group, by the group's name."""
     keep_models: bool = True
-    starts: dict[str, Any] = field(default_factory=dict)
-    """What `Member.starts` returned, by the path of the job."""
     shared_seconds: dict[str, float] = field(default_factory=dict)
     """A job's share in the seconds spent for its whole group, by the group's name."""
 
@@ -248,8 +246,7 @@ class JobContext:
         early = find_recipe(job.recipe).stops_early
         train = np.setdiff1d(rows.train, rows.stop) if early else rows.train
         shared = self.shared.get(job.group)
-        fit_data = member_data(data.take(train), job, data.take(rows.stop), shared)
-        return replace(fit_data, start=self.starts.get(job.path))
+        return member_data(data.take(train), job, data.take(rows.stop), shared)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -60,8 +60,6 @@ class MemberData:
         What the classes are to one another.
     shared : object, default=None
         What `Member.prepare` returned, the same for all members of a group.
-    start : object, default=None
-        What `Member.starts` returned for this member.
     classes : sequence of str, default=()
         Names of the C classes.
     """
@@ -76,7 +74,6 @@ class MemberData:
     dev_annotations: Any = None
     scale: Scale = NOMINAL
     classes: Sequence[str] = ()
-    start: Any = None
 
 
 class Member(Protocol):
@@ -109,8 +106,6 @@ class Member(Protocol):
     on_device: ClassVar[bool] = False
     """Whether ``fit`` computes with torch: on GPUs, members then train side by side as far as that
     is faster."""
-    prepares_from: ClassVar[tuple[str, ...] | None] = None
-    """Options that ``prepare`` depends on: groups that agree in them share its result."""
     code_options: ClassVar[tuple[str, ...]] = ()
     """Options that name packages to import: no file may set them."""
     multi_label: ClassVar[bool] = False
@@ -210,13 +205,6 @@ class Member(Protocol):
         Members receive the result, pickled, as ``data.shared``.
         """
         return None
-
-    @classmethod
-    def starts(cls, fits: Iterable[tuple[Any, MemberData]]) -> Sequence[Any]:
-        """Where each of a group's members is to start, where that is faster found for all of them
-        together; they receive it, pickled, as ``data.start``. What ``fit`` gives is the same
-        without, beyond rounding."""
-        return ()
 
     def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
         """Fit; the same ``random_state`` gives the same member on the same machine."""

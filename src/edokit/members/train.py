@@ -6,7 +6,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -561,60 +561,19 @@ def _job_context(
 ) -> JobContext:
     """Prepare what the members of each group share; a group that can't prepare fails as a whole."""
     context = JobContext(plan, {}, settings.keep_models)
-    prepared_texts: dict[tuple[Any, ...], Any] = {}
     for name in dict.fromkeys(job.group for job in jobs):
         group_jobs = [job for job in jobs if job.group == name]
         recipe = find_recipe(group_jobs[0].recipe)
         options = dict(group_jobs[0].options)
         if takes_device(recipe):
             options["device"] = settings.device
-        source = None
-        if recipe.prepares_from is not None:
-            source = (recipe, *map(options.get, recipe.prepares_from))
+        started = time.perf_counter()
         try:
-            with _timed(context.shared_seconds, group_jobs):
-                if source is None or source not in prepared_texts:
-                    prepared = recipe.prepare(plan.data.texts, options)
-                    if source is not None:
-                        prepared_texts[source] = prepared
-                else:
-                    prepared = prepared_texts[source]
+            context.shared[name] = recipe.prepare(plan.data.texts, options)
         except EDOError as error:
             failed += [Outcome(job, str(error)) for job in group_jobs]
-            continue
-        context.shared[name] = prepared
-        context.starts.update(_group_starts(context, group_jobs))
+        context.shared_seconds[name] = (time.perf_counter() - started) / len(group_jobs)
     return context
-
-
-@contextmanager
-def _timed(shared_seconds: dict[str, float], jobs: Sequence[TrainingJob]) -> Iterator[None]:
-    """Add each job's share in the seconds of work that is done for its whole group."""
-    started, group = time.perf_counter(), jobs[0].group
-    yield
-    seconds = (time.perf_counter() - started) / len(jobs)
-    shared_seconds[group] = shared_seconds.get(group, 0.0) + seconds
-
-
-def _group_starts(context: JobContext, jobs: Sequence[TrainingJob]) -> dict[str, Any]:
-    """Where a group's members start, by path, if their recipe finds it for all of them at once."""
-    paths: list[str] = []
-
-    def fits() -> Iterator[Any]:
-        for job in jobs:
-            try:
-                data = context.member_data(job)
-            except EDOError:
-                continue  # reported when the job runs
-            paths.append(job.path)
-            yield make_member(job.recipe, len(context.plan.data.classes), job.options), data
-
-    with warnings.catch_warnings(), suppress(Exception), _timed(context.shared_seconds, jobs):
-        warnings.simplefilter("ignore")  # the members warn themselves
-        if len(jobs) > 1:
-            starts = find_recipe(jobs[0].recipe).starts(fits())
-            return dict(zip(paths, starts, strict=True)) if len(starts) else {}
-    return {}
 
 
 def _all_failed(failed: Sequence[Outcome]) -> EDOError:
