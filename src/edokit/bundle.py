@@ -11,32 +11,34 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field
 
 from edokit._errors import (
     EDOWarning,
     InputError,
-    are,
     check_number,
     counted,
     errors_in,
     examples,
     in_bytes,
     local_path,
+    option,
 )
 from edokit._io.atomic import digest_of, files_below, whole_content
+from edokit._io.documents import Count, Document, Json, read_model
 from edokit._io.json import write_json
 from edokit._io.markup import markdown_text
-from edokit._io.schema import mapping, number, plain, record, text
 from edokit._outputs import BUNDLE, other_content, output_folder
 from edokit._types import Floats
 from edokit._version import __version__
 from edokit.annotator_effects import Attributes
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.files import reading, write_fitted
+from edokit.ensemble.files import write_fitted
 from edokit.ensemble.fitted import Pooled
 from edokit.members.folder import copy_members, groups_of
-from edokit.members.groups import folder_name
+from edokit.members.groups import is_folder_name
 from edokit.members.jobs import hardware
 from edokit.members.pretrained import (
     check_model,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
     from edokit.predictions import Predictions
 
+
 FORMAT = 1
 """Raised when older versions could no longer read what is written."""
 ENSEMBLE, MEMBERS, MODELS, CARD = "ensemble", "members", "models", "README.md"
@@ -69,6 +72,45 @@ ROWS = 2048
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _SAMPLE = 16
 """Texts that the time per text is measured on."""
+
+
+class _File(Document):
+    model_config = ConfigDict(extra="forbid")
+    size: Count
+    sha256: str
+
+
+def _folder_name(name: str) -> str:
+    if not is_folder_name(name):
+        raise ValueError("is no name of a folder")
+    return name
+
+
+def _readable(number: int) -> int:
+    if number > FORMAT:
+        raise ValueError(f"is {number}, and this version reads {FORMAT}: install a newer edokit")
+    return number
+
+
+class _Document(Document):
+    """``bundle.json``."""
+
+    kind: Literal["edo-bundle"] = "edo-bundle"
+    format: Annotated[int, AfterValidator(_readable)] = FORMAT
+    edokit: str
+    models: dict[str, Annotated[str, AfterValidator(_folder_name)]]
+    files: dict[str, _File]
+    seconds_per_text: Annotated[float, Field(ge=0)] | None = None
+    hardware: dict[str, Json] = Field(default_factory=dict)
+
+    @property
+    def version(self) -> str:
+        digests = [[name, file.sha256] for name, file in sorted(self.files.items())]
+        return hashlib.sha256(json.dumps(digests).encode()).hexdigest()[:12]
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files.values())
 
 
 class Bundle:
@@ -101,7 +143,7 @@ class Bundle:
         self.ensemble, self.members, self.max_length = ensemble, members, max_length
         self.folder: Path | None = None
         """Where it was loaded from."""
-        self._content: dict[str, Any] = {"files": {}}
+        self._document = _Document(edokit=__version__, models={}, files={})
         # Learned on pairs of an item and an annotator, with the anonymous answers beside them, or
         # with the members of annotators as one.
         names = ensemble.members_
@@ -120,7 +162,7 @@ class Bundle:
     @property
     def version(self) -> str:
         """Digest of ensemble and members: bundles of one version predict the same."""
-        return _version(self._content["files"])
+        return self._document.version
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
@@ -130,13 +172,12 @@ class Bundle:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(file["size"] for file in self._content["files"].values())
+        return self._document.size
 
     @property
     def seconds_per_text(self) -> float | None:
         """Measured when it was made; None where texts are sent elsewhere."""
-        seconds: float | None = self._content.get("seconds_per_text")
-        return seconds
+        return self._document.seconds_per_text
 
     def predict_proba(
         self,
@@ -174,9 +215,10 @@ class Bundle:
             If a text is empty, too long or no string, or a context is missing: the message names
             its position.
         """
-        how: Any = {"panel": panel, "attributes": attributes, "answer_for": answer_for}
-        found = self.describe(texts, annotators=annotators, **how)
-        return found.probabilities if found.answers is None else found.answers
+        pooled = self.describe(
+            texts, annotators=annotators, panel=panel, attributes=attributes, answer_for=answer_for
+        )
+        return pooled.probabilities if pooled.answers is None else pooled.answers
 
     def predict(
         self,
@@ -218,9 +260,14 @@ class Bundle:
             order; ``to_table`` makes a table of them.
         """
         checked = Texts.of(_listed(texts))
-        known = None if annotators is None else self._by_item(annotators, checked.items)
-        how: Any = {"panel": panel, "attributes": attributes, "answer_for": answer_for}
-        parts = self.describe_parts(checked.parts(ROWS), annotators=known, level=level, **how)
+        parts = self.describe_parts(
+            checked.parts(ROWS),
+            annotators=None if annotators is None else _by_item(annotators, checked.items),
+            panel=panel,
+            attributes=attributes,
+            answer_for=answer_for,
+            level=level,
+        )
         return Pooled.concatenate(list(parts))
 
     def describe_parts(
@@ -236,23 +283,24 @@ class Bundle:
         """The same of texts that come in parts, one at a time; ``annotators`` by item."""
         if annotators is not None and panel is not None:
             raise InputError(
-                "both annotators and a panel are given", "leave one of them out", ("panel",)
+                f"both {option('annotators')} and {option('panel')} are given",
+                "leave one of them out",
             )
         if answer_for is not None:
             self.ensemble.answer_step(answer_for)  # refused before anything is predicted
         if panel is not None and not isinstance(panel, Panel):
             panel = Panel(panel if isinstance(panel, str) else tuple(panel))  # type: ignore[arg-type]
+        by_annotator = self._on_pairs or panel is not None
         for part in parts:
+            names = {} if annotators is None and by_annotator else annotators
             if panel is not None:
-                predictions = self.pairs(part, panel.annotators, attributes)
-                pooled = self.ensemble.describe(predictions, answer_for=answer_for)
-                yield pooled.panel(panel, level=level)
-                continue
-            by_annotator = self._on_pairs
-            known = {} if annotators is None and by_annotator else annotators
-            predictions = self._predict(part, known, by_annotator, attributes)
+                names = dict.fromkeys(part.items, panel.annotators)
+            predictions = self._predict(part, names, by_annotator, attributes)
             pooled = self.ensemble.describe(predictions, answer_for=answer_for)
-            yield pooled.mean_over_annotators() if by_annotator else pooled
+            if panel is not None:
+                yield pooled.panel(panel, level=level)
+            else:
+                yield pooled.mean_over_annotators() if by_annotator else pooled
 
     def pairs(
         self,
@@ -274,30 +322,9 @@ class Bundle:
         attributes: Attributes | None,
     ) -> Predictions:
         texts.check_lengths(self.max_length)
-        how: Any = {"annotators": annotators, "attributes": attributes}
-        return self.members.predict(texts, by_annotator=by_annotator, **how)
-
-    def _by_item(
-        self, annotators: Sequence[str | Iterable[str]], items: Sequence[str]
-    ) -> dict[str, tuple[str, ...]]:
-        how = "name those of each text, or ask a panel about all: panel=['ann', 'ben']"
-        if isinstance(annotators, str) or len(annotators) != len(items):
-            count = "one string" if isinstance(annotators, str) else str(len(annotators))
-            raise InputError(
-                f"annotators must be one entry per text, but are {count} for"
-                f" {counted(len(items), 'text')}",
-                how,
-                parameters=("annotators",),
-            )
-        each = []
-        for position, given in enumerate(annotators, start=1):
-            names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else given
-            each.append(tuple(names))
-            if not all(isinstance(name, str) for name in each[-1]):
-                raise InputError(
-                    f"annotators of text {position} are no names", how, parameters=("annotators",)
-                )
-        return dict(zip(items, each, strict=True))
+        return self.members.predict(
+            texts, by_annotator=by_annotator, annotators=annotators, attributes=attributes
+        )
 
     def __repr__(self) -> str:
         names = ", ".join(self.classes)
@@ -339,29 +366,24 @@ class Bundle:
         return cls._load(folder, folder, max_length, device=device, trust=trust)
 
     @classmethod
-    def _load(cls, folder: Path, home: Path, max_length: int = MAX_LENGTH, **how: Any) -> Bundle:
+    def _load(
+        cls, folder: Path, home: Path, max_length: int = MAX_LENGTH, **options: Any
+    ) -> Bundle:
         """Load a bundle whose files may be links that lead to somewhere below ``home``."""
         if not (folder / BUNDLE).exists():
-            found = (
-                "has none"
-                if folder.is_dir()
-                else "is none"
-                if folder.exists()
-                else "does not exist"
-            )
+            problem = "has none" if folder.is_dir() else "is no folder, or does not exist"
             raise InputError(
-                f"a bundle is a folder with {BUNDLE}, but {folder} {found}",
+                f"a bundle is a folder with {BUNDLE}, but {folder} {problem}",
                 "make one with `edo bundle`",
             )
-        with reading(folder / BUNDLE, "bundle", FORMAT) as held:
-            content = _SCHEMA(held, "")
-        _check_files(folder, home, content["files"])
+        document = _read(folder)
+        _check_files(folder, home, document.files)
         ensemble = EDOEnsemble.load(folder / ENSEMBLE)
-        models = {name: folder / MODELS / place for name, place in content["models"].items()}
+        models = {name: folder / MODELS / place for name, place in document.models.items()}
         for place in models.values():
             check_model(place, home)
         needed = ensemble.needed_members()
-        members = LoadedMembers(folder / MEMBERS, needed, models=models, **how).load()
+        members = LoadedMembers(folder / MEMBERS, needed, models=models, **options).load()
         with errors_in(folder):
             if sorted(members.classes) != sorted(ensemble.fitted_.classes):
                 raise InputError(
@@ -370,7 +392,7 @@ class Bundle:
                     "make it again with `edo bundle`",
                 )
         bundle = cls(ensemble, members, max_length=max_length)
-        bundle.folder, bundle._content = folder, content
+        bundle.folder, bundle._document = folder, document
         return bundle
 
     @classmethod
@@ -413,18 +435,16 @@ class Bundle:
             nothing is written then.
         """
         out, source = local_path(out), Path(members)
-        given = Path(ensemble) if isinstance(ensemble, str | Path) else None
-        fitted = EDOEnsemble.load(ensemble) if isinstance(ensemble, str | Path) else ensemble
+        saved = Path(ensemble) if isinstance(ensemble, str | Path) else None
+        fitted = ensemble if saved is None else EDOEnsemble.load(saved)
         if not isinstance(fitted, EDOEnsemble):
             raise InputError(
                 "a bundle is made of an EDOEnsemble and trained members, not of"
                 f" {type(fitted).__name__}",
                 "train the pipelines of an EDOClassifier as members: the recipe sklearn with"
                 " features=texts; or keep it with its own save",
-                parameters=("ensemble",),
             )
-        how: dict[str, Any] = {"device": device, "trust": trust}
-        guard = output_folder(out, "bundle", given, source, overwrite=overwrite)
+        guard = output_folder(out, "bundle", saved, source, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:
             write_fitted(fitted.fitted_, folder / ENSEMBLE)
             about = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
@@ -436,36 +456,30 @@ class Bundle:
                     f"the members in {source} predict {examples(loaded.classes)}, but the ensemble"
                     f" pools {examples(fitted.fitted_.classes)}",
                     "name the folder of the members that it was fitted on",
-                    parameters=("members",),
                 )
-            models, called = dict[str, str](), dict[str, str]()
+            models, names = dict[str, str](), dict[str, str]()
             for model in loaded.models:
                 place, name = copy_model(model, folder / MODELS), public_name(model)
-                called[model] = name if models.get(name, place) == place else f"{name}-{place}"
-                models[called[model]] = place
-            copy_members(source, loaded.manifest, loaded.names, folder / MEMBERS, called)
-            content: dict[str, Any] = {
-                "format": FORMAT,
-                "kind": "edo-bundle",
-                "edokit": __version__,
-                "models": models,
-                "files": {
-                    name: {"size": path.stat().st_size, "sha256": digest_of(path)}
-                    for name, path in _files(folder, folder).items()
-                },
+                names[model] = name if models.get(name, place) == place else f"{name}-{place}"
+                models[names[model]] = place
+            copy_members(source, loaded.manifest, loaded.names, folder / MEMBERS, names)
+            files = {
+                name: _File(size=path.stat().st_size, sha256=digest_of(path))
+                for name, path in _files(folder, folder).items()
             }
-            write_json(content, folder / BUNDLE)
-            bundle = cls.load(folder, **how)
+            document = _Document(edokit=__version__, models=models, files=files)
+            write_json(document.model_dump(exclude_unset=True), folder / BUNDLE)
+            bundle = cls.load(folder, device=device, trust=trust)
             if not overwrite:
                 _refuse_other(out, bundle.version)
-            content["seconds_per_text"] = bundle._measured()
-            content["hardware"] = hardware() | ({"gpu": None} if device == "cpu" else {})
-            write_json(content, folder / BUNDLE)
-            (folder / CARD).write_text(
-                _card(bundle, content, about, loaded.manifest), encoding="utf-8"
+            machine = hardware() | ({"gpu": None} if device == "cpu" else {})
+            bundle._document = document.model_copy(
+                update={"seconds_per_text": bundle._measured(), "hardware": machine}
             )
+            write_json(bundle._document.model_dump(), folder / BUNDLE)
+            card = _card(bundle, about, loaded.manifest)
+            (folder / CARD).write_text(card, encoding="utf-8")
         bundle.folder, bundle.members.folder = out, out / MEMBERS
-        bundle._content = content
         return bundle
 
     def save_pretrained(self, save_directory: str | Path, *, overwrite: bool = False) -> None:
@@ -480,13 +494,13 @@ class Bundle:
         """
         folder, out = self._checked_folder(), local_path(save_directory)
         guard = output_folder(out, "bundle", folder / BUNDLE, overwrite=overwrite)
-        with guard, whole_content(out, BUNDLE) as made:
+        with guard, whole_content(out, BUNDLE) as target:
             if not overwrite:
                 _refuse_other(out, self.version)
-            kept = {name: folder / name for name in (BUNDLE, CARD) if (folder / name).is_file()}
-            for name, path in {**kept, **_files(folder, home_of(folder))}.items():
-                (made / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, made / name)
+            files = {name: folder / name for name in (BUNDLE, CARD) if (folder / name).is_file()}
+            for name, path in {**files, **_files(folder, home_of(folder))}.items():
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target / name)
 
     @classmethod
     def from_pretrained(
@@ -495,7 +509,7 @@ class Bundle:
         *,
         revision: str | None = None,
         token: str | bool | None = None,
-        **how: Any,
+        **options: Any,
     ) -> Bundle:
         """Load a bundle from a folder or from the Hugging Face hub.
 
@@ -508,7 +522,7 @@ class Bundle:
             Branch, tag or commit on the hub.
         token : str or bool, default=None
             Token for the hub; None: the one that ``hf auth login`` stored.
-        **how
+        **options
             ``device``, ``trust`` and ``max_length``, as in `Bundle.load`.
 
         Returns
@@ -520,13 +534,13 @@ class Bundle:
         InputError
             If there is no such bundle, or it is damaged.
         """
-        which = {"revision": revision, "token": token}
-        given = {name: value for name, value in which.items() if value is not None}
+        source = {"revision": revision, "token": token}
         if Path(name := str(pretrained_model_name_or_path)).is_dir():
             folder = local_path(name)
         else:
-            folder = local_folder(name, (BUNDLE,), **given)
-        return cls._load(folder, home_of(folder), **how)
+            defined = {key: value for key, value in source.items() if value is not None}
+            folder = local_folder(name, (BUNDLE,), **defined)
+        return cls._load(folder, home_of(folder), **options)
 
     def push_to_hub(
         self,
@@ -563,10 +577,10 @@ class Bundle:
         folder, api = self._checked_folder(), HfApi(token=token)
         parts = [f"{part}/**" for part in (ENSEMBLE, MEMBERS, MODELS)]
         try:
-            made = api.create_repo(repo_id, private=private, exist_ok=True)
+            repository = api.create_repo(repo_id, private=private, exist_ok=True)
             return str(
                 api.upload_folder(
-                    repo_id=made.repo_id,
+                    repo_id=repository.repo_id,
                     folder_path=folder,
                     revision=revision,
                     commit_message=commit_message,
@@ -580,14 +594,13 @@ class Bundle:
             raise InputError(
                 f"the bundle can't be uploaded to {repo_id!r}: {reason}",
                 "check the name, the network and the token (`hf auth login`)",
-                parameters=("repo_id",),
             ) from error
 
     def _checked_folder(self) -> Path:
         """Its folder, whose files are still those that were loaded."""
         if self.folder is None:
             raise InputError("this bundle is in no folder yet", "make one with Bundle.create")
-        _check_files(self.folder, home_of(self.folder), self._content["files"])
+        _check_files(self.folder, home_of(self.folder), self._document.files)
         return self.folder
 
     def _measured(self) -> float | None:
@@ -597,7 +610,7 @@ class Bundle:
         words = "the bus was late again so we walked through the park and talked about it all day"
         texts: list[Text] = [f"{words} {number}" for number in range(_SAMPLE + 1)]
         if self.members.manifest["data"].get("pairs"):
-            texts = [(str(one), words) for one in texts]
+            texts = [(str(text), words) for text in texts]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)
             self.predict_proba(texts[:1])  # the first call loads and compiles
@@ -641,64 +654,70 @@ Trained on {source} ({items}; {annotators} annotators).
 ## Members{rest}"""
 
 
-def _card(
-    bundle: Bundle, content: Mapping[str, Any], ensemble: str, trained: Mapping[str, Any]
-) -> str:
+def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it.
 
     ``trained`` is the manifest of the folder that members come from, where their models are found.
     """
-    about, _, rest = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
-    manifest = bundle.members.manifest
-    groups = groups_of(trained)
-    rows, hub, endpoints = [], dict[str, None](), bundle.members.endpoints
-    for name in bundle.members.names:
-        member = next(one for one in manifest["members"] if one["name"] == name)
-        options = groups.get(member["group"], {}).get("options")
-        model = str(options.get("model") or "") if isinstance(options, dict) else ""
-        shown = public_name(model)
-        if _HUB_ID.fullmatch(shown):
-            hub[shown] = None
-        licence = licence_of(model) if model else None
-        shown += f" (licence: {licence})" if licence else ""
-        targets = member.get("targets")
-        learned = targets.get("supervision", "") if isinstance(targets, dict) else ""
-        if endpoints and not find_recipe(str(member["recipe"])).learns(options or {}):
-            learned = "nothing: it is asked"
-        cells = name, member.get("recipe", ""), learned, shown
-        rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
-    people = bundle.known_annotators
-    known = (
-        f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of them: the"
-        " names are in its files.\n"
-        if people
-        else ""
-    )
-    data, seconds = manifest["data"], content["seconds_per_text"]
+    about, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
+    document, data = bundle._document, bundle.members.manifest["data"]
+    rows, hub_ids = _member_rows(bundle, trained)
     items = data.get("items") if isinstance(data.get("items"), dict) else {}
-    where = content["hardware"]
+    people, machine = bundle.known_annotators, document.hardware
+    if bundle.members.endpoints:
+        addresses = ", ".join(map(markdown_text, bundle.members.endpoints))
+        seconds = f"**Texts are sent to** {addresses}."
+    else:
+        seconds = (
+            f"A text took {1000 * (document.seconds_per_text or 0):.3g} ms, in a batch of {_SAMPLE}"
+            f" short ones, on {machine['gpu'] or machine['machine']} with"
+            f" {counted(int(str(machine['cpus'])), 'processor')}."
+        )
     return _CARD.format(
-        base="".join(["base_model:\n", *(f"- {name}\n" for name in hub)]) if hub else "",
+        base="".join(["base_model:\n", *(f"- {name}\n" for name in hub_ids)]) if hub_ids else "",
         about=about.rstrip("\n") + "\n",
         version=bundle.version,
-        size=in_bytes(sum(file["size"] for file in content["files"].values())),
-        files=len(content["files"]),
+        size=in_bytes(document.size),
+        files=len(document.files),
         edokit=__version__,
-        seconds="**Texts are sent to** " + ", ".join(map(markdown_text, endpoints)) + "."
-        if endpoints
-        else f"A text took {1000 * seconds:.3g} ms, in a batch of {_SAMPLE} short ones, on"
-        f" {where['gpu'] or where['machine']} with {counted(where['cpus'], 'processor')}.",
+        seconds=seconds,
         pairs=" (with a column `context`)" if data.get("pairs") else "",
         source=markdown_text(str(data.get("source") or "texts")),
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
         annotators=data.get("annotators", "some"),
         members="\n".join(rows),
-        known=known,
-        rest=rest,
+        known=f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
+        " them: the names are in its files.\n"
+        if people
+        else "",
+        rest=members,
     )
 
 
-def load(folder: str | Path, **how: Any) -> Any:
+def _member_rows(bundle: Bundle, trained: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Rows of the card's table of members, and the hub ids of their pretrained models."""
+    groups, rows, hub_ids = groups_of(trained), [], dict[str, None]()
+    members = {member["name"]: member for member in bundle.members.manifest["members"]}
+    for name in bundle.members.names:
+        member = members[name]
+        options = groups.get(member["group"], {}).get("options")
+        model = str(options.get("model") or "") if isinstance(options, dict) else ""
+        model_name, licence = public_name(model), licence_of(model) if model else None
+        if _HUB_ID.fullmatch(model_name):
+            hub_ids[model_name] = None
+        targets = member.get("targets")
+        learned = targets.get("supervision", "") if isinstance(targets, dict) else ""
+        if bundle.members.endpoints and not find_recipe(str(member["recipe"])).learns(
+            options or {}
+        ):
+            learned = "nothing: it is asked"
+        model_name += f" (licence: {licence})" if licence else ""
+        cells = name, member.get("recipe", ""), learned, model_name
+        rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
+    return rows, list(hub_ids)
+
+
+def load(folder: str | Path, **options: Any) -> Any:
     """Load a bundle, or a saved ensemble.
 
     Parameters
@@ -706,14 +725,13 @@ def load(folder: str | Path, **how: Any) -> Any:
     folder : str or Path
         A folder made by `edo bundle`, by `edo fit` or ``EDOEnsemble.save``, or ``RUN/ensemble`` of
         a search.
-    **how
+    **options
         Of a bundle, further arguments of `Bundle.load`: ``device``, ``trust``, ``max_length``.
 
     Returns
     -------
     Bundle or EDOEnsemble
-        A bundle predicts texts; a fitted ensemble pools predictions of its members. Those of
-        earlier versions load, too.
+        A bundle predicts texts; a fitted ensemble pools predictions of its members.
 
     Raises
     ------
@@ -721,10 +739,10 @@ def load(folder: str | Path, **how: Any) -> Any:
         If there is neither, or a damaged one.
     """
     if is_bundle(folder):
-        return Bundle.load(folder, **how)
-    if how:
+        return Bundle.load(folder, **options)
+    if options:
         raise InputError(
-            f"{examples(how)} is for bundles, but {folder} has no {BUNDLE}", "leave it out"
+            f"{examples(options)} is for bundles, but {folder} has no {BUNDLE}", "leave it out"
         )
     return EDOEnsemble.load(folder)
 
@@ -734,23 +752,15 @@ def is_bundle(folder: str | Path) -> bool:
     return os.path.lexists(Path(folder) / BUNDLE)
 
 
-_SCHEMA = record(
-    {
-        "edokit": text,
-        "files": mapping(record({"size": number(0, whole=True), "sha256": text}, only=True)),
-        "models": mapping(folder_name),
-    },
-    {"seconds_per_text": number(0), "hardware": mapping(plain)},
-)
+def _read(folder: Path) -> _Document:
+    hint = "check that it is the right file, or make it again with `edo bundle`"
+    return read_model(folder / BUNDLE, _Document, title="an EDO bundle", hint=hint)
 
 
 def _refuse_other(out: Path, version: str) -> None:
     """Refuse to replace a bundle of another version."""
-    if (out / BUNDLE).exists():
-        with reading(out / BUNDLE, "bundle", FORMAT) as held:
-            there = _version(_SCHEMA(held, "")["files"])
-        if there != version:
-            raise other_content(out, "a bundle", "of another ensemble or other members")
+    if (out / BUNDLE).exists() and _read(out).version != version:
+        raise other_content(out, "a bundle", "of another ensemble or other members")
 
 
 def _files(folder: Path, home: Path) -> dict[str, Path]:
@@ -762,45 +772,55 @@ def _files(folder: Path, home: Path) -> dict[str, Path]:
     }
 
 
-def _check_files(folder: Path, home: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
+def _check_files(folder: Path, home: Path, files: Mapping[str, _File]) -> None:
     """Refuse a bundle unless its files are those that were bundled."""
-    found = _files(folder, home)
-    again = "copy or download the bundle again, or make it again with `edo bundle`"
-    missing = sorted(files.keys() - found.keys())
-    if missing:
-        raise InputError(
-            f"the bundle {folder} is incomplete: {are(len(missing), len(files), noun='file')}"
-            f" missing: {examples(missing)}",
-            again,
-        )
-    if more := sorted(found.keys() - files.keys()):
-        raise InputError(
-            f"the bundle {folder} holds files that are not part of it: {examples(more)}",
-            "remove them",
-        )
+    paths = _files(folder, home)
     changed = [
         name
-        for name, path in found.items()
-        if path.stat().st_size != files[name]["size"] or digest_of(path) != files[name]["sha256"]
+        for name, path in paths.items()
+        if (file := files.get(name))
+        and (path.stat().st_size != file.size or digest_of(path) != file.sha256)
     ]
-    if changed:
+    again = "copy or download the bundle again, or make it again with `edo bundle`"
+    for names, problem, hint in (
+        (sorted(files.keys() - paths.keys()), "is incomplete: these files are missing:", again),
+        (
+            sorted(paths.keys() - files.keys()),
+            "holds files that are not part of it:",
+            "remove them",
+        ),
+        (changed, "is damaged: these files are not what was bundled:", again),
+    ):
+        if names:
+            raise InputError(f"the bundle {folder} {problem} {examples(names)}", hint)
+
+
+def _by_item(
+    annotators: Sequence[str | Iterable[str]], items: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The annotators of each text by its item."""
+    hint = f"name those of each text, or ask a panel about all: {option('panel', ['ann', 'ben'])}"
+    if isinstance(annotators, str) or len(annotators) != len(items):
+        count = "one string" if isinstance(annotators, str) else str(len(annotators))
         raise InputError(
-            f"the bundle {folder} is damaged: {examples(changed)}"
-            f" {'is' if len(changed) == 1 else 'are'} not what was bundled",
-            again,
+            f"{option('annotators')} must be one entry per text, but are {count} for"
+            f" {counted(len(items), 'text')}",
+            hint,
         )
+    by_item = {}
+    for position, (item, entry) in enumerate(zip(items, annotators, strict=True), start=1):
+        names = (
+            tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else (entry,)
+        )
+        if not all(isinstance(name, str) for name in names):
+            raise InputError(f"{option('annotators')} of text {position} are no names", hint)
+        by_item[item] = names
+    return by_item
 
 
 def _listed(texts: Any) -> list[Any]:
     """Texts as a list, pairs as tuples."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        what = "one string" if isinstance(texts, str) else type(texts).__name__
-        raise InputError(
-            f"texts is {what}, not a list of texts", "write ['…']", parameters=("texts",)
-        )
-    return [tuple(one) if isinstance(one, list) else one for one in texts]
-
-
-def _version(files: Mapping[str, Mapping[str, Any]]) -> str:
-    about = [[name, file["sha256"]] for name, file in sorted(files.items())]
-    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:12]
+        kind = "one string" if isinstance(texts, str) else type(texts).__name__
+        raise InputError(f"{option('texts')} is {kind}, not a list of texts", "write ['…']")
+    return [tuple(text) if isinstance(text, list) else text for text in texts]

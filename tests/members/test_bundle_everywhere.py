@@ -187,7 +187,7 @@ def test_a_text_that_is_none_is_refused_by_its_position(
 def test_annotators_are_one_entry_per_text(bundle: Bundle) -> None:
     with pytest.raises(InputError, match=r"are 1 for 2 texts; .*panel="):
         bundle.predict_proba(["tea", "bread"], annotators=["ann"])
-    with pytest.raises(InputError, match="both annotators and a panel"):
+    with pytest.raises(InputError, match="both annotators and panel"):
         bundle.predict_proba(["tea"], annotators=["ann"], panel=Panel(("ann",)))
 
 

@@ -202,14 +202,14 @@ class Batcher:
         return [row for rows, _ in answers for row in rows], answers[0][1]
 
     async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             await self._arrival.wait()
             while self._queue:
                 if self._limits.max_delay_ms and not self.stopping:
-                    with suppress(TimeoutError):
-                        due = self._queue[0].arrived + self._limits.max_delay_ms / 1e3
-                        async with asyncio.timeout_at(due):
-                            await self._full.wait()
+                    due = self._queue[0].arrived + self._limits.max_delay_ms / 1e3
+                    with suppress(asyncio.TimeoutError):
+                        await asyncio.wait_for(self._full.wait(), due - loop.time())
                 await self._answer(self._next_batch())
             self._arrival.clear()
 
