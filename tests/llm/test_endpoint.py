@@ -30,11 +30,11 @@ from edokit.members.recipes._endpoint import (
     Session,
     _client,
     _error_of,
-    _logprobs,
-    _read,
     _retry_after,
     check_address,
     current_session,
+    read_answer,
+    read_logprobs,
     refuse_address,
     session,
 )
@@ -244,22 +244,22 @@ def completion(**choice: Any) -> dict[str, Any]:
 
 
 def test_answers_are_read_with_usage_and_alternatives_where_there_are_some() -> None:
-    assert _read(completion()) == Answer("B", None)
+    assert read_answer(json.dumps(completion()).encode()) == Answer("B", None)
     top = [{"token": "B", "logprob": -0.1}, {"token": "A", "logprob": -2.5}]
-    found = _read(
-        {
-            **completion(logprobs={"content": [{**top[0], "top_logprobs": top}]}),
-            "usage": {"prompt_tokens": 9, "completion_tokens": 1},
-        }
-    )
-    assert found == Answer("B", [[["B", -0.1], ["B", -0.1], ["A", -2.5]]], 9, 1)
-    assert _read({"choices": [{"message": {"content": None}}]}).text == ""
+    whole = {
+        **completion(logprobs={"content": [{**top[0], "top_logprobs": top}]}),
+        "usage": {"prompt_tokens": 9, "completion_tokens": 1},
+    }
+    answer = read_answer(json.dumps(whole).encode())
+    assert answer == Answer("B", [[["B", -0.1], ["B", -0.1], ["A", -2.5]]], 9, 1)
+    assert read_answer(b'{"choices": [{"message": {"content": null}}]}').text == ""
+    assert read_answer(b'{"choices": [{"message": {"content": "\\ud83d"}}]}').text == "?"
 
 
 @pytest.mark.parametrize("payload", [None, [], {}, {"choices": []}, {"choices": [{"text": "B"}]}])
 def test_anything_else_is_no_answer(payload: Any) -> None:
-    with pytest.raises((LookupError, TypeError, AttributeError)):
-        _read(payload)
+    with pytest.raises(ValueError, match="validation error"):
+        read_answer(json.dumps(payload).encode())
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_anything_else_is_no_answer(payload: Any) -> None:
     ],
 )
 def test_log_probabilities_without_alternatives_are_none(given: Any) -> None:
-    assert _logprobs(given) is None
+    assert read_logprobs(given) is None
 
 
 def test_how_long_to_wait_is_a_number_or_a_date() -> None:

@@ -431,7 +431,7 @@ def test_what_it_keeps_comes_back_and_holds_no_key(
     member = load_member(out / "members" / "llm-01")
     assert member.known_annotators == WHO
     again = LanguageModel.load(out / "members" / "llm-01")
-    assert again._options == member._options  # type: ignore[attr-defined]
+    assert again.options() == member.options()  # type: ignore[attr-defined]
     assert again.predict_proba(["a fool"]).shape == (1, 2)
     for path in tmp_path.rglob("*"):
         if path.is_file():

@@ -67,7 +67,7 @@ def test_keys_are_the_labels_where_each_is_one_character_and_letters_elsewhere()
     many = Choices.of([f"label {k}" for k in range(30)], listed=True)
     assert many.keys[-1] == "30"
     assert not many.first_token_decides
-    assert TONE.shown == "A, B or C"
+    assert TONE.sentence == "A, B or C"
 
 
 def test_labels_are_listed_with_their_keys_and_descriptions() -> None:

@@ -1,7 +1,7 @@
 """Client of OpenAI-compatible chat endpoints: parallel requests, cached answers, counted costs.
 
 The key comes from the environment and goes into one header. Texts are in requests alone: answers
-are kept under a digest of what was asked, and errors quote nothing that was sent.
+are cached under a digest of their request, and errors quote nothing that was sent.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from edokit._errors import InputError, MissingExtraError, counted, is_loopback, printable
+from pydantic import BaseModel, Field, ValidationError
+
+from edokit._errors import InputError, MissingExtraError, counted, is_loopback, option, printable
 from edokit.members.pretrained import cache_folder
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -67,10 +69,9 @@ class Answer:
 
 
 class RefusedError(InputError):
-    """The server understood, and does not take this request."""
+    """The server understood a request, and does not accept it."""
 
-    key = ""
-    """Of the request."""
+    request: Request | None = None
 
 
 class BudgetError(InputError):
@@ -97,7 +98,7 @@ class Session:
     _rate: float | None = None
     """Highest cost so far per character of a request."""
     _reserved: float = 0.0
-    _open: int = 0
+    _running: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def preview(self, counts: Mapping[str, Any], **about: Any) -> None:
@@ -105,36 +106,36 @@ class Session:
         if not self.previews or self.previews[-1]["member"] != self.member:
             self.previews.append({"member": self.member, **about, **counts})
             return
-        last = self.previews[-1]
-        last |= {key: None if new is None else last[key] + new for key, new in counts.items()}
+        total = self.previews[-1]
+        total |= {key: None if new is None else total[key] + new for key, new in counts.items()}
 
     def reserve(self, size: int) -> float:
         """Wait until a request of this size fits into the budget, or refuse it."""
         with self._changed:
             while self.budget is not None:
-                # Nobody knows what the first one costs, so it goes alone.
+                # The cost of the first request is not known, so it runs alone.
                 expected = (self._rate or 0.0) * size
-                unknown = self._rate is None and self._open > 0
-                left = self.budget - self.spent - self._reserved
-                if not unknown and left > 0 and expected <= left:
+                unknown = self._rate is None and self._running > 0
+                remaining = self.budget - self.spent - self._reserved
+                if not unknown and remaining > 0 and expected <= remaining:
                     break
-                if not self._open:
+                if not self._running:
                     raise BudgetError(
                         f"the budget of {self.budget:g} does not cover the next request;"
                         f" {self.spent:.4g} was spent on requests of this run, whose answers are"
-                        " kept",
-                        "run the same command with a larger budget: it resumes from there",
-                        parameters=("budget",),
+                        " cached",
+                        f"run the same command with a larger {option('budget')}: it resumes from"
+                        " there",
                     )
                 self._changed.wait()
             expected = (self._rate or 0.0) * size
-            self._open, self._reserved = self._open + 1, self._reserved + expected
+            self._running, self._reserved = self._running + 1, self._reserved + expected
             return expected
 
     def settle(self, size: int, expected: float, cost: float | None) -> None:
         """Record the cost of a finished request; None if it failed."""
         with self._changed:
-            self._open, self._reserved = self._open - 1, self._reserved - expected
+            self._running, self._reserved = self._running - 1, self._reserved - expected
             if cost is not None:
                 self.spent += cost
                 self._rate = max(self._rate or 0.0, cost / max(size, 1))
@@ -148,7 +149,7 @@ _SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
 def session(*, budget: float | None = None, dry: bool = False) -> Iterator[Session]:
     """Requests inside share this budget; in a dry run none is sent."""
     if budget is not None and not budget >= 0:
-        raise InputError(f"budget is {budget}, but must be at least 0", parameters=("budget",))
+        raise InputError(f"{option('budget')} is {budget}, but must be at least 0")
     outer = _SESSION.get()
     opened = Session(budget, dry)
     if outer is not None and outer.dry:
@@ -173,43 +174,40 @@ def check_address(base_url: str) -> str:
         host, _ = parts.hostname, parts.port
     if parts.username or parts.password or "@" in parts.netloc or parts.query or parts.fragment:
         raise InputError(
-            "base_url has credentials or query parameters, which would be written to files",
+            f"{option('base_url')} has credentials or query parameters, which would be written to"
+            " files",
             f"remove them, and set the key in the environment: {KEY}",
-            parameters=("base_url",),
         )
     odd = re.search(r"[^\w.:\[\]-]", parts.netloc) or not base_url.isprintable()
     if parts.scheme not in ("http", "https") or not host or odd:
         raise InputError(
-            "base_url is not a valid URL",
-            "use the form http://localhost:8000/v1",
-            parameters=("base_url",),
+            f"{option('base_url')} is not a valid URL", "use the form http://localhost:8000/v1"
         )
     path = parts.path.rstrip("/").removesuffix(_PATH)
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
 def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> None:
-    """Refuse an endpoint that a file names, unless it is on this machine or people named it, too.
+    """Refuse an endpoint that a file names, unless it is on this machine or trusted by the user.
 
-    They do so by the environment or by ``trust``; None if there is no way to say so.
+    Users trust an endpoint by the environment or by ``trust``; None if there is no such option.
     """
     base_url = check_address(base_url)
-    named = [os.environ.get(ADDRESS, ""), *(one for one in trust or () if "://" in one)]
-    allowed = [check_address(one) for one in named if one]
+    addresses = [os.environ.get(ADDRESS, ""), *(name for name in trust or () if "://" in name)]
+    allowed = [check_address(address) for address in addresses if address]
     if is_loopback(urlsplit(base_url).hostname) or base_url in allowed:
         return
-    how = f"{'base_url' if trust is None else 'trust'}={base_url!r}"
+    permission = option("base_url" if trust is None else "trust", base_url)
     raise InputError(
         f"{where} would send texts, and your key, to {base_url}; a file can't ask for that",
-        f"if you trust it, name it yourself: {how}, or {ADDRESS} in the environment",
-        parameters=("trust", "base_url"),
+        f"if you trust it, name it yourself: {permission}, or {ADDRESS} in the environment",
     )
 
 
 class AnswerCache:
-    """Answers by the digest of what was asked; each is on disk before the next is awaited.
+    """Answers by the digest of their request, each on disk before the next is awaited.
 
-    SQLite keeps several processes apart, and what a killed one had written.
+    SQLite lets several processes write, and keeps what a killed process had written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -230,20 +228,20 @@ class AnswerCache:
             self._file.commit()
 
     def get(self, key: str) -> Any:
-        """What is kept under a key; None if nothing is."""
+        """The value of a key; None if there is none."""
         with self._lock, self._errors():
             row = self._file.execute("SELECT answer FROM answers WHERE key = ?", [key]).fetchone()
             return None if row is None else json.loads(row[0])
 
     def put(self, key: str, answer: Any) -> None:
-        """Keep plain values under a key."""
+        """Write plain values under a key."""
         with self._lock, self._errors(), self._file:
             self._file.execute(
                 "INSERT OR REPLACE INTO answers VALUES (?, ?)", [key, json.dumps(answer)]
             )
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     @contextmanager
@@ -252,8 +250,8 @@ class AnswerCache:
             yield
         except self._broken as error:
             raise InputError(
-                f"{self.path}, where answers are kept so that none is paid for twice, can't be"
-                f" used: {error}",
+                f"{self.path}, where answers are cached so that none is paid for twice, can't"
+                f" be used: {error}",
                 "name another folder in EDO_CACHE, or remove the file if it is damaged",
             ) from error
 
@@ -277,7 +275,7 @@ class Endpoint:
         """When the server wants to be asked again, on the monotonic clock."""
 
     def cost(self, answer: Answer) -> float | None:
-        """What an answer cost, if prices are known."""
+        """The cost of an answer, if prices are known."""
         if self.prices is None:
             return None
         return (answer.tokens_in * self.prices[0] + answer.tokens_out * self.prices[1]) / 1e6
@@ -286,86 +284,86 @@ class Endpoint:
         """A digest of everything that determines the answer."""
         return _digest([self.base_url, dict(request.body), request.draw])
 
-    def known(self, fact: str, value: Any = None) -> Any:
-        """What was found out about the server before; with a value, keep it."""
-        key = _digest([self.base_url, fact])
-        with _opened() as cache:
+    def fact(self, name: str, value: Any = None) -> Any:
+        """A fact about the server that was learned before; with a value, it is written."""
+        key = _digest([self.base_url, name])
+        with _answer_cache() as cache:
             if value is not None:
                 cache.put(key, value)
             return cache.get(key)
 
     def cached(self, requests: Sequence[Request]) -> int:
         """How many of these distinct requests have been answered before."""
-        with _opened() as cache:
-            return sum(cache.get(key) is not None for key in {self.key(one) for one in requests})
+        with _answer_cache() as cache:
+            return sum(cache.get(key) is not None for key in set(map(self.key, requests)))
 
     def ask(
         self, requests: Sequence[Request], report: Callable[[int], None] | None = None
     ) -> list[Answer]:
-        """The answers, in order; what was answered before is not asked again.
+        """The answers, in order; cached ones are not asked for again.
 
-        A request that fails for good ends all of them; the answers that came are kept.
+        A request that fails for good ends all of them; the answers that came are cached.
         """
         keys = [self.key(request) for request in requests]
         waiting = dict(zip(keys, requests, strict=True))
-        with _opened() as cache:
-            answers: dict[str, Answer] = {}
+        answers: dict[str, Answer] = {}
+        with _answer_cache() as cache:
             for key in list(waiting):
-                if (kept := cache.get(key)) is not None:
-                    answers[key] = Answer(*kept)
+                if (cached := cache.get(key)) is not None:
+                    answers[key] = Answer(*cached)
                     del waiting[key]
-            for key, answer in self._ask(waiting):
-                cache.put(key, astuple(answer))
+            for key, answer in self._ask(waiting, cache):
                 answers[key] = answer
                 if report is not None:
                     report(len(answers))
         return [answers[key] for key in keys]
 
-    def _ask(self, waiting: Mapping[str, Request]) -> Iterator[tuple[str, Answer]]:
-        """Answers with their keys as they come."""
+    def _ask(
+        self, waiting: Mapping[str, Request], cache: AnswerCache
+    ) -> Iterator[tuple[str, Answer]]:
+        """Answers with their keys as they come, once they are cached."""
         if not waiting:
             return
-        limits, stop, left = current_session(), threading.Event(), iter(waiting.items())
+        limits, stop = current_session(), threading.Event()
         if limits.budget is not None and self.prices is None:
             raise InputError(
-                "a budget needs prices, but what this server's tokens cost is not known",
-                "give price_in and price_out, per million tokens, as options of the recipe",
-                parameters=("budget",),
+                f"{option('budget')} needs prices, but what this server's tokens cost is not known",
+                "pass price_in and price_out, per million tokens, as options of the recipe",
             )
         client = _client(self.timeout, self.concurrency, self.base_url)
+
+        def send(key: str) -> Answer:
+            answer = self._send_within_budget(client, waiting[key], limits, stop)
+            # Before the next request of this thread: a killed run has lost no other answer.
+            cache.put(key, astuple(answer))
+            return answer
+
         pool = ThreadPoolExecutor(self.concurrency, "edo-llm")
-        running: dict[Future[Answer], str] = {}
+        failure: Any = None
         try:
-            while True:
-                # No more at a time than may run: a budget is then asked for as late as it can be.
-                for key, request in left:
-                    running[pool.submit(self._one, client, request, limits, stop)] = key
-                    if len(running) >= self.concurrency:
-                        break
-                if not running:
-                    return
-                failed: BaseException | None = None
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    key = running.pop(future)
-                    if future.exception() is None:
-                        yield key, future.result()
-                    else:
-                        error: Any = future.exception()
-                        error.key = key
-                        failed = failed or error
-                if failed is not None:
-                    # Those under way are not tried again, but may be paid for already.
+            futures: dict[Future[Answer], str] = {pool.submit(send, key): key for key in waiting}
+            for future in as_completed(futures):
+                if future.cancelled():
+                    continue
+                if future.exception() is None:
+                    yield futures[future], future.result()
+                elif failure is None:
+                    failure = future.exception()
+                    failure.request = waiting[futures[future]]
+                    # Requests under way are not tried again, but may be paid for already.
                     stop.set()
-                    for future, key in running.items():
-                        if future.exception() is None:
-                            yield key, future.result()
-                    raise failed
+                    for pending in futures:
+                        pending.cancel()
+            if failure is not None:
+                raise failure
         finally:
             stop.set()
             client.close()
             pool.shutdown(cancel_futures=True)
 
-    def _one(self, client: Any, request: Request, limits: Session, stop: threading.Event) -> Answer:
+    def _send_within_budget(
+        self, client: Any, request: Request, limits: Session, stop: threading.Event
+    ) -> Answer:
         size = len(request.content)
         expected, cost = limits.reserve(size), None
         try:
@@ -378,58 +376,65 @@ class Endpoint:
     def _post(
         self, client: Any, request: Request, limits: Session, stop: threading.Event
     ) -> Answer:
-        """One request, again and again while that may help."""
-        import httpx
-
+        """The answer to a request, which is repeated while that may help."""
         for attempt in range(self.retries + 1):
-            self._pause(stop)
-            asked_to_wait = None
-            most = self.retries
+            while (seconds := self._resume_at - time.monotonic()) > 0 and not stop.is_set():
+                stop.wait(seconds)
             try:
-                status, headers, content = self._send(client, request)
-            except httpx.TimeoutException:
-                problem = f"did not respond within {self.timeout:g} s"
-                hint = "raise the option timeout, or lower concurrency"
-            except httpx.RequestError as error:
-                kind = type(error).__name__
-                down = isinstance(error, httpx.ConnectError)
-                problem = (
-                    f"can't be reached ({kind})" if down else f"closed the connection ({kind})"
-                )
-                hint = "start the server, or correct base_url"
-                if down and self.base_url not in limits.reached:
-                    most = min(most, _FIRST_CONTACT)
-            else:
-                limits.reached.add(self.base_url)
-                if status == 200:
-                    try:
-                        return _read(json.loads(content))
-                    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                        kind = headers.get("content-type", "").partition(";")[0]
-                        problem = f"returned something other than a chat completion ({kind})"
-                        hint = "check base_url: most end in /v1"
-                else:
-                    self._refuse(status, content, request)
-                    problem, hint = f"returned status {status}", "try again later"
-                    asked_to_wait = _retry_after(headers.get("retry-after"))
-                    if status == 429:
-                        hint = "lower the option concurrency, or try again later"
-            if attempt >= most:
+                return self._attempt(client, request, limits)
+            except _TemporaryError as error:
+                problem = error
+            if attempt >= min(self.retries, problem.retries):
                 break
-            if asked_to_wait is None:
+            if problem.pause is None:
                 stop.wait(min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0))
-            elif asked_to_wait <= _LONGEST_WAIT:
-                self._resume_at = max(self._resume_at, time.monotonic() + asked_to_wait)
+            elif problem.pause <= _LONGEST_WAIT:
+                self._resume_at = max(self._resume_at, time.monotonic() + problem.pause)
             else:
-                problem += f" and asked to wait {asked_to_wait:.0f} s"
+                problem.reason += f" and asked to wait {problem.pause:.0f} s"
                 break
             if stop.is_set():
                 break
-        tried = counted(attempt + 1, "attempt")
+        attempts = counted(attempt + 1, "attempt")
         raise InputError(
-            f"{self.base_url} {problem} after {tried}; the answers so far are cached",
-            f"{hint}; the same command then resumes from there",
-            parameters=("base_url",),
+            f"{self.base_url} {problem.reason} after {attempts}; the answers so far are cached",
+            f"{problem.hint}; the same command then resumes from there",
+        )
+
+    def _attempt(self, client: Any, request: Request, limits: Session) -> Answer:
+        """Send a request once; what may be better the next time is a `_TemporaryError`."""
+        import httpx
+
+        try:
+            status, headers, content = self._send(client, request)
+        except httpx.TimeoutException:
+            raise _TemporaryError(
+                f"did not respond within {self.timeout:g} s",
+                "raise the option timeout, or lower concurrency",
+            ) from None
+        except httpx.RequestError as error:
+            hint = f"start the server, or correct {option('base_url')}"
+            kind = type(error).__name__
+            if not isinstance(error, httpx.ConnectError):
+                raise _TemporaryError(f"closed the connection ({kind})", hint) from None
+            retries = self.retries if self.base_url in limits.reached else _FIRST_CONTACT
+            raise _TemporaryError(f"can't be reached ({kind})", hint, retries=retries) from None
+        limits.reached.add(self.base_url)
+        if status == 200:
+            try:
+                return read_answer(content)
+            except (ValueError, RecursionError):
+                kind = headers.get("content-type", "").partition(";")[0]
+                raise _TemporaryError(
+                    f"returned something other than a chat completion ({kind})",
+                    f"check {option('base_url')}: most end in /v1",
+                ) from None
+        self._refuse(status, content, request)
+        hint = "lower the option concurrency, or try again later"
+        raise _TemporaryError(
+            f"returned status {status}",
+            hint if status == 429 else "try again later",
+            pause=_retry_after(headers.get("retry-after")),
         )
 
     def _send(self, client: Any, request: Request) -> tuple[int, Mapping[str, str], bytes]:
@@ -437,7 +442,7 @@ class Endpoint:
         import httpx
 
         deadline, content = time.monotonic() + self.timeout, b""
-        # Half a character, which a text may hold, is written out.
+        # As JSON in ASCII: half a character, which a text may hold, is escaped.
         sent = {"content": request.content, "headers": {"Content-Type": "application/json"}}
         with client.stream("POST", self.base_url + _PATH, **sent) as response:
             for part in response.iter_bytes():
@@ -448,50 +453,52 @@ class Endpoint:
                     raise httpx.DecodingError("the response is too large")
             return response.status_code, response.headers, content
 
-    def _pause(self, stop: threading.Event) -> None:
-        while (left := self._resume_at - time.monotonic()) > 0 and not stop.is_set():
-            stop.wait(left)
-
     def _refuse(self, status: int, content: bytes, request: Request) -> None:
         """Raise an error for a status that no repetition changes."""
         code, message = _error_of(content, request)
-        shown = f" ({message})" if message else ""
+        server, details = self.base_url, f" ({message})" if message else ""
         if status == 429 and code == "insufficient_quota":
             raise InputError(
-                f"{self.base_url} reports that your quota is exhausted (status 429)",
+                f"{server} reports that your quota is exhausted (status 429)",
                 "raise it there; the same command then resumes from here",
             )
         if status in _RETRIED or (status >= 500 and status != 501):  # 501: it never can
             return
         if status in (401, 403):
-            given = bool(os.environ.get(KEY, "").strip())
+            has_key = bool(os.environ.get(KEY, "").strip())
+            refused = f"the key in {KEY}" if has_key else f"requests without a key; {KEY} is empty"
             raise InputError(
-                f"{self.base_url} does not accept "
-                + (f"the key in {KEY}" if given else f"requests without a key, and {KEY} is empty")
-                + f" (status {status})",
+                f"{server} does not accept {refused} (status {status})",
                 f"put a key for this server into the environment: export {KEY}=…",
             )
         if status in _REFUSED:
             raise RefusedError(
-                f"{self.base_url} refuses the request (status {status}){shown}",
+                f"{server} refuses the request (status {status}){details}",
                 "correct the options model, max_tokens, temperature or extra",
             )
         if status == 404:
             raise InputError(
-                f"{self.base_url} knows no model {request.body.get('model')!r}, or is not the"
-                f" address of its API (status 404){shown}",
-                "check the options model and base_url: most addresses end in /v1",
-                parameters=("base_url",),
+                f"{server} has no model {request.body.get('model')!r}, or is not the address of"
+                f" its API (status 404){details}",
+                f"check the options model and {option('base_url')}: most addresses end in /v1",
             )
         raise InputError(
-            f"{self.base_url} returned status {status}{shown}",
-            "check base_url: most end in /v1",
-            parameters=("base_url",),
+            f"{server} returned status {status}{details}",
+            f"check {option('base_url')}: most end in /v1",
         )
 
 
+class _TemporaryError(Exception):
+    """What went wrong, but may be better the next time."""
+
+    def __init__(
+        self, reason: str, hint: str, *, pause: float | None = None, retries: int = 1000
+    ) -> None:
+        self.reason, self.hint, self.pause, self.retries = reason, hint, pause, retries
+
+
 @contextmanager
-def _opened() -> Iterator[AnswerCache]:
+def _answer_cache() -> Iterator[AnswerCache]:
     cache = AnswerCache(cache_folder() / "answers")
     try:
         yield cache
@@ -523,26 +530,66 @@ def _digest(parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _read(payload: Any) -> Answer:
-    """An answer from a chat completion; anything else fails."""
-    choice = payload["choices"][0]
-    text = choice["message"].get("content") or ""
-    if not isinstance(text, str):
-        raise TypeError("the content is no text")
-    usage = payload.get("usage") or {}
-    counts = [int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
-    return Answer(text, _logprobs(choice.get("logprobs")), *counts)
+class _Token(BaseModel):
+    token: str
+    logprob: float
 
 
-def _logprobs(given: Any) -> list[list[list[Any]]] | None:
-    """Alternatives of each token, where a server gives them; None if it does not."""
-    found = []
-    with suppress(LookupError, TypeError, ValueError, AttributeError):
-        for position in (given or {}).get("content") or []:
-            each = [position, *position["top_logprobs"]]
-            found.append([[str(one["token"]), float(one["logprob"])] for one in each])
-    # Only itself is among the alternatives: the server does not give them.
-    return found[:_MOST_POSITIONS] if any(len(each) > 2 for each in found) else None
+class _Position(_Token):
+    top_logprobs: list[_Token]
+
+
+class _Logprobs(BaseModel):
+    content: list[_Position]
+
+
+class _Message(BaseModel):
+    content: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    logprobs: Any = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Completion(BaseModel):
+    """The parts of a chat completion that count."""
+
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+    usage: _Usage | None = None
+
+
+def read_answer(content: bytes) -> Answer:
+    """An answer from a chat completion; anything else is a ValueError."""
+    # Half a character, which a cut answer may end with, becomes a question mark.
+    text = json.dumps(json.loads(content), ensure_ascii=False).encode("utf-8", "replace")
+    completion = _Completion.model_validate_json(text)
+    choice, usage = completion.choices[0], completion.usage or _Usage()
+    return Answer(
+        choice.message.content or "",
+        read_logprobs(choice.logprobs),
+        usage.prompt_tokens or 0,
+        usage.completion_tokens or 0,
+    )
+
+
+def read_logprobs(logprobs: Any) -> list[list[list[Any]]] | None:
+    """Each token with its alternatives; None where a server does not return any."""
+    try:
+        positions = _Logprobs.model_validate(logprobs).content
+    except ValidationError:
+        return None
+    tokens = [
+        [[token.token, token.logprob] for token in (position, *position.top_logprobs)]
+        for position in positions[:_MOST_POSITIONS]
+    ]
+    # Without alternatives, a token is listed beside itself alone.
+    return tokens if any(len(alternatives) > 2 for alternatives in tokens) else None
 
 
 def _retry_after(value: str | None) -> float | None:
@@ -565,7 +612,7 @@ def _error_of(content: bytes, request: Request) -> tuple[str, str]:
         code, message = str(error.get("code") or ""), str(error.get("message") or "")
     message = printable(" ".join(message.split()))[:300]
     key = os.environ.get(KEY, "").strip()
-    lines = "\n".join(str(one["content"]) for one in request.body["messages"]).splitlines()
+    lines = "\n".join(str(m["content"]) for m in request.body["messages"]).splitlines()
     sent = " ".join(" ".join(lines).split())
     pieces = (message[i : i + _QUOTED] for i in range(max(1, len(message) - _QUOTED + 1)))
     leaks = any(piece in sent for piece in pieces)

@@ -11,7 +11,7 @@ from string import Formatter, ascii_uppercase
 
 import numpy as np
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, counted, examples, option
 from edokit._types import Floats
 from edokit.members.recipe import Text
 from edokit.scales import Scale, ScaleKind
@@ -46,36 +46,35 @@ def default_template(scale: Scale, context: bool) -> str:
 
 
 def fields_of(template: str) -> frozenset[str]:
-    """The fields of a template, once they are known ones, and the text is among them."""
+    """The fields of a template; unknown fields are refused, and so is a template without text."""
     try:
         parts = list(Formatter().parse(template))
     except ValueError as error:
         raise InputError(
-            f"the prompt template can't be read: {error}",
+            f"the {option('prompt')} template can't be read: {error}",
             "write {{ and }} for braces that are no field",
-            parameters=("prompt",),
         ) from error
     fields = {name for _, name, _, _ in parts if name is not None}
-    odd = [name for _, name, form, how in parts if name is not None and (form or how)]
-    if unknown := sorted({*fields, *odd} - {*FIELDS}) or odd:
+    formatted = [name for _, name, form, sign in parts if name is not None and (form or sign)]
+    if unknown := sorted(fields - {*FIELDS}) or formatted:
         raise InputError(
-            f"the prompt template has the field {examples('{' + name + '}' for name in unknown)};"
-            f" its fields are {', '.join('{' + name + '}' for name in FIELDS)}",
+            f"the {option('prompt')} template has the field"
+            f" {examples('{' + name + '}' for name in unknown)}; its fields are"
+            f" {', '.join('{' + name + '}' for name in FIELDS)}",
             "check the spelling, and write {{ and }} for braces that are no field",
-            parameters=("prompt",),
         )
     if "text" not in fields:
         raise InputError(
-            "the prompt template has no field {text}, so the model would not see the text",
+            f"the {option('prompt')} template has no field {{text}}, so the model would not see the"
+            " text",
             "add {text} where the text belongs; a file with a template ends in .txt or .md",
-            parameters=("prompt",),
         )
     return frozenset(fields)
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What may be answered: C names and, where the prompt lists them, a key for each.
+    """Possible answers: C names and, where the prompt lists them, a key for each.
 
     Parameters
     ----------
@@ -107,10 +106,8 @@ class Choices:
     @cached_property
     def _forms(self) -> dict[str, int]:
         """Every text that names a label; none that names two."""
-        each = [(key, k) for k, key in enumerate(self.keys)]
-        each += [(name, k) for k, name in enumerate(self.names)]
         forms: dict[str, int] = {}
-        for form, k in each:
+        for k, form in (*enumerate(self.keys), *enumerate(self.names)):
             forms.setdefault(_bare(form) or form.casefold(), k)  # a key comes before a name
         return forms
 
@@ -120,10 +117,10 @@ class Choices:
         return re.compile(rf"({'|'.join(map(re.escape, longest))})(?={_AFTER})")
 
     @property
-    def shown(self) -> str:
-        """What may be answered, for people and models: ``A, B or C``."""
-        each = list(self.keys or self.names)
-        return " or ".join(filter(None, [", ".join(each[:-1]), each[-1]]))
+    def sentence(self) -> str:
+        """The possible answers for people and models: ``A, B or C``."""
+        *answers, final = self.keys or self.names
+        return " or ".join(filter(None, [", ".join(answers), final]))
 
     def lines(self, descriptions: Mapping[str, str]) -> str:
         """The labels, a line each, with key and description."""
@@ -137,13 +134,13 @@ class Choices:
     def named(self, answer: str) -> int | None:
         """The label that an answer names: alone, at its beginning, or as "the answer is …"."""
         text = _THOUGHTS.sub("", answer).casefold()
-        if (found := self._forms.get(_bare(text))) is not None:
-            return found
-        every = {self._forms.get(_bare(part)) for part in _BETWEEN.split(text)} - {None}
-        if len(every) > 1:
+        if (label := self._forms.get(_bare(text))) is not None:
+            return label
+        labels = {self._forms.get(_bare(part)) for part in _BETWEEN.split(text)} - {None}
+        if len(labels) > 1:
             return None
-        if begun := self._begins.match(text.lstrip(_AROUND)):
-            return self._forms[begun[1]]
+        if start := self._begins.match(text.lstrip(_AROUND)):
+            return self._forms[start[1]]
         declared = {
             self._forms[match[1]]
             for before in re.finditer(r"\b(?:answer|label)(?:\s+is)?\s*[:=]?\s*[\"'(*`]*", text)
@@ -152,13 +149,14 @@ class Choices:
         return declared.pop() if len(declared) == 1 else None
 
     def all_named(self, answer: str) -> list[int] | None:
-        """The labels of a list; None if a part of it is none."""
+        """The labels of a list; None if a part of it names none."""
         text = _THOUGHTS.sub("", answer).casefold()
         if _bare(text) in _NONE:
             return []
-        parts = [part for part in _BETWEEN.split(text) if _bare(part)]
-        found = [self.named(part) for part in parts]
-        return None if None in found or not found else sorted({k for k in found if k is not None})
+        labels = [self.named(part) for part in _BETWEEN.split(text) if _bare(part)]
+        return (
+            sorted({k for k in labels if k is not None}) if labels and None not in labels else None
+        )
 
     def shares(self, positions: Sequence[Sequence[Sequence[float | str]]]) -> Floats | None:
         """Probabilities [C] from the alternatives to each token of an answer.
@@ -167,22 +165,22 @@ class Choices:
         several, the next token decides between them. A label that no listed token begins gets
         what such a token can have at most. None if tokens that begin labels are too improbable.
         """
-        mass, prefix, left, floor = np.zeros(len(self.names)), "", 1.0, 1.0
+        mass, prefix, reach, floor = np.zeros(len(self.names)), "", 1.0, 1.0
         for position in positions:
             listed = {str(token): math.exp(min(0.0, float(p))) for token, p in position}
             for token, p in listed.items():
                 fitting = self._fitting(prefix + token)
                 if len(fitting) == 1:
-                    mass[fitting[0]] += left * p
-            rest = max(0.0, 1.0 - sum(listed.values()))
-            floor = min(floor, left * min(*listed.values(), rest))
-            own = str(position[0][0])
-            prefix, left = prefix + own, left * listed[own]
+                    mass[fitting[0]] += reach * p
+            unlisted = max(0.0, 1.0 - sum(listed.values()))
+            floor = min(floor, reach * min(*listed.values(), unlisted))
+            token = str(position[0][0])
+            prefix, reach = prefix + token, reach * listed[token]
             if len(self._fitting(prefix)) < 2:
                 break
         else:
-            if (found := self._forms.get(_bare(prefix))) is not None:
-                mass[found] += left
+            if (label := self._forms.get(_bare(prefix))) is not None:
+                mass[label] += reach
         if mass.sum() < _LEAST_MASS:
             return None
         missing = mass == 0
@@ -190,17 +188,17 @@ class Choices:
         shares: Floats = mass / mass.sum()
         return shares
 
-    def _fitting(self, begun: str) -> list[int]:
-        """The labels that an answer which begins like this may name."""
-        begun = begun.casefold().lstrip(_AROUND)
-        if begun in (key.casefold() for key in self.keys if len(key) == 1):
-            return [self._forms[begun]]
+    def _fitting(self, start: str) -> list[int]:
+        """The labels that an answer which starts like this may name."""
+        start = start.casefold().lstrip(_AROUND)
+        if start in (key.casefold() for key in self.keys if len(key) == 1):
+            return [self._forms[start]]
         return sorted(
             {
                 k
                 for form, k in self._forms.items()
-                if form.startswith(begun)
-                or (begun.startswith(form) and not begun[len(form)].isalnum())
+                if form.startswith(start)
+                or (start.startswith(form) and not start[len(form)].isalnum())
             }
         )
 
@@ -212,34 +210,109 @@ def described(name: str, descriptions: Mapping[str, str]) -> str:
 
 def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
     """Descriptions of labels from lines such as ``rude: hurts somebody``."""
-    found = {}
+    descriptions = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        own = [
+        matches = [
             name
             for name in sorted(labels, key=len, reverse=True)
             if line.startswith(name) and line[len(name) :].lstrip()[:1] in (":", "=")
         ]
-        if not own:
+        if not matches:
             raise InputError(
-                f"label_descriptions has a line {examples([line])} for no label; the labels are"
-                f" {examples(labels, 20)}",
+                f"{option('label_descriptions')} has a line {examples([line])} for no label; the"
+                f" labels are {examples(labels, 20)}",
                 "write a line for each label: LABEL: what it means",
-                parameters=("label_descriptions",),
             )
-        found[own[0]] = line[len(own[0]) :].lstrip()[1:].strip()
-    return found
+        descriptions[matches[0]] = line[len(matches[0]) :].lstrip()[1:].strip()
+    return descriptions
 
 
-def example_lines(shown: Sequence[tuple[Text, str]]) -> str:
-    """An annotator's own answers, for the field {examples}; none: an empty text."""
-    if not shown:
+def example_lines(answered: Sequence[tuple[Text, str]]) -> str:
+    """Texts with an annotator's answers, for the field {examples}; none: an empty text."""
+    if not answered:
         return ""
     blocks = []
-    for text, answer in shown:
+    for text, answer in answered:
         parts = [text] if isinstance(text, str) else [text[0], f"Context: {text[1]}"]
         blocks.append("Text: " + "\n".join(parts) + f"\nAnswer: {answer}")
     head = "Answer as one annotator would, who answered about other texts like this:\n\n"
     return head + "\n\n".join(blocks) + "\n\n"
+
+
+_YES = ("no", "yes")
+
+
+class Questions:
+    """The prompts about texts, for the classes of an answer scale, and the possible answers.
+
+    Of sets, each label is asked about on its own unless the template lists all ``{labels}``.
+    """
+
+    def __init__(
+        self, template: str, persona: str, descriptions: str, classes: Sequence[str], scale: Scale
+    ) -> None:
+        self.template, self.persona = template, persona
+        self.classes, self.scale = tuple(classes), scale
+        self.descriptions = read_descriptions(descriptions, classes)
+        fields = fields_of(template or default_template(scale, context=True))
+        self.by_label = "label" in fields
+        if self.by_label and not scale.is_multi_label:
+            raise InputError(
+                f"the {option('prompt')} template asks about one {{label}} at a time, but"
+                " annotators chose one label of several",
+                "write {labels}, which lists all of them",
+            )
+        self.asks_for_sets = scale.is_multi_label and not self.by_label
+        listed = Choices.of(classes, listed="labels" in fields)
+        self.choices = Choices(_YES) if self.by_label else listed
+        self.labels = self.classes if self.by_label else ("",)
+        """What each text is asked about, one prompt at a time."""
+        self._has_persona = "persona" in fields
+
+    @property
+    def have_logprobs(self) -> bool:
+        """Whether probabilities of labels can be read from those of tokens."""
+        return not self.asks_for_sets and self.choices.first_token_decides
+
+    def check_logprobs(self) -> None:
+        """Refuse log-probabilities where they can't tell labels apart."""
+        if not self.have_logprobs:
+            labels = (
+                "a list of labels" if self.asks_for_sets else counted(len(self.classes), "label")
+            )
+            raise InputError(
+                f"log-probabilities are of one token, which can't tell {labels} apart",
+                f"choose {option('probabilities', 'samples')}",
+            )
+
+    def messages(
+        self, text: Text, label: str, examples: Sequence[tuple[Text, Sequence[int]]]
+    ) -> list[dict[str, str]]:
+        """The prompt about a text, after examples with the codes of their labels."""
+        utterance, context = (text, "") if isinstance(text, str) else text
+        template = self.template or default_template(self.scale, bool(context.strip()))
+        listed = Choices(self.classes) if self.by_label else self.choices
+        prompt = template.format(
+            text=utterance,
+            context=context,
+            labels=listed.lines(self.descriptions),
+            label=described(label, self.descriptions),
+            answers=self.choices.sentence,
+            persona=self.persona,
+            examples=example_lines(
+                [(shown, self._answer(codes, label)) for shown, codes in examples]
+            ),
+        )
+        system = "" if self._has_persona else self.persona
+        head = [{"role": "system", "content": system}] if system else []
+        return [*head, {"role": "user", "content": prompt}]
+
+    def _answer(self, codes: Sequence[int], label: str) -> str:
+        """An annotator's labels in the words of an answer."""
+        if self.by_label:
+            return _YES[self.classes.index(label) in codes]
+        keys = self.choices.keys or self.choices.names
+        return ", ".join(keys[k] for k in codes) or "none"
 
 
 def _bare(text: str) -> str:
