@@ -387,10 +387,15 @@ def test_items_that_do_not_match_are_named_with_their_shard(tmp_path: Path) -> N
         made, tmp_path, r"in shard part-1\.npz: annotations and predictions hold different items"
     )
     few = made.people.take(range(15))
-    refused(made, tmp_path, r"in shard part-1\.npz 10 of 10 items have no annotations", few)
+    refused(
+        made,
+        tmp_path,
+        r"shard part-1\.npz hold different items: in annotations 10 of 10 are missing",
+        few,
+    )
     (made.predictions / "part-2.npz").unlink()
     refused(made, tmp_path, "'part-2' has no predictions")
-    refused(made, tmp_path, "9 of 30 annotated items have no predictions: 'item-11'", made.people)
+    refused(made, tmp_path, "9 are extra: 'item-11'", made.people)
 
 
 def test_an_item_in_two_shards_is_refused(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,10 +9,15 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit._names import as_names
+from edokit._types import Strings
 from edokit.predictions import shards as seen
-from edokit.predictions.shards import check_once, hashes
+from edokit.predictions.shards import Keys, check_once, item_keys
 
 NAMES = st.lists(st.text(min_size=1, max_size=3), max_size=8, unique=True)
+
+
+def check(parts: list[Strings], names: list[str]) -> None:
+    check_once(lambda shard: item_keys(parts[shard]), names, parts.__getitem__)
 
 
 @given(st.lists(NAMES, min_size=2, max_size=5), st.sampled_from([1, 3, 100]))
@@ -28,29 +31,18 @@ def test_an_item_in_two_shards_is_refused_and_none_else(
         patch.setattr(seen, "_BLOCK", block)
         if repeated:
             with pytest.raises(InputError, match=r"shard-. repeats . items? of shard-"):
-                check_once([hashes(part) for part in parts], names, parts.__getitem__)
+                check(parts, names)
         else:
-            check_once([hashes(part) for part in parts], names, parts.__getitem__)
+            check(parts, names)
 
 
 def test_the_shards_and_the_items_are_named() -> None:
     parts = [as_names(list("ab")), as_names(list("cd")), as_names(list("exb"))]
     with pytest.raises(InputError, match=r"three repeats 1 item of one: 'b'"):
-        check_once(list(map(hashes, parts)), ["one", "two", "three"], parts.__getitem__)
+        check(parts, ["one", "two", "three"])
 
 
-def test_two_items_with_one_hash_are_two_items() -> None:
+def test_two_items_with_one_key_are_two_items() -> None:
     parts = [as_names(list("ab")), as_names(list("cd"))]
-    alike = np.array([1, 5], dtype=np.uint64)
-    check_once([alike, alike], ["one", "two"], parts.__getitem__)
-
-
-def test_hashes_may_lie_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "_BLOCK", 2)
-    parts = [as_names(list("abcde")), as_names(list("fgh")), as_names(list("xyzd"))]
-    files = [tmp_path / f"{number}.ids" for number in range(3)]
-    for part, file in zip(parts, files, strict=True):
-        hashes(part).tofile(file)
-    check_once(files[:2], ["one", "two"], parts.__getitem__)
-    with pytest.raises(InputError, match=r"three repeats 1 item of one: 'd'"):
-        check_once(files, ["one", "two", "three"], parts.__getitem__)
+    keys: Keys = np.array([1, 5], dtype=np.uint64)
+    check_once(lambda shard: keys, ["one", "two"], parts.__getitem__)

@@ -20,6 +20,7 @@ from edokit._errors import (
     examples,
     headings,
     one_of,
+    option,
     warn,
     word,
 )
@@ -383,17 +384,17 @@ class Annotations:
         shape = self.soft_labels.shape if self.scale.is_multi_label else labels.shape
         if not tied.any():
             return labels.reshape(shape)
-        found = are(int(self.tied.sum()), len(self.items), noun="item")
+        tied_items = are(int(self.tied.sum()), len(self.items), noun="item")
         # Sorted, so that the same items in another order make the same note.
-        found += f" tied: {examples(np.sort(self.items[self.tied]))}"
+        tied_items += f" tied: {examples(np.sort(self.items[self.tied]))}"
         if ties == "error":
-            hint = "choose ties='first' or ties='random', or give a hard_label column"
-            raise InputError(found, hint, parameters=("ties",))
+            policies = f"{option('ties', 'first')} or {option('ties', 'random')}"
+            raise InputError(tied_items, f"choose {policies}, or give a hard_label column")
         if ties == "random":
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
-            warn(f"{found}; {tie_message(self.scale)}", TieWarning, parameters=("ties",))
+            warn(f"{tied_items}; {tie_message(self.scale)}", TieWarning)
         return labels.reshape(shape)
 
     @cached_property
@@ -683,8 +684,8 @@ _ROUNDED = 0.0101
 def tie_message(scale: Scale) -> str:
     """What ``ties="first"`` does with tied items."""
     if scale.is_multi_label:
-        return "a label that half of them chose is left out (ties='first')"
-    return "each takes the first of its tied classes (ties='first')"
+        return f"a label that half of them chose is left out ({option('ties', 'first')})"
+    return f"each takes the first of its tied classes ({option('ties', 'first')})"
 
 
 def contradiction_message(count: int, items: int) -> str:

@@ -15,10 +15,8 @@ import numpy as np
 
 from edokit._errors import InputError, counted, examples, one_of, warn, word
 from edokit._names import (
-    ArrowNames,
     Encoded,
     as_name,
-    check_text,
     class_order,
     renamed,
     spelling_key,
@@ -312,9 +310,6 @@ def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
 
 def warn_variants(names: Strings, what: str, *, case: bool = True) -> None:
     """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
-    if isinstance(names, ArrowNames) and not case and names.trimmed:
-        return
-    check_text(names, what)
     keys = list(map(str.strip, names.tolist()))
     keys = list(map(str.lower, keys)) if case else keys
     if keys == names.tolist() or len(set(keys)) == len(names):

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, examples
+from edokit._errors import EDOWarning, InputError, option
 from edokit._io import cannot_write, check_file, temporary_folder
 from edokit._lazy import pd
-from edokit._names import KEEP_PREDICTED, arrow_names, names_in_arrow, owners
+from edokit._names import different_items, owners
 from edokit._types import Floats, Ints, Strings
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
 from edokit.fitdata.data import Arrays, owner_codes
 from edokit.predictions import Predictions, Shards
-from edokit.predictions.shards import hashes, item_keys
+from edokit.predictions.shards import Keys, item_keys
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 
@@ -31,7 +31,7 @@ class LabelCounts(NamedTuple):
     """What is known of the labels of a shard's items."""
 
     annotations: int
-    annotators: NDArray[np.uint64]  # hashes of their ids
+    annotators: Keys  # of their ids
     tied: int  # items whose annotators are evenly split
     contradicted: int = 0  # items whose published label is not what most of their annotators chose
 
@@ -39,7 +39,7 @@ class LabelCounts(NamedTuple):
     def of(cls, annotations: Annotations) -> LabelCounts:
         found = annotations.tied, annotations.contradicted
         tied, against = map(int, map(np.count_nonzero, found))
-        return cls(len(annotations), hashes(annotations.annotators), tied, against)
+        return cls(len(annotations), item_keys(annotations.annotators), tied, against)
 
 
 class FileState(NamedTuple):
@@ -77,36 +77,28 @@ class CachedShard:
     def name(self) -> str:
         return self.shard.files[0].name
 
-    def write(self) -> tuple[FileState, LabelCounts | None, Arrays, tuple[int, int] | None]:
-        """Read and check the shard, match its items with the annotations, and write the arrays.
-
-        Also the first and the last item, where they are whole numbers that rise.
-        """
+    def write(self) -> tuple[FileState, LabelCounts | None, Arrays]:
+        """Read and check the shard, match its items with the annotations, and write the arrays."""
         counts, about = None, self.shard.files[0].stat()
-        with names_in_arrow():
-            read = self.shard.read(0)
-            if self.annotations is not None:
-                found = self.reading.read(self.annotations, self.classes)
-                counts, q, y = self.write_labels(found, read.items)
-        if self.annotations is None:
+        predictions = self.shard.read(0)
+        if self.annotations is not None:
+            annotations = self.reading.read(self.annotations, self.classes)
+            counts, q, y = self.write_labels(annotations, predictions.items)
+        else:
             q, y = self._load("q"), self._load("y")
-        arrays = Arrays(self._rows(read), q, y)
+        arrays = Arrays(self._rows(predictions), q, y)
         # A shard that has the array itself, and is on the disk of the cache, need not be copied.
         near = about.st_dev == self.folder.stat().st_dev
-        place = read.place if near and arrays.P is read.probabilities else None
+        is_stored = near and arrays.P is predictions.probabilities
+        place = predictions.place if is_stored else None
         if self.with_predictions and place is None:
             self._save("P", arrays.P)
-        try:
-            names = arrow_names(read.items)
-            if names.bounds is None:
-                names.sorted_hashes.tofile(self._ids)
-            if (codes := owner_codes(read.items)) is not None:
-                self._save("owners", codes)
-                self._save("items", item_keys(np.unique(owners(read.items).astype(str))))
-        except OSError as error:
-            raise cannot_write(self.folder, error) from error
+        self._save("keys", item_keys(predictions.items))
+        if (codes := owner_codes(predictions.items)) is not None:
+            self._save("owners", codes)
+            self._save("items", item_keys(np.unique(owners(predictions.items).astype(str))))
         state = FileState(about.st_size, about.st_mtime_ns, place, arrays.P.itemsize)
-        return state, counts, arrays, names.bounds
+        return state, counts, arrays
 
     def write_labels(
         self, annotations: Annotations, items: NDArray[Any]
@@ -117,7 +109,7 @@ class CachedShard:
             annotations = annotations.align(items)
         except InputError as error:
             message = f"in shard {self.name}: {error.message}"
-            raise InputError(message, error.hint, error.parameters) from error
+            raise InputError(message, error.hint) from error
         # Shards must not share their draws.
         seed = self.random_state * 1_000_003 + self.number
         y = hard_labels(annotations, self.ties, seed)
@@ -140,8 +132,7 @@ class CachedShard:
         except FileNotFoundError as error:
             raise InputError(
                 f"this worker does not see the cache of the shards, {self.folder}",
-                "choose a folder on a shared disk with scratch",
-                parameters=("scratch",),
+                f"choose a folder on a shared disk with {option('scratch')}",
             ) from error
         P = self._stored() if self.with_predictions else self._rows(self.shard.read(0))
         return Arrays(P, q, y)
@@ -164,25 +155,17 @@ class CachedShard:
             )
         return file
 
-    def _read_items(self) -> Strings:
+    def read_items(self) -> Strings:
+        """The item ids, in the order of the arrays."""
         self._unchanged()
         return self.shard.read_items(0)
 
     def _rows(self, predictions: Predictions) -> NDArray[Any]:
         return self.scale.rows(predictions.order_classes(self.classes).probabilities)
 
-    def keys(self) -> NDArray[Any]:
+    def keys(self) -> Keys:
         """A number per item id [n], in the order of the items, by which they are drawn."""
-        if not self._file("keys").exists():
-            self._save("keys", item_keys(self._read_items()))
         return self._load("keys")
-
-    def ids(self) -> Path:
-        """A file with hashes of the item ids, sorted."""
-        if not self._ids.exists():
-            with names_in_arrow():
-                hashes(self._read_items()).tofile(self._ids)
-        return self._ids
 
     def owners(self) -> Ints | None:
         """The item of each pair of an item and an annotator [n], as a number; None of items."""
@@ -191,10 +174,6 @@ class CachedShard:
     def item_keys(self) -> NDArray[Any] | None:
         """A number per item, where rows are pairs of an item and an annotator."""
         return self._load("items") if self._file("items").exists() else None
-
-    @property
-    def _ids(self) -> Path:
-        return self.folder / f"{self.number:06d}.ids"
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
         try:
@@ -230,27 +209,19 @@ def write_labels(
         return counts
     y = hard_labels(source, cached[0].ties, cached[0].random_state)
     q = source.soft_labels
+    is_predicted = np.zeros(len(source.items), dtype=bool)
     index = pd.Index(source.items, dtype=object)
-    taken = np.zeros(len(index), dtype=bool)
     for number, part in enumerate(cached):
         items = shards.read_items(number)
-        where = index.get_indexer(pd.Index(items, dtype=object))
-        missing = items[where < 0]
-        if len(missing):
-            raise InputError(
-                f"in shard {part.name} {are(len(missing), len(items), HAVE, 'item')}"
-                f" no annotations: {examples(missing)}",
-                "check the ids, or choose one split",
-            )
-        taken[where] = True
-        part.write_arrays(q[where], y[where])
-    if not taken.all():
-        extra = source.items[~taken]
-        raise InputError(
-            f"{are(len(extra), len(taken), HAVE, 'annotated item')} no predictions:"
-            f" {examples(extra)}",
-            "check that no shard is missing, or choose one split" + KEEP_PREDICTED,
-        )
+        rows = index.get_indexer(pd.Index(items, dtype=object))
+        if (rows < 0).any():
+            what = "annotations", f"shard {part.name}"
+            raise different_items(*what, len(items), missing=items[rows < 0])
+        is_predicted[rows] = True
+        part.write_arrays(q[rows], y[rows])
+    if not is_predicted.all():
+        what = "annotations", "predictions"
+        raise different_items(*what, len(shards), extra=source.items[~is_predicted])
     # Whoever read these annotations as one has warned of published labels.
     return [LabelCounts.of(source)._replace(contradicted=0)]
 
@@ -272,8 +243,7 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]
             raise InputError(
                 f"the cache of the shards needs {labels / 2**30:.1f} GiB, and {parent} has"
                 f" {free / 2**30:.1f} GiB free",
-                "choose another folder with scratch",
-                parameters=("scratch",),
+                f"choose another folder with {option('scratch')}",
             )
         # A killed run leaves its cache, which the next one removes.
         folder = temporary_folder(parent, "edo-shards-")

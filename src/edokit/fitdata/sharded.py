@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import TieWarning, are, warn
+from edokit._errors import TieWarning, are, option, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats, Ints
@@ -181,7 +180,7 @@ class ShardedData(FitData):
             if not with_predictions:
                 warn(
                     f"{folder.parent} has no room to cache the predictions, so every pass reads the"
-                    " shards themselves (slower); choose another folder with scratch"
+                    f" shards themselves (slower); choose another folder with {option('scratch')}"
                 )
             cached = [
                 CachedShard(
@@ -366,41 +365,36 @@ class ShardedData(FitData):
         counts = []
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached, self._shards)
-        sums, bounds = Sums(), []
+        sums = Sums()
         tasks = [*self._cached]
-        for number, found in enumerate(self._run(write_shard, tasks, "reading")):
-            state, each, some, ends = found
+        for number, written in enumerate(self._run(write_shard, tasks, "reading")):
+            state, label_counts, summaries = written
             self._cached[number] = replace(tasks[number], state=state)
-            counts += [] if each is None else [each]
-            bounds += [] if ends is None else [ends]
-            sums.add(some)
+            counts += [] if label_counts is None else [label_counts]
+            sums.add([summaries])
         self._summaries = sums.total()[0]
-        apart = all(one[1] < other[0] for one, other in pairwise(sorted(bounds)))
-        if len(bounds) < len(self._cached) or not apart:
-            names = [part.name for part in self._cached]
-            ids = list(self._workers.run(CachedShard.ids, self._cached))
-            check_once(ids, names, self._shards.read_items, self._workers.run)
-        annotators = np.unique(np.concatenate([each.annotators for each in counts]))
-        self.counts = AnnotationCounts(sum(each.annotations for each in counts), len(annotators))
-        against, tied = (sum(getattr(c, name) for c in counts) for name in ("contradicted", "tied"))
-        if against:
-            warn(contradiction_message(against, len(self._shards)), PublishedLabelWarning)
+        check_once(
+            lambda number: self._cached[number].keys(),
+            [part.name for part in self._cached],
+            lambda number: self._cached[number].read_items(),
+        )
+        annotators = np.unique(np.concatenate([shard.annotators for shard in counts]))
+        self.counts = AnnotationCounts(sum(shard.annotations for shard in counts), len(annotators))
+        contradicted = sum(shard.contradicted for shard in counts)
+        tied = sum(shard.tied for shard in counts)
+        if contradicted:
+            warn(contradiction_message(contradicted, len(self._shards)), PublishedLabelWarning)
         if tied and self._cached[0].ties == "first":
-            warn(
-                f"{are(tied, len(self._shards), noun='item')} tied; {tie_message(self.scale)}",
-                TieWarning,
-                parameters=("ties",),
-            )
+            tied_items = are(tied, len(self._shards), noun="item")
+            warn(f"{tied_items} tied; {tie_message(self.scale)}", TieWarning)
 
 
-def write_shard(
-    part: CachedShard,
-) -> tuple[FileState, LabelCounts | None, list[Any], tuple[int, int] | None]:
+def write_shard(part: CachedShard) -> tuple[FileState, LabelCounts | None, Summaries]:
     """Write a shard into the cache, and sum it up while it is in memory."""
-    state, counts, arrays, bounds = part.write()
+    state, counts, arrays = part.write()
     with one_thread():
         sums = Summaries.from_arrays(*arrays, steps=part.scale.steps)
-    return state, counts, [sums], bounds
+    return state, counts, sums
 
 
 def shard_total(

@@ -29,7 +29,7 @@ from edokit.objective.settings import Pool, Settings
 
 # Numbers of P that are summed at a time: few enough of an array for the cache, enough of a tensor
 # to keep a GPU busy.
-_BLOCK = 2**16
+_BLOCK = 2**17
 _TENSOR_BLOCK = 2**24
 
 

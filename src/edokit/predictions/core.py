@@ -171,8 +171,11 @@ class Predictions:
         own = (item_names, tuple(member_names), tuple(class_names), grouped, whose)
         return cls(array, *own, declared.on(tuple(class_names))).with_info(member_info or {})
 
-    def named(self) -> Predictions:
-        """Itself, if the names are unique and fit the shape."""
+    def named(self, *, items_differ: bool = False) -> Predictions:
+        """Itself, if the names are unique and fit the shape.
+
+        ``items_differ`` says that no two items have one name, which takes long to find out.
+        """
         n, k, c = self.probabilities.shape
         for what, names, length in (
             ("items", self.items, n),
@@ -190,18 +193,24 @@ class Predictions:
                     "give one name per entry",
                 )
             if what == "annotators":
-                pairs = [
-                    f"{item!r}, {name!r}" for item, name in zip(self.items, names, strict=True)
-                ]
-                check_unique(as_names(pairs), "pairs of item and annotator", "keep each pair once")
+                if not items_differ:
+                    pairs = [
+                        f"{item!r}, {name!r}" for item, name in zip(self.items, names, strict=True)
+                    ]
+                    hint = "keep each pair once"
+                    check_unique(as_names(pairs), "pairs of item and annotator", hint)
             elif what != "groups":
-                if what != "items" or self.annotators is None:
-                    check_unique(as_names(names), f"names of {what}", f"rename or drop the {what}")
+                if what != "items" or (self.annotators is None and not items_differ):
+                    check_unique(
+                        np.asarray(names, dtype=object),
+                        f"names of {what}",
+                        f"rename or drop the {what}",
+                    )
                 if "" in names:
                     raise InputError(f"one of the {what} has an empty name", "name every entry")
         return self
 
-    def with_info(self, member_info: MemberInfo) -> Predictions:
+    def with_info(self, member_info: MemberInfo, *, items_differ: bool = False) -> Predictions:
         """The same predictions with these values about members added, names and values checked."""
         added = checked_info(member_info, self.members)
         both = {
@@ -209,7 +218,7 @@ class Predictions:
             for name in self.members
             if self.member_info.get(name) or added.get(name)
         }
-        return replace(self, member_info=both).named()
+        return replace(self, member_info=both).named(items_differ=items_differ)
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -161,7 +161,9 @@ def _read_npz(path: Path) -> tuple[Predictions, int | None]:
         named["scale"] = _noted_scale("".join(named.pop("scale", ())), named["classes"])
         floats = as_floats(array)
         place = arrays.places.get("probabilities") if floats is array else None
-        return Predictions(floats, **named).with_info(info), place
+        ids = arrays["items"]
+        items_differ = ids.dtype.kind in "iu" and bool(np.diff(np.sort(ids)).all())
+        return Predictions(floats, **named).with_info(info, items_differ=items_differ), place
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
@@ -235,7 +237,8 @@ def from_long_table(
     with errors_in(path):
         scale = _noted_scale(noted, classes)
         own_names = items, tuple(member.names), classes, groups, whose, scale
-        return Predictions(held, *own_names).with_info(_noted_info(_noted(table.schema, _INFO)))
+        info = _noted_info(_noted(table.schema, _INFO))
+        return Predictions(held, *own_names).with_info(info, items_differ=True)
 
 
 def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:

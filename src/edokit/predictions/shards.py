@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import read_arrays
 from edokit._lazy import pa_parquet, pd
-from edokit._names import Hashes, arrow_names, as_names, encode, names_in_arrow
+from edokit._names import as_names, encode
 from edokit._types import Strings
 from edokit.predictions.core import (
     ANONYMOUS,
@@ -28,8 +29,10 @@ from edokit.predictions.core import (
 from edokit.predictions.files import SUFFIXES, read_file, read_header
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
-# Hashes that are compared in one go.
-_BLOCK = 2**21
+Keys: TypeAlias = npt.NDArray[np.uint64]
+
+# Keys of items that are compared in one go.
+_BLOCK = 2**24
 _DIGITS = re.compile(r"(\d+)")
 _OF = re.compile(r"(\d+)-of-(\d+)")
 
@@ -181,17 +184,18 @@ def _refuse_missing(files: Sequence[Path], found: Sequence[int], wanted: range, 
 
 def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
     known: Names | None = None
-    hashed: list[Hashes] = []
+    keys: list[Keys] = []
     for file in files:
         shard = read_file(file, invalid)
         if known is None:
             known = Names.of(shard)
         check_alike(shard, file, known, files[0])
         if len(files) > 1 and shard.annotators is None:  # pairs are compared when all are read
-            hashed.append(hashes(shard.items))
+            keys.append(item_keys(shard.items))
         yield shard
-    names = [file.name for file in files]
-    check_once(hashed, names, lambda number: read_file(files[number], invalid).items)
+    if keys:
+        names = [file.name for file in files]
+        check_once(keys.__getitem__, names, lambda number: read_file(files[number], invalid).items)
 
 
 def check_alike(shard: Predictions, file: Path, known: Names | Shards, first: Path) -> None:
@@ -210,84 +214,48 @@ def check_alike(shard: Predictions, file: Path, known: Names | Shards, first: Pa
             )
 
 
-def item_keys(items: Strings) -> Hashes:
-    """A number per item id [N]; the same on every machine."""
+def item_keys(items: Strings) -> Keys:
+    """A number per item id [N]: equal for equal ids, hardly ever for others."""
     return np.asarray(pd.util.hash_array(np.asarray(items, dtype=object), categorize=False))
 
 
-def hashes(items: Strings) -> Hashes:
-    """A number per item id, sorted [N]: equal for equal ids, hardly ever for others."""
-    return arrow_names(items).sorted_hashes
-
-
 def check_once(
-    shards: Sequence[Hashes | Path],
-    names: Sequence[str],
-    items_of: Callable[[int], Strings],
-    run: Callable[..., Iterator[Hashes]] = map,
+    keys_of: Callable[[int], Keys], names: Sequence[str], items_of: Callable[[int], Strings]
 ) -> None:
-    """Refuse an item that is in two shards, at eight bytes per item.
+    """Refuse an item that is in two shards, with no more than `_BLOCK` keys in memory.
 
-    ``shards`` are the hashes of each shard (arrays, or files of them), ``names`` what the shards
-    are called; ``items_of`` reads the ids of one again, if hashes are equal. ``run`` may do ranges
-    of hashes side by side.
+    ``keys_of`` gives the `item_keys` of a shard, ``items_of`` its ids, ``names`` are the shards'
+    names.
     """
-    if len(shards) < 2:
+    if len(names) < 2:
         return
-    total = sum(map(_count_hashes, shards))
-    parts = max(1, -(-total // _BLOCK))
-    # Hashes are spread evenly, so equal ranges of them hold about equally many.
-    edges = [np.uint64(k * (2**64 // parts)) for k in range(parts)]
-    cuts = [
-        [*np.searchsorted(_read_hashes(shard, 0, length), edges).tolist(), length]
-        for shard, length in zip(shards, map(_count_hashes, shards), strict=True)
-    ]
-    ranges = [
-        [(shard, *cut[k : k + 2]) for shard, cut in zip(shards, cuts, strict=True)]
-        for k in range(parts)
-    ]
-    for where, twice in zip(ranges, run(_repeated, ranges), strict=True):
-        if len(twice):
-            _refuse_repeated(twice, [_read_hashes(*each) for each in where], names, items_of)
-
-
-def _repeated(where: Sequence[tuple[Hashes | Path, int, int]]) -> Hashes:
-    """The hashes that are more than once in these ranges of shards."""
-    merged: Hashes = np.concatenate([_read_hashes(*each) for each in where])
-    merged.sort(kind="stable")  # which merges what is sorted already
-    twice: Hashes = merged[1:][merged[1:] == merged[:-1]]
-    return twice
-
-
-def _count_hashes(shard: Hashes | Path) -> int:
-    return shard.stat().st_size // 8 if isinstance(shard, Path) else len(shard)
-
-
-def _read_hashes(shard: Hashes | Path, start: int, stop: int) -> Hashes:
-    if not isinstance(shard, Path):
-        return shard[start:stop]
-    # Read, not mapped: a thousand shards would be a thousand open files.
-    return np.fromfile(shard, dtype=np.uint64, count=stop - start, offset=8 * start)
+    shards = range(len(names))
+    ranges = max(1, -(-sum(len(keys_of(shard)) for shard in shards) // _BLOCK))
+    # Keys are spread evenly, so equal ranges of them hold about equally many.
+    width = np.uint64((2**64 - 1) // ranges)
+    for number in range(ranges):
+        pieces = [keys_of(shard) for shard in shards]
+        if ranges > 1:
+            pieces = [keys[np.minimum(keys // width, ranges - 1) == number] for keys in pieces]
+        merged = pd.Series(np.concatenate(pieces))
+        for key in merged[merged.duplicated()].unique():
+            holders = [shard for shard, keys in zip(shards, pieces, strict=True) if key in keys]
+            _refuse_repeated(holders, names, items_of)
 
 
 def _refuse_repeated(
-    twice: Hashes,
-    pieces: Sequence[Hashes],
-    names: Sequence[str],
-    items_of: Callable[[int], Strings],
+    holders: Sequence[int], names: Sequence[str], items_of: Callable[[int], Strings]
 ) -> None:
-    for number in np.unique(twice):
-        holders = [at for at, piece in enumerate(pieces) if number in piece]
-        first = set(items_of(holders[0]))
-        for later in holders[1:]:
-            # Two ids may have one hash; only the ids decide.
-            again = sorted(first.intersection(items_of(later)))
-            if again:
-                raise InputError(
-                    f"{names[later]} repeats {counted(len(again), 'item')} of {names[holders[0]]}:"
-                    f" {examples(again)}",
-                    "keep each item in one shard",
-                )
+    """Refuse ids that the first of these shards shares with another; keys alone may coincide."""
+    ids = set(items_of(holders[0]))
+    for shard in holders[1:]:
+        repeated = sorted(ids.intersection(items_of(shard)))
+        if repeated:
+            raise InputError(
+                f"{names[shard]} repeats {counted(len(repeated), 'item')} of {names[holders[0]]}:"
+                f" {examples(repeated)}",
+                "keep each item in one shard",
+            )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -330,19 +298,18 @@ class Shards:
         pairs of an item must be in one shard.
         """
         files = shard_files(path)
-        with names_in_arrow():
-            first = view_pairs(read_file(files[0], invalid), learn).per_item()
-            known = Names.of(first)
-            counts, infos = [len(first)], [first.member_info]
-            for file in files[1:]:
-                count, info = _glance(file, first.members)
-                if learn or count is None:
-                    # Without a sound header it is read, to say what is wrong.
-                    shard = view_pairs(read_file(file, invalid), learn)
-                    check_alike(shard, file, known, files[0])
-                    count = len(shard)
-                counts.append(count)
-                infos.append(info)
+        first = view_pairs(read_file(files[0], invalid), learn).per_item()
+        known = Names.of(first)
+        counts, infos = [len(first)], [first.member_info]
+        for file in files[1:]:
+            count, info = _glance(file, first.members)
+            if learn or count is None:
+                # Without a sound header it is read, to say what is wrong.
+                shard = view_pairs(read_file(file, invalid), learn)
+                check_alike(shard, file, known, files[0])
+                count = len(shard)
+            counts.append(count)
+            infos.append(info)
         return cls(
             tuple(files),
             tuple(counts),
