@@ -14,7 +14,7 @@ from edokit._errors import InputError
 from edokit.tuning import run as run_module
 from edokit.tuning.run import run
 from edokit.tuning.storage import open_storage
-from edokit.tuning.study import PLACE, Plan, ask, finished, open_study, read_trials, tell
+from edokit.tuning.study import PLACE, Plan, finished, open_study, read_trials, take_trials, tell
 
 PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
 
@@ -62,7 +62,7 @@ def test_children_take_their_values_from_the_best_before_them(straight: list[Any
 def test_parents_are_the_elite_of_the_generations_before() -> None:
     study = begun()
     run(study, PLAN, data(), 8)
-    ask(study, PLAN, 12)
+    take_trials(study, PLAN, 12)
     attrs = study._storage.get_study_system_attrs(study._study_id)
     parents = set(attrs["PositionSampler:parent:2"])
     done = study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
@@ -82,7 +82,7 @@ def test_a_resumed_search_is_the_undisturbed_one(straight: list[Any], tmp_path: 
     for stop in (4, 7, 18):
         with open_storage(tmp_path / "journal.log") as opened:
             study = begun(storage=opened.storage)
-            run(study, PLAN, data(), stop, claims=opened.claims())
+            run(study, PLAN, data(), stop)
     with open_storage(tmp_path / "journal.log") as opened:
         study = begun(storage=opened.storage)
         assert essence(trials_of(study)) == essence(straight)
@@ -103,7 +103,7 @@ def test_a_resumed_search_evaluates_no_finished_trial_again(
     monkeypatch.setattr(run_module.Evaluator, "__call__", counted)
     for trials, in_all in ((6, 6), (6, 6), (10, 10)):
         with open_storage(tmp_path / "journal.log") as opened:
-            run(begun(storage=opened.storage), PLAN, data(), trials, claims=opened.claims())
+            run(begun(storage=opened.storage), PLAN, data(), trials)
         assert evaluated[0] == in_all
 
 
@@ -112,7 +112,7 @@ def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[An
     run(study, PLAN, data(), 6)
     # A process asks for the rest of the generation, tells one and is gone; another was killed
     # before its trial had a place.
-    asked = ask(study, PLAN, 8)
+    asked = take_trials(study, PLAN, 8)
     result = {
         "optimistic": straight[6].estimates["optimistic"],
         "cross-fitted": None,
@@ -240,7 +240,7 @@ def test_fifty_trials_in_one_go_or_in_three(tmp_path: Path) -> None:
     for stop in (13, 20, 50):
         with open_storage(tmp_path / "journal.log") as opened:
             study = begun(plan, opened.storage)
-            run(study, plan, data(), stop, claims=opened.claims())
+            run(study, plan, data(), stop)
             found = trials_of(study, plan)
     assert essence(found) == essence(whole)
     assert [t.number for t in found] == list(range(50))

@@ -31,7 +31,6 @@ HEAVY = (
     "httpx",
     "edokit.members.folder",
     "edokit.tuning.storage",
-    "edokit.tuning.postgres",
     "edokit.tuning.result",
     "edokit.ensemble",
     "edokit.runs",

@@ -27,7 +27,7 @@ from edokit.scales import NOMINAL, ScaleLike
 from edokit.tuning.result import JOURNAL, SearchResult, earlier_test, search_folder
 from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
-from edokit.tuning.storage import Opened, open_storage
+from edokit.tuning.storage import open_storage
 from edokit.tuning.study import Plan, folds_and_judge
 from edokit.tuning.trials import ParetoFront, check_rule
 
@@ -54,7 +54,7 @@ def search(
     test_split: str | Sequence[str] | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
-    storage: str | Path | Opened | None = None,
+    storage: str | Path | None = None,
     study: str = "edo",
     worker: bool = False,
     streaming: Mapping[str, Any] | None = None,
@@ -240,9 +240,7 @@ def search(
                 check_disjoint(fit[0], named)
         # A search may take hours, and files may change meanwhile.
         recorded = {} if folder is None else files.inputs()
-        opened = storage if isinstance(storage, Opened) else open_storage(storage)
-        if opened is not storage:
-            stack.enter_context(opened)
+        opened = stack.enter_context(open_storage(storage))
         done, before = run_study(opened, plan, data, trials, worker=worker, progress=progress)
         front = ParetoFront.of(done)
         chosen, rule = front.choose(choose, preference), choose or front.usual_rule

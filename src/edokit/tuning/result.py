@@ -23,7 +23,7 @@ from edokit.objective.settings import SCALE_TERMS
 from edokit.runs import Input, RunRecord
 from edokit.scales import NOMINAL
 from edokit.tuning.space import WHOLE_NUMBERS
-from edokit.tuning.storage import where_is
+from edokit.tuning.storage import find_storage
 from edokit.tuning.study import Plan, differences, how_to_continue
 from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 
@@ -206,9 +206,9 @@ def search_folder(
 ) -> Iterator[None]:
     """Have a folder to search in; refused if it holds something else, or another search."""
     if isinstance(storage, str | Path):
-        where = where_is(storage)
-        if isinstance(where, Path) and where.resolve() != (folder / JOURNAL).resolve():
-            inputs = [*inputs, where]
+        place = find_storage(storage)
+        if isinstance(place, Path) and place.resolve() != (folder / JOURNAL).resolve():
+            inputs = [*inputs, place]
     with output_folder(folder, "search", *inputs, overwrite=overwrite, wait=wait):
         _check_continued(folder, plan)
         yield

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from optuna.storages._heartbeat import get_heartbeat_thread
 
-from edokit._errors import InputError, warn
+from edokit._errors import InputError, option, warn
 from edokit._types import Floats
 from edokit.fitdata import FitData
 from edokit.metrics import search_metrics
 from edokit.solvers import Solution, solve_exact, solve_gumbel
 from edokit.tuning.space import Configuration
-from edokit.tuning.storage import Opened
-from edokit.tuning.study import Claims, Plan, ask, finished, open_study, read_trials, tell
+from edokit.tuning.storage import StudyStorage
+from edokit.tuning.study import (
+    Plan,
+    finished,
+    give_up_interrupted,
+    open_study,
+    read_trials,
+    take_trials,
+    tell,
+)
 from edokit.tuning.trials import ParetoFront, SearchTrial
 
 if TYPE_CHECKING:
     from optuna.study import Study
-    from optuna.trial import FrozenTrial
 
 
 def foldable(data: FitData, plan: Plan) -> bool:
@@ -40,32 +50,29 @@ Progress = Callable[[int, int, Mapping[str, float]], None]
 
 
 def run_study(
-    opened: Opened,
+    opened: StudyStorage,
     plan: Plan,
     data: FitData,
     trials: int,
     *,
     worker: bool = False,
-    most: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[SearchTrial], int]:
     """The finished trials of the plan's study, at least ``trials``, and how many it had before.
 
-    A ``worker`` shares the study with others: it claims ``most`` trials at a time, by default a
-    quarter of a generation.
+    A ``worker`` shares the study with others: it claims a quarter of a generation at a time.
     """
     if worker and not opened.shared:
+        location = option("storage", "postgresql://USER@HOST/DATABASE")
         raise InputError(
             f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
-            "give storage='postgresql://USER@HOST/DATABASE', or leave worker out",
-            parameters=("storage", "worker"),
+            f"give {location}, or leave {option('worker')} out",
         )
-    study = opened.alone(lambda: open_study(opened.storage, plan, data))
-    before = min(len(finished(study)), trials)
-    if worker and most is None:
-        most = -(-plan.population // _SHARE)
-    run(study, plan, data, trials, claims=opened.claims(), most=most, progress=progress)
-    return read_trials(finished(study), plan, data), before
+    study = open_study(opened.storage, plan, data)
+    done_before = min(len(finished(study)), trials)
+    limit = -(-plan.population // _SHARE) if worker else None
+    run(study, plan, data, trials, limit=limit, progress=progress)
+    return read_trials(finished(study), plan, data), done_before
 
 
 def run(
@@ -74,45 +81,43 @@ def run(
     data: FitData,
     trials: int,
     *,
-    claims: Claims | None = None,
-    most: int | None = None,
+    limit: int | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Finish the study's first ``trials`` trials; those that are done already stay as they are.
 
-    ``most``: how many trials to take at once; a whole generation by default.
+    ``limit``: how many trials to take at once; a whole generation by default.
     """
-    claims, evaluator = claims or Claims(), Evaluator(data, plan)
-
-    def take() -> list[FrozenTrial]:
-        claims.free_stale(study)
-        return ask(study, plan, trials, most=most, by=claims.name)
+    evaluator, rows = Evaluator(data, plan), len(data.sample.y)
+    metrics = search_metrics(data.scale)
 
     def report() -> None:
         if progress is None:
             return
         done = read_trials(finished(study), plan, data)
-        able = [trial for trial in done if trial.estimates]
-        progress(min(len(done), trials), trials, ParetoFront.of(able).best if able else {})
+        successful = [trial for trial in done if trial.estimates]
+        best = ParetoFront.of(successful).best if successful else {}
+        progress(min(len(done), trials), trials, best)
 
     report()
-    while True:
-        asked = claims.locked(study, take)
-        if not asked:
-            if len(finished(study)) >= trials:
-                return
-            claims.wait()
+    give_up_interrupted(study)
+    while len(finished(study)) < trials:
+        batch = take_trials(study, plan, trials, limit=limit)
+        if not batch:  # other processes have the rest of the generation
+            time.sleep(_POLL)
             continue
-        with claims.alive([trial._trial_id for trial in asked]):
-            results = evaluator(
-                [plan.space.configuration(trial.params, len(data.sample.y)) for trial in asked]
-            )
-        for trial, result in zip(asked, results, strict=True):
-            tell(study, trial, result, plan.judge, search_metrics(data.scale))
+        with ExitStack() as heartbeats:
+            for trial in batch:
+                thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
+                heartbeats.enter_context(thread)
+            results = evaluator([plan.space.configuration(trial.params, rows) for trial in batch])
+        for trial, result in zip(batch, results, strict=True):
+            tell(study, trial, result, plan.judge, metrics)
         report()
 
 
-# A worker takes a quarter of a generation: work for four, still solved in batches.
+_POLL = 0.25  # seconds
+# A worker takes a quarter of a generation: few enough to share, enough to be solved in batches.
 _SHARE = 4
 # The last digits of a fit depend on how many configurations it is batched with; without them, a
 # search that was interrupted within a generation goes on as if it had not been.

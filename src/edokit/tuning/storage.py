@@ -1,101 +1,210 @@
-"""Where a study is kept: in memory, in a file or in PostgreSQL.
-
-A file is Optuna's journal, for one process at a time, and intact after any crash.
-"""
+"""Where a study is stored: in memory, in a file (Optuna's journal) or in a database."""
 
 from __future__ import annotations
 
-import errno
-import json
-import os
 import re
-import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
-from optuna.storages import InMemoryStorage, JournalStorage
+from filelock import FileLock, Timeout
+from optuna.exceptions import StorageInternalError
+from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from edokit._errors import CONNECTION, InputError, warn
-from edokit._io import cannot_read, cannot_write, parse_json
-from edokit._io.atomic import sync_folder
-from edokit.tuning.study import Claims
+from edokit._errors import CONNECTION, InputError, MissingExtraError
+from edokit._io import cannot_read, cannot_write
+from edokit._io.atomic import remove_empty
+from edokit.tuning.study import quiet
 
-T = TypeVar("T")
+HEARTBEAT, GRACE = 10, 60
+"""Seconds between two signs of life of a trial's process, and until it is given up."""
+_TABLES = 0xED0  # key of PostgreSQL's advisory lock
 
 
-@dataclass(eq=False)
-class Opened:
-    """A storage that is open; leaving it (``with``, ``close``) lets others have it."""
+@dataclass(frozen=True)
+class StudyStorage:
+    """An open storage."""
 
-    storage: Any = field(repr=False)
-    """Optuna's storage."""
+    storage: BaseStorage = field(repr=False)
     shown: str
     """Where it is, for people; without credentials."""
     shared: bool = False
     """Whether several processes may use it at once."""
-    claims: Callable[[], Claims] = field(default=Claims, repr=False)
-    """How this process and the others that use the storage share the trials."""
-
-    def alone(self, step: Callable[[], T]) -> T:
-        """Do ``step`` (making or loading a study) while no other process does such a step."""
-        return self.storage.alone(0, step) if self.shared else step()
-
-    def close(self, failed: bool = False) -> None:
-        """Free the file or the connections; after a failure, a file without results is removed."""
-        if hasattr(self.storage, "close"):
-            self.storage.close(failed)
-
-    def __enter__(self) -> Opened:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        self.close(failed=kind is not None)
 
 
-def open_storage(
-    where: str | Path | None = None,
-    *,
-    heartbeat: float = 10.0,
-    grace: float = 60.0,
-    patience: float = 60.0,
-) -> Opened:
-    """Open memory (None), a file (an Optuna journal) or PostgreSQL (``postgresql://…``).
+@contextmanager
+def open_storage(location: str | Path | None = None) -> Iterator[StudyStorage]:
+    """Open memory (None), a file (Optuna's journal) or a database (``postgresql://…``).
 
-    On PostgreSQL a trial whose process gave no ``heartbeat`` for ``grace`` seconds is taken over,
-    and a server that goes away is waited for up to ``patience`` seconds.
+    A file is for one process at a time. If an error ends the ``with``, a new file without
+    finished trials is removed.
     """
-    if not 0 < 2 * heartbeat <= grace or patience < 0:
-        raise InputError(
-            f"heartbeat={heartbeat:g}, grace={grace:g} and patience={patience:g} do not fit:"
-            " grace is at least two heartbeats, and no time is negative",
-            "leave them out for 10, 60 and 60 seconds",
-        )
-    place = where_is(where)
+    place = find_storage(location)
     if place is None:
-        return Opened(InMemoryStorage(), "memory")
-    if isinstance(place, Path):
-        return Opened(Journal(place), str(place))
-    from edokit.tuning.postgres import SharedClaims, open_database
+        yield StudyStorage(InMemoryStorage(), "memory")
+    elif isinstance(place, Path):
+        with _journal(place) as storage:
+            yield StudyStorage(storage, str(place))
+    else:
+        with _database(place) as storage:
+            yield StudyStorage(storage, place.shown, shared=True)
 
-    storage = open_database(place, patience)
-    claims = partial(SharedClaims, storage, heartbeat, grace)
-    return Opened(storage, place.shown, shared=True, claims=claims)
+
+@contextmanager
+def _journal(path: Path) -> Iterator[BaseStorage]:
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    storage: BaseStorage | None = None
+    try:
+        new_paths = [place for place in (path, *path.parents) if not place.exists()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise InputError(
+            f"{path} is in use by another search, and a file is for one search at a time",
+            "wait for it, name another file, or share a study on PostgreSQL",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise cannot_write(path, error) from error
+    try:
+        if path not in new_paths:
+            _cut_torn_line(path)
+        storage = _read_journal(path, lock)
+        yield storage
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    except BaseException:
+        if path in new_paths and (storage is None or not _has_finished(storage)):
+            path.unlink(missing_ok=True)
+        raise
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+        remove_empty(new_paths[1:])
+
+
+def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
+    try:
+        # The lock of the system goes with the process; Optuna's own stay behind when it is killed.
+        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))  # type: ignore[arg-type]
+    except OSError:
+        raise
+    except Exception as error:
+        raise _no_journal(path, f"that this version of Optuna can read: {error!r}") from error
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Cut a last line that was not written to its end; refuse what is no journal."""
+    start = b'{"op_code":'
+    if not path.is_file():
+        raise InputError(
+            f"{path} is a folder or a device, and no file to store a study in",
+            "name a file that may be made",
+        )
+    try:
+        with path.open("r+b") as stream:
+            content = stream.read()
+            if not content.startswith(start) and not start.startswith(content):
+                raise _no_journal(path, "of Optuna")
+            stream.truncate(content.rfind(b"\n") + 1)
+    except OSError as error:
+        raise cannot_read(path, error) from error
+
+
+def _no_journal(path: Path, problem: str) -> InputError:
+    return InputError(
+        f"{path} is no journal {problem}", "name another file, or one that does not exist yet"
+    )
+
+
+def _has_finished(storage: BaseStorage) -> bool:
+    with suppress(OSError):
+        return any(
+            trial.state.is_finished()
+            for study in storage.get_all_studies()
+            for trial in storage.get_all_trials(study._study_id)
+        )
+    return True
+
+
+@contextmanager
+def _database(database: Database) -> Iterator[BaseStorage]:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    storage: RDBStorage | None = None
+    try:
+        storage = _connect(database)
+        yield storage
+    except (SQLAlchemyError, StorageInternalError) as error:
+        raise _failure(database, error) from None
+    finally:
+        if storage is not None:
+            storage.remove_session()
+            storage.engine.dispose()
+
+
+def _connect(database: Database) -> RDBStorage:
+    """The database, its tables made if need be."""
+    from sqlalchemy import create_engine, text
+
+    is_postgres = database.url.startswith("postgresql")
+    if is_postgres and find_spec("psycopg") is None:
+        raise MissingExtraError(
+            "a study in PostgreSQL needs the package psycopg, which is not installed",
+            'install it with: pip install "edokit[postgres]"',
+        )
+    engine = create_engine(database.url)
+    try:
+        with engine.connect() as connection, quiet():
+            if is_postgres:
+                # Several workers may find an empty database at once: one of them makes the tables.
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_TABLES})"))
+            return RDBStorage(
+                database.url,
+                engine_kwargs={"pool_pre_ping": True},
+                heartbeat_interval=HEARTBEAT,
+                grace_period=GRACE,
+            )
+    except RuntimeError:
+        raise InputError(
+            f"the tables in {database.shown} were made by another version of Optuna",
+            "use another database, or the version of Optuna that made them",
+        ) from None
+    finally:
+        engine.dispose()
+
+
+def _failure(database: Database, error: BaseException) -> InputError:
+    """One line on what is wrong, without credentials."""
+    cause: BaseException = error
+    while cause.__cause__ or cause.__context__:
+        cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
+    reply = " ".join(str(cause).split()) or type(cause).__name__
+    for secret in database.secrets:
+        reply = reply.replace(secret, "***")
+    return InputError(
+        f"the storage {database.shown} failed: {reply}",
+        "check the URL and the server; everything finished is kept, run it again",
+    )
 
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
-_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
-_IN_OPTIONS = {"user", "password", "sslpassword"}
+_DIALECTS = {
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+    "sqlite": "sqlite",
+}
+_CREDENTIALS = {"user", "password", "sslpassword"}
 
 
 @dataclass(frozen=True)
 class Database:
-    """A PostgreSQL database; printed, it shows no credentials."""
+    """A database; printed, it shows no credentials."""
 
     url: str = field(repr=False)
     """As SQLAlchemy takes it, credentials included: for connecting only."""
@@ -103,19 +212,16 @@ class Database:
     """For messages, logs and reports."""
     secrets: tuple[str, ...] = field(repr=False)
     """Texts that no message may contain."""
-    host: str
-    port: int
-    name: str
 
 
-def where_is(given: str | Path | None) -> Path | Database | None:
+def find_storage(location: str | Path | None) -> Path | Database | None:
     """A file, a database, or None for memory."""
-    if given is None:
+    if location is None:
         return None
-    text = str(given).strip()
+    text = str(location).strip()
     scheme = _SCHEME.match(text)
-    if scheme is not None and scheme[1].lower() in _POSTGRES:
-        return _database(text[scheme.end() :], text)
+    if scheme is not None and scheme[1].lower() in _DIALECTS:
+        return _parse_url(_DIALECTS[scheme[1].lower()], text[scheme.end() :], text)
     # A path would fold "postgresql:/x" and the like into an innocent name, and would not mind
     # "host=… password=…".
     if not text or "://" in text or re.match("[A-Za-z+]{2,}:", text) or CONNECTION.search(text):
@@ -123,7 +229,7 @@ def where_is(given: str | Path | None) -> Path | Database | None:
             f"{masked(text)!r} is no storage: a study is stored in a file or in PostgreSQL",
             "give the path of a file, or postgresql://USER@HOST/DATABASE",
         )
-    return given if isinstance(given, Path) else Path(text)
+    return location if isinstance(location, Path) else Path(text)
 
 
 def masked(text: str) -> str:
@@ -131,8 +237,8 @@ def masked(text: str) -> str:
     if CONNECTION.search(text) and not _SCHEME.match(text):
         return "***"
     scheme = _SCHEME.match(text)
-    head, rest = (scheme[0], text[scheme.end() :]) if scheme else ("", text)
-    before, at, after = rest.rpartition("@")
+    head, address = (scheme[0], text[scheme.end() :]) if scheme else ("", text)
+    before, at, after = address.rpartition("@")
     if not scheme and not (at and ":" in before):
         return text
     if "?" in before:
@@ -142,212 +248,27 @@ def masked(text: str) -> str:
     return head + at.replace("@", "***@") + after.partition("?")[0]
 
 
-def _database(rest: str, given: str) -> Database:
+def _parse_url(dialect: str, address: str, text: str) -> Database:
     from sqlalchemy.engine import make_url
 
     try:
-        url = make_url("postgresql+psycopg://" + rest)
-        options = {key: value for key, value in url.query.items() if isinstance(value, str)}
-        port = url.port or int(options.get("port", 5432))
-        credentials = rest.rpartition("@")[0]
+        url = make_url(f"{dialect}://{address}")
+        int(str(url.query.get("port", 0)))
         # What is where a reader does not expect it is not recognised as secret elsewhere.
-        if set(credentials) & set("@/?") or "@" in f"{url.host}{url.database}":
+        if set(address.rpartition("@")[0]) & set("@/?") or "@" in f"{url.host}{url.database}":
             raise ValueError("special characters must be quoted")
-        if _IN_OPTIONS & options.keys():
+        if _CREDENTIALS & url.query.keys():
             raise ValueError("credentials stand before the host")
     except Exception:
         # The library's own message may quote a piece of the password.
         raise InputError(
-            f"{masked(given)} is not of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            f"{masked(text)} is not of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
             "write special characters of a password as %XX, or keep it in PGPASSWORD or ~/.pgpass",
         ) from None
-    texts = {str(text) for text in (url.username, url.password) if text}
+    texts = {str(secret) for secret in (url.username, url.password) if secret}
+    secrets: Any = texts | {unquote(secret) for secret in texts}
     return Database(
         url=url.render_as_string(hide_password=False),
-        shown=masked(given),
-        secrets=tuple(sorted(texts | {unquote(text) for text in texts}, key=len, reverse=True)),
-        host=url.host or options.get("host", ""),
-        port=port,
-        name=url.database or options.get("dbname", ""),
+        shown=masked(text),
+        secrets=tuple(sorted(secrets, key=len, reverse=True)),
     )
-
-
-_START = b'{"op_code":'
-
-
-class Journal(JournalStorage):
-    """A study in a file that this process alone writes to."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = _WholeLines(path)
-        try:
-            super().__init__(self.file)
-        except BaseException as error:
-            self.file.close()
-            if isinstance(error, Exception) and not isinstance(error, OSError):
-                raise InputError(
-                    f"{path} is no journal that this version of Optuna can read: {error!r}",
-                    "name another file, or one that is not there yet",
-                ) from error
-            raise
-
-    def close(self, failed: bool = False) -> None:
-        """Let others use the file; after a failure, a new one without finished trials goes away."""
-        # Where the file can't even be read, that error is not the one to report.
-        with suppress(OSError):
-            if failed and self.file.is_new and not self._any_finished():
-                self.file.withdraw()
-        self.file.close()
-
-    def _any_finished(self) -> bool:
-        known = (self.get_all_trials(study._study_id) for study in self.get_all_studies())
-        return any(trial.state.is_finished() for trials in known for trial in trials)
-
-
-class _WholeLines(JournalFileBackend):
-    """Appends whole lines only, through one handle whose lock dies with the process.
-
-    Optuna's own locks are files that stay behind when their process is killed.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        try:
-            # The file and the folders above it that are not there yet, from the inside out.
-            self._made = [one for one in (path, *path.parents) if not one.exists()]
-            self.is_new = path in self._made
-            path.parent.mkdir(parents=True, exist_ok=True)
-            usable = self.is_new or path.is_file()
-            self._handle = os.open(path, flags, 0o666) if usable else -1
-            if self.is_new:
-                # Trials that are on the disk are lost if the name of their file is not.
-                sync_folder(path.parent)
-        except (OSError, ValueError) as error:
-            raise cannot_write(path, error) from error
-        if not usable:
-            raise InputError(
-                f"{path} is a folder or a device, and no file to store a study in",
-                "name a file that may be made",
-            )
-        try:
-            _lock(self._handle, path)
-            _mend(path)
-            super().__init__(str(path))
-        except BaseException:
-            self.close()
-            raise
-
-    def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        lines = b"".join(json.dumps(log, separators=(",", ":")).encode() + b"\n" for log in logs)
-        try:
-            here = os.fstat(self._handle)
-            if here.st_nlink == 0:
-                raise OSError(errno.ENOENT, "it was removed or replaced meanwhile")
-            try:
-                written = 0
-                while written < len(lines):
-                    written += os.write(self._handle, lines[written:])
-                # A killed process loses nothing that was written; a power cut may, so the end
-                # of a trial and all that concerns the study go to the disk at once.
-                if any("state" in log or "trial_id" not in log for log in logs):
-                    os.fsync(self._handle)
-            except OSError:
-                os.ftruncate(self._handle, here.st_size)
-                raise
-        except OSError as error:
-            raise cannot_write(self._path, error) from error
-
-    def close(self) -> None:
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
-
-    def withdraw(self) -> None:
-        """Remove the file, and the folders that came with it and hold nothing else."""
-        if sys.platform == "win32":
-            # An open file can't be removed there; elsewhere, nobody may begin to use it before.
-            self.close()
-        self._path.unlink()
-        self.close()
-        for folder in self._made[1:]:
-            folder.rmdir()
-
-
-def _lock(handle: int, path: Path) -> None:
-    """Refuse a file that another search uses."""
-    try:
-        free = lock_file(handle)
-    except OSError as error:
-        warn(
-            f"{path} can't be locked here ({error.strerror}): make sure that only one search"
-            " uses it at a time"
-        )
-        return
-    if not free:
-        raise InputError(
-            f"{path} is in use by another search, and a file is for one search at a time",
-            "wait for it, name another file, or share a study on PostgreSQL",
-        )
-
-
-def _mend(path: Path) -> None:
-    """Cut a last line that was not written to its end; refuse what is no journal."""
-    whole = 0
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(len(_START))
-            if not _START.startswith(start):
-                raise _no_journal(path, 1)
-            stream.seek(0)
-            for number, line in enumerate(stream, start=1):
-                if _is_entry(line):
-                    whole += len(line)
-                elif stream.read(1):
-                    raise _no_journal(path, number)
-        if whole < path.stat().st_size:
-            os.truncate(path, whole)
-    except OSError as error:
-        raise cannot_read(path, error) from error
-
-
-def _is_entry(line: bytes) -> bool:
-    try:
-        entry = parse_json(line.decode(), "an entry") if line.endswith(b"\n") else None
-    except ValueError:
-        return False
-    return isinstance(entry, dict) and "op_code" in entry
-
-
-def _no_journal(path: Path, line: int) -> InputError:
-    return InputError(
-        f"{path} is no Optuna journal: line {line} is no entry of one",
-        "name another file, or one that is not there yet",
-    )
-
-
-# Beyond the end of any file: Windows keeps others from reading what is locked.
-_FAR = 1 << 40
-
-
-def lock_file(handle: int) -> bool:
-    """Lock an open file for this process, until it is closed; False if another process has it.
-
-    The system frees the lock when the process ends, however it ends. Where files can't be locked,
-    as on some network file systems, that is an OSError.
-    """
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            os.lseek(handle, _FAR, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
-            return False
-        raise
-    return True

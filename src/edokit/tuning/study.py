@@ -6,17 +6,18 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.samplers import NSGAIISampler
-from optuna.storages import BaseStorage
+from optuna.storages import BaseStorage, fail_stale_trials
+from optuna.storages._heartbeat import BaseHeartbeat, is_heartbeat_enabled
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
@@ -26,45 +27,12 @@ from edokit.metrics import SEARCH_METRICS, search_metrics
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import SearchTrial
 
-T = TypeVar("T")
-
 DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
 SHAPE = "edo"  # attribute of a study: which search it is
 # Attributes of a trial:
 RESULT = "result"  # its estimates, size and weights
 FAILURE = "failure"  # in words why it failed by itself; it is not tried again
-BY = "by"  # which process took it
 PLACE = "place"  # its generation and its slot in it
-
-
-class Claims:
-    """How processes that share a study keep out of each other's way; here there is only one."""
-
-    name = ""
-    """Written to each trial that this process takes."""
-
-    def locked(self, study: Study, step: Callable[[], T]) -> T:
-        """Do ``step`` while no other process takes trials."""
-        return step()
-
-    def free_stale(self, study: Study) -> int:
-        """Give up the trials whose process is gone; how many these were."""
-        trials = running(study)
-        for trial in trials:
-            study.tell(trial.number, state=TrialState.FAIL)
-        return len(trials)
-
-    def alive(self, trial_ids: Sequence[int]) -> AbstractContextManager[None]:
-        """While it is held, others see that these trials are being worked on."""
-        return nullcontext()
-
-    def wait(self) -> None:
-        """Pass a little time until others have finished their trials."""
-
-
-def running(study: Study) -> list[FrozenTrial]:
-    """The trials that somebody works on, or did when it died."""
-    return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
 
 
 def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
@@ -78,10 +46,12 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
             study = optuna.create_study(
                 storage=storage, study_name=name, directions=[*DIRECTIONS], load_if_exists=True
             )
+        # Trials before the shape: another worker writes them in the opposite order.
+        is_empty = not study.get_trials(deepcopy=False)
         begun, wrong = study.user_attrs.get(SHAPE), ""
         if begun is None:
             directions = tuple(direction.name.lower() for direction in study.directions)
-            if directions != DIRECTIONS or study.get_trials(deepcopy=False):
+            if directions != DIRECTIONS or not is_empty:
                 wrong = "is no search of EDO's"
             else:
                 study.set_metric_names(list(search_metrics(data.scale)))
@@ -101,27 +71,65 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
     return study
 
 
-def ask(
-    study: Study, plan: Plan, trials: int, *, most: int | None = None, by: str = ""
+def take_trials(
+    study: Study, plan: Plan, trials: int, *, limit: int | None = None
 ) -> list[FrozenTrial]:
-    """The next trials of the current generation, up to all of it; none if others have them.
+    """Claim the next trials of the current generation, up to all of it; none if others have them.
 
-    A trial comes into the storage as a whole, running, with its parameters and its place: a
+    A trial comes into the storage as a whole, waiting, with its parameters and its place: a
     process that is killed meanwhile leaves a trial or none, never half of one.
     """
-    places = _free_places(study, plan, trials)[:most]
-    if not places:
-        return []
-    space, storage = plan.space.distributions(), study._storage
-    sampler = PositionSampler(plan.population, plan.seed, places[0][0])
-    asked = []
-    for generation, slot in places:
-        about = {PLACE: [generation, slot], **({BY: by} if by else {})}
-        new = create_trial(state=TrialState.RUNNING, user_attrs=about)
-        new.params, new.distributions = sampler.propose(study, new, space, slot), space
-        trial_id = storage.create_new_trial(study._study_id, template_trial=new)
-        asked.append(storage.get_trial(trial_id))
-    return asked
+    with quiet():
+        fail_stale_trials(study)
+    known_trials = study.get_trials(deepcopy=False)
+    places = _missing_places(known_trials, plan, trials)
+    if places:
+        space = plan.space.distributions()
+        sampler = PositionSampler(plan.population, plan.seed, places[0][0])
+        for generation, slot in places:
+            draft = create_trial(state=TrialState.WAITING, user_attrs={PLACE: [generation, slot]})
+            draft.params = sampler.propose(study, draft, space, slot)
+            draft.distributions = space
+            study.add_trial(draft)
+        known_trials = study.get_trials(deepcopy=False)
+    return _claim(study, [trial for trial in known_trials if _number(trial, plan) < trials], limit)
+
+
+def _claim(
+    study: Study, known_trials: Sequence[FrozenTrial], limit: int | None
+) -> list[FrozenTrial]:
+    """Waiting trials that this process has got hold of."""
+    storage, claimed = study._storage, list[FrozenTrial]()
+    holders: dict[tuple[int, int], int] = {}
+    for trial in known_trials:
+        if _is_at_work(trial):
+            number = holders.setdefault(tuple(trial.user_attrs[PLACE]), trial.number)
+            if trial.state is not TrialState.WAITING or len(claimed) == limit:
+                continue
+            with suppress(UpdateFinishedTrialError):
+                if number != trial.number:
+                    # Two processes proposed the same trial at once; the first of them counts.
+                    storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+                    continue
+                if isinstance(storage, BaseHeartbeat):
+                    # Before it is claimed: a trial that never gave a sign of life is never stale.
+                    storage.record_heartbeat(trial._trial_id)
+                if storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
+                    claimed.append(trial)
+    return claimed
+
+
+def _number(trial: FrozenTrial, plan: Plan) -> float:
+    """How many places come before the trial's; infinity if it has none."""
+    generation, slot = trial.user_attrs.get(PLACE, (math.inf, 0))
+    return float(generation * plan.population + slot)
+
+
+def give_up_interrupted(study: Study) -> None:
+    """Fail the running trials of a storage that no other process uses; they are done again."""
+    if not is_heartbeat_enabled(study._storage):
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            study.tell(trial.number, state=TrialState.FAIL)
 
 
 def tell(
@@ -135,25 +143,31 @@ def tell(
 
     Nothing is kept of a trial that others have given up meanwhile: they do it again.
     """
-    ended: dict[str, Any]
-    name, ended = FAILURE, {"state": TrialState.FAIL}
+    name, outcome = FAILURE, dict[str, Any](state=TrialState.FAIL)
     if not isinstance(result, str):
-        name, ended = RESULT, {"values": [result[judge][metric] for metric in metrics]}
+        name, outcome = RESULT, {"values": [result[judge][metric] for metric in metrics]}
     with suppress(UpdateFinishedTrialError):
         study._storage.set_trial_user_attr(trial._trial_id, name, result)
-        study.tell(trial.number, skip_if_finished=True, **ended)
+        study.tell(trial.number, skip_if_finished=True, **outcome)
 
 
-def finished(study: Study, known: Sequence[FrozenTrial] | None = None) -> list[FrozenTrial]:
+def finished(study: Study) -> list[FrozenTrial]:
     """Trials that are done, well or badly, by place; those of processes that died are not."""
+    return _finished(study.get_trials(deepcopy=False))
+
+
+def _finished(known_trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     by_place: dict[tuple[int, int], FrozenTrial] = {}
-    for trial in study.get_trials(deepcopy=False) if known is None else known:
-        ended = trial.state is TrialState.COMPLETE or (
-            trial.state is TrialState.FAIL and FAILURE in trial.user_attrs
-        )
-        if ended and PLACE in trial.user_attrs:
+    for trial in known_trials:
+        if _is_at_work(trial) and trial.state.is_finished():
             by_place.setdefault(tuple(trial.user_attrs[PLACE]), trial)
     return [by_place[place] for place in sorted(by_place)]
+
+
+def _is_at_work(trial: FrozenTrial) -> bool:
+    """Whether the trial takes its place: it waits, runs or is done, and was not given up."""
+    given_up = trial.state is TrialState.FAIL and FAILURE not in trial.user_attrs
+    return PLACE in trial.user_attrs and not given_up
 
 
 def read_trials(finished: Sequence[FrozenTrial], plan: Plan, data: FitData) -> list[SearchTrial]:
@@ -195,21 +209,17 @@ def quiet() -> Iterator[None]:
         optuna.logging.set_verbosity(level)
 
 
-def _free_places(study: Study, plan: Plan, trials: int) -> list[tuple[int, int]]:
-    """Places that nobody has taken, in the first generation that is not finished."""
-    # Read once: others finish trials meanwhile.
-    known = study.get_trials(deepcopy=False)
-    done = {tuple(trial.user_attrs[PLACE]) for trial in finished(study, known)}
-    taken = {
-        tuple(trial.user_attrs.get(PLACE, ()))
-        for trial in known
-        if trial.state is TrialState.RUNNING
-    }
-    for first in range(0, trials, plan.population):
-        slots = range(min(plan.population, trials - first))
-        open_ = [place for s in slots if (place := (first // plan.population, s)) not in done]
-        if open_:
-            return [place for place in open_ if place not in taken]
+def _missing_places(
+    known_trials: Sequence[FrozenTrial], plan: Plan, trials: int
+) -> list[tuple[int, int]]:
+    """Places without a trial, in the first generation that is not finished."""
+    done = {tuple(trial.user_attrs[PLACE]) for trial in _finished(known_trials)}
+    taken = {tuple(trial.user_attrs[PLACE]) for trial in known_trials if _is_at_work(trial)}
+    for start in range(0, trials, plan.population):
+        size = min(plan.population, trials - start)
+        places = [(start // plan.population, slot) for slot in range(size)]
+        if not done.issuperset(places):
+            return [place for place in places if place not in taken]
     return []
 
 
