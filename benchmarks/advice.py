@@ -22,6 +22,7 @@ import numpy as np
 
 from edokit import EDOEnsemble, Predictions, read_annotations, simulate
 from edokit.annotations import Annotations
+from edokit.ensemble import from_flat
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import most_active, per_annotator, random_select
@@ -91,7 +92,7 @@ def fitted(people: Annotations, count: int, seed: int) -> dict[str, Any]:
     result = {}
     for name, answers in pools(people, count, seed).items():
         for label, settings in SIGNS.items():
-            ensemble = EDOEnsemble(**settings).fit(answers["dev"], people.split("dev"))
+            ensemble = EDOEnsemble(**from_flat(settings)).fit(answers["dev"], people.split("dev"))
             result[name + label] = ensemble.predict_proba(answers["test"])
     return result
 

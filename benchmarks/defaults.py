@@ -20,6 +20,7 @@ import numpy as np
 from edokit import EDOEnsemble, Predictions, simulate
 from edokit.annotations import Annotations
 from edokit.demo import train_members
+from edokit.ensemble import from_flat
 from edokit.metrics import ce
 
 REGIMES = {"three-voices": None, "two-camps": None, "partial-panel": 0.5}
@@ -92,7 +93,7 @@ def measure(seeds: int) -> dict[str, dict[str, list[Any]]]:
                 single = EDOEnsemble().fit(pool["dev"], dev).member_ce_.argmin()
                 rows.setdefault("best single", []).append((ce(P[:, single], truth) - base, 1))
                 for method, parameters in METHODS.items():
-                    fitted = EDOEnsemble(**parameters).fit(pool["dev"], dev)
+                    fitted = EDOEnsemble(**from_flat(parameters)).fit(pool["dev"], dev)
                     gain = ce(fitted.predict_proba(pool["test"]), truth) - base
                     rows.setdefault(method, []).append((gain, fitted.size_))
     return found

@@ -21,8 +21,8 @@ from edokit.solvers import solve_exact
 SIZES = [(1_104, 10, 2), (10_000, 50, 2), (5_000, 20, 11), (100_000, 20, 2), (100_000, 200, 2)]
 SETTINGS = {
     "default": Settings(),
-    "preserve 0.1": Settings(lambda_div=0.1),
-    "suppress 0.1": Settings(lambda_div=0.1, diversity="suppress"),
+    "preserve 0.1": Settings(div=0.1),
+    "suppress 0.1": Settings(div=0.1, diversity="suppress"),
 }
 
 

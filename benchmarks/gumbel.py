@@ -21,7 +21,7 @@ from seconds import timed
 from edokit.datasets.simulate import REGIMES
 from edokit.fitdata import FitData
 from edokit.objective import PRESETS, Problem, Settings, Summaries, joint_loss, softmax
-from edokit.solvers import GumbelSettings, Solution, solve_gumbel
+from edokit.solvers import Gumbel, GumbelSettings, Solution, solve_gumbel
 from edokit.solvers.exact import solve_exact
 
 SEEDS = tuple(range(20))
@@ -35,7 +35,17 @@ def paper_space(count: int, ce: str) -> tuple[list[Settings], list[GumbelSetting
         f1, of_ce, div = rng.random(3)
         sign = rng.choice(["preserve", "suppress"])
         reg, rate = 10 ** rng.uniform(-5, -2), 10 ** rng.uniform(-5, -3)
-        settings.append(Settings(f1, of_ce, div, reg, diversity=sign, ce=ce, class_weights=True))
+        settings.append(
+            Settings(
+                f1=f1,
+                ce_weight=of_ce,
+                div=div,
+                reg=reg,
+                diversity=sign,
+                ce=ce,
+                class_weights=True,
+            )
+        )
         options.append(
             GumbelSettings(
                 learning_rate=rate,
@@ -120,7 +130,7 @@ def defaults(seed: int) -> None:
         "with at least 5 % of the weight, mean."
     )
     for name in ("paper-fixed", "default"):
-        settings = PRESETS[name]
+        settings = Settings.of(PRESETS[name])
         print(f"\nPreset `{name}`\n")
         print(
             "| people | pool | items | gap, uniform | paper: movement | paper: K* (seeds) "
@@ -148,7 +158,7 @@ def compare(pool: Pool, settings: Settings) -> tuple[str, list[list[float]]]:
     thorough = solve_gumbel(
         FitData.from_arrays(*pool),
         settings,
-        GumbelSettings.thorough(problem.items),
+        Gumbel().resolve(problem.items),
         random_state=SEEDS,
     )
     moved = np.mean([np.abs(theta_weights(own) - 1 / MEMBERS).max() for own in paper])

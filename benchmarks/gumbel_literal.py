@@ -98,10 +98,10 @@ class Ensemble(nn.Module):
         diversity = (v[:, None] * v[None, :] * apart).sum(dim=(1, 2)).mean()
         norm = v if s.regularize is Regularize.EFFECTIVE else torch.softmax(self.theta, dim=0)
         return (
-            s.lambda_f1 * (1 - f1)
-            + s.lambda_ce * self.cross_entropy(v, pooled, p, q, noise, temperature)
-            + s.diversity.sign * s.lambda_div * diversity
-            + s.lambda_reg * (norm**2).sum()
+            s.f1 * (1 - f1)
+            + s.ce_weight * self.cross_entropy(v, pooled, p, q, noise, temperature)
+            + s.diversity.sign * s.div * diversity
+            + s.reg * (norm**2).sum()
         )
 
     def cross_entropy(

@@ -14,7 +14,7 @@ from edokit.fitdata import FitData
 from edokit.objective import Problem, Settings, Summaries, joint_loss, rank_members
 from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
 
-CE_ONLY = Settings(lambda_f1=0.0, lambda_reg=0.0)
+CE_ONLY = Settings(f1=0.0, reg=0.0)
 DEFAULT = Settings()
 CONFIGURATIONS = 50
 LITERAL = 2  # configurations that the literal loop is timed on
@@ -143,9 +143,9 @@ def slsqp(settings: Settings) -> Callable[[Data], np.ndarray]:
         def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
             pooled = v @ rows + 1e-12
             value = -targets @ np.log(pooled) / items
-            value += settings.lambda_f1 * (1 - hits @ v) + settings.lambda_reg * (v @ v)
+            value += settings.f1 * (1 - hits @ v) + settings.reg * (v @ v)
             slope = -(rows @ (targets / pooled)) / items
-            return value, slope - settings.lambda_f1 * hits + 2 * settings.lambda_reg * v
+            return value, slope - settings.f1 * hits + 2 * settings.reg * v
 
         whole = {"type": "eq", "fun": lambda v: v.sum() - 1, "jac": lambda v: np.ones(members)}
         found = minimize(
@@ -172,10 +172,10 @@ def clarabel(settings: Settings) -> Callable[[Data], np.ndarray]:
         chosen = targets > 0
         v = cp.Variable(len(rows), nonneg=True)
         loss = -(targets[chosen] / len(data.q)) @ cp.log(rows[:, chosen].T @ v)
-        if settings.lambda_f1:
-            loss += settings.lambda_f1 * (1 - hits @ v)
-        if settings.lambda_reg:
-            loss += settings.lambda_reg * cp.sum_squares(v)
+        if settings.f1:
+            loss += settings.f1 * (1 - hits @ v)
+        if settings.reg:
+            loss += settings.reg * cp.sum_squares(v)
         cp.Problem(cp.Minimize(loss), [cp.sum(v) == 1]).solve(solver=cp.CLARABEL)
         return simplex(v.value[None])
 

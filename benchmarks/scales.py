@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 from edokit import EDOEnsemble, Predictions, simulate
 from edokit.annotations import Annotations
+from edokit.ensemble import from_flat
 from edokit.metrics import compute_metrics
 
 METHODS: dict[str, dict[str, dict[str, Any]]] = {
@@ -100,7 +101,9 @@ def main() -> None:
             people, scale = simulation.annotations, simulation.annotations.scale
             truth, members = simulation.truth[simulation.rows("test")], pool(people, seed)
             hard, dev = scale.hard(truth), people.split("dev")
-            answers = [EDOEnsemble(**how).fit(members["dev"], dev) for how in methods.values()]
+            answers = [
+                EDOEnsemble(**from_flat(how)).fit(members["dev"], dev) for how in methods.values()
+            ]
             pools = [one.predict_proba(members["test"]) for one in answers]
             for row, p in enumerate([*pools, members["test"].uniform]):
                 found = compute_metrics(p, truth, hard, metrics=names, scale=scale)

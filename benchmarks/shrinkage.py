@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from defaults import REGIMES, pools
 
-from edokit import EDOEnsemble, Predictions, simulate
+from edokit import EDOEnsemble, Objective, Predictions, simulate
 from edokit.annotations import Annotations
 from edokit.baselines import make_method
 from edokit.datasets import read_annotations
@@ -38,8 +38,8 @@ SIZES = (100, 140, 200)
 # The default, before it was one (a fixed penalty), without a penalty, and others.
 METHODS: dict[str, Callable[[], Any]] = {
     "edo": EDOEnsemble,
-    "L2 0.03": lambda: EDOEnsemble(lambda_reg=0.03),
-    "L2 0.3": lambda: EDOEnsemble(lambda_reg=0.3),
+    "L2 0.03": lambda: EDOEnsemble(objective=Objective(reg=0.03)),
+    "L2 0.3": lambda: EDOEnsemble(objective=Objective(reg=0.3)),
     "linear-pool": lambda: make_method("linear-pool"),
     "greedy": lambda: make_method("greedy"),
     "best-single": lambda: make_method("best-single"),

@@ -245,7 +245,8 @@ def whole_files(folder: Path) -> dict[str, bytes]:
             (folder / f"{name}.jsonl").write_text(lines)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = EDOEnsemble("paper-fixed", ties="random", class_weights=False, epochs=2)
+        fitted = EDOEnsemble("paper-fixed", ties="random")
+        fitted.set_params(objective__class_weights=False, solver__epochs=2)
         fitted.fit(made, people).save(folder)
     (folder / "README.md").unlink()
     inputs = {"annotations": Input("people.csv", None, {"duplicates": "all", "splits": None})}

@@ -159,7 +159,7 @@ def test_no_weights_are_better_than_the_certificate_allows(
     case: Callable[[], Case], pool: str
 ) -> None:
     people, made = named(case())
-    settings = Settings(lambda_f1=0.0, lambda_ce=1.0, lambda_div=0.0, lambda_reg=0.0, pool=pool)
+    settings = Settings(f1=0.0, ce_weight=1.0, div=0.0, reg=0.0, pool=pool)
     problem = Problem.from_arrays(
         made.probabilities,
         people.soft_labels,
@@ -192,7 +192,7 @@ def test_no_weights_are_better_than_the_certificate_allows(
     [
         EDOEnsemble(ties="random"),
         EDOEnsemble(pool="log", ties="random"),
-        EDOEnsemble("paper-fixed", ties="random", class_weights=False),
+        EDOEnsemble("paper-fixed", ties="random").set_params(objective__class_weights=False),
     ],
     ids=["default", "log", "paper"],
 )
@@ -225,7 +225,7 @@ def test_narrow_numbers_change_the_result_by_their_rounding_alone(kind: Any) -> 
 
 
 def test_items_that_stand_there_twice_change_nothing() -> None:
-    settings = Settings(lambda_f1=0.0, lambda_ce=1.0, lambda_div=0.0, lambda_reg=0.0)
+    settings = Settings(f1=0.0, ce_weight=1.0, div=0.0, reg=0.0)
     P, answers = ordinary(30, 4, 3)
     q = np.stack([(answers == c).mean(axis=1) for c in range(3)], axis=1)
     one, two = (

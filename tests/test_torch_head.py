@@ -24,11 +24,11 @@ from edokit.torch import EDOHead  # noqa: E402
 N, K, C = 30, 4, 3
 VARIANTS = [
     Settings(),
-    Settings(lambda_f1=1.0, lambda_div=1.0, class_weights=True),
+    Settings(f1=1.0, div=1.0, class_weights=True),
     Settings(ce="all", diversity="suppress"),
     Settings(ce="random", class_weights=True),
     Settings(pool="log"),
-    Settings(regularize="w", lambda_reg=0.1),
+    Settings(regularize="w", reg=0.1),
 ]
 
 

@@ -33,7 +33,7 @@ WORDS = ("the", "bus", "was", "late", "so", "we", "walked", "and", "talked", "ki
 
 def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **options: Any) -> Path:
     """A small bundle of members on simulated texts; one knows annotators and their group."""
-    from edokit import fit, simulate, train_members
+    from edokit import EDOEnsemble, fit, simulate, train_members
     from edokit.bundle import Bundle
     from edokit.members import Group
 
@@ -44,7 +44,12 @@ def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **option
         groups.append(Group(recipe, 1, name="annotators", options=known))
     train_members(people, groups, out=folder / "members", jobs=1)
     predictions = folder / "members" / "predictions" / "dev.npz"
-    fit(predictions, people.split("dev"), out=folder / "ensemble", preset="paper-fixed")
+    fit(
+        predictions,
+        people.split("dev"),
+        out=folder / "ensemble",
+        ensemble=EDOEnsemble("paper-fixed"),
+    )
     Bundle.create(folder / "ensemble", folder / "members", folder / "bundle")
     return folder / "bundle"
 

@@ -32,7 +32,7 @@ def main() -> None:
         make_pipeline(StandardScaler(), pool),
         {
             "edoclassifier__ensemble__pool": ["linear", "log"],
-            "edoclassifier__ensemble__lambda_reg": [0.01, 0.1],
+            "edoclassifier__ensemble__objective__reg": [0.01, 0.1],
         },
         scoring=soft_score,
         cv=3,

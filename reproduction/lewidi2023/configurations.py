@@ -41,13 +41,13 @@ class Configuration:
     def settings(self) -> Settings:
         """The paper's fixed settings with these choices."""
         terms = self.objective.split("+")
-        fixed = preset("paper-fixed")
+        fixed = Settings.of(preset("paper-fixed"))
         return replace(
             fixed,
             ce=CE(self.variant),
-            lambda_f1=fixed.lambda_f1 if "f1" in terms else 0.0,
-            lambda_ce=fixed.lambda_ce if "ce" in terms else 0.0,
-            lambda_div=fixed.lambda_div if self.with_diversity else 0.0,
+            f1=fixed.f1 if "f1" in terms else 0.0,
+            ce_weight=fixed.ce_weight if "ce" in terms else 0.0,
+            div=fixed.div if self.with_diversity else 0.0,
             diversity=self.diversity,  # type: ignore[arg-type]  # a mode's name will do
         )
 

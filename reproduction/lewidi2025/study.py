@@ -16,6 +16,7 @@ from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._names import owners, pair_names
 from edokit._types import Codes, Floats, Ints, Strings
+from edokit.ensemble import from_flat
 from edokit.metrics import ce_items, md_items, w1_items
 from edokit.metrics.scorers import decisions, lewidi2025_b_items
 from edokit.scales import Scale
@@ -225,7 +226,7 @@ def fit(pool: Predictions, labels: Annotations, method: str) -> EDOEnsemble:
         if settings is None:
             equal = np.full(len(pool.members), 1 / len(pool.members))
             return EDOEnsemble.from_weights(equal, pool, labels)
-        return EDOEnsemble(**settings).fit(pool, labels)
+        return EDOEnsemble(**from_flat(settings)).fit(pool, labels)
 
 
 def item_distances(p: Floats, q: Floats, scale: Scale) -> Floats:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from edokit.ensemble import EDOClassifier, EDOEnsemble, fit
     from edokit.evaluation import evaluate
     from edokit.members import score_members, train_members
+    from edokit.objective import Objective
     from edokit.predictions import Predictions, read_predictions, write_predictions
     from edokit.report import write_report
+    from edokit.solvers import Exact, Gumbel
     from edokit.tuning import SearchResult, SearchSpace, search
 
 __all__ = [
@@ -32,8 +34,11 @@ __all__ = [
     "EDOEnsemble",
     "EDOError",
     "EDOWarning",
+    "Exact",
+    "Gumbel",
     "InputError",
     "MissingExtraError",
+    "Objective",
     "Predictions",
     "SearchResult",
     "SearchSpace",
@@ -66,8 +71,10 @@ __getattr__ = lazy_names(
         "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
         "evaluation": ("evaluate",),
         "members": ("score_members", "train_members"),
+        "objective": ("Objective",),
         "predictions": ("Predictions", "read_predictions", "write_predictions"),
         "report": ("write_report",),
+        "solvers": ("Exact", "Gumbel"),
         "tuning": ("SearchResult", "SearchSpace", "search"),
     },
 )

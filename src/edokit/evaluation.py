@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from edokit.annotations import Annotations, Ties
 from edokit.annotations.long_table import scale_of_table
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
-from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import as_predictions, select_members
 from edokit.fitdata.data import owner_codes
@@ -42,6 +41,9 @@ from edokit.predictions.core import PREFIX, checked
 from edokit.predictions.files import from_long_table
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Scale, check_same_scale
+
+if TYPE_CHECKING:
+    from edokit.ensemble import EDOEnsemble
 
 FEWEST_SAMPLES = 50
 """With fewer resamples the ends of an interval are mostly noise."""
@@ -284,6 +286,8 @@ def evaluate(
     labelled = _annotations(annotations)
     slices = find_slices(labelled, by)
     if isinstance(ensemble, str | Path):
+        from edokit.ensemble import EDOEnsemble
+
         ensemble = EDOEnsemble.load(ensemble)
     if ensemble is not None:
         check_same_scale(labelled.scale, "annotations", ensemble.fitted_.scale, "ensemble")

@@ -10,6 +10,7 @@ from edokit._errors import InputError, MissingExtraError
 from edokit.objective import (
     CE,
     Loss,
+    Objective,
     Problem,
     Regularize,
     Settings,
@@ -42,7 +43,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     ----------
     n_members : int
         Members K, in rank order: size j keeps the first j.
-    settings : Settings or str, default="default"
+    settings : Objective or str, default="default"
         The objective, or the name of a preset.
     min_members : int, default=1
         The smallest size.
@@ -77,7 +78,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         self,
         n_members: int,
         *,
-        settings: Settings | str = "default",
+        settings: Objective | str = "default",
         min_members: int = 1,
         max_members: int = 10,
         temperature: float = 0.5,
@@ -92,7 +93,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
                 f" {n_members} members",
                 "choose another range of sizes",
             )
-        self.settings = preset(settings) if isinstance(settings, str) else settings
+        objective = preset(settings) if isinstance(settings, str) else settings
+        self.settings = objective if isinstance(objective, Settings) else Settings.of(objective)
         self.min_members = min_members
         self.start_temperature = temperature  # T0
         self.cooling = cooling  # γ

@@ -438,10 +438,11 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
     out = tmp_path / "ensemble"
     base = ("fit", "--predictions", three_models, "--annotations", people, "--out", out)
     assert_one_line(edo(*base, "--ce", "median"), "ce must be one of")
-    assert_one_line(edo(*base, "--lambda-div", -1), "--lambda-div -1", "the diversity term")
+    assert_one_line(edo(*base, "--lambda-div", -1), "--lambda-div is -1.0", "--diversity suppress")
     assert_one_line(edo(*base, "--groups"), "groups")
-    assert_one_line(edo(*base, "--max-members", 0), "--max-members 0")
-    assert_one_line(edo(*base, "--min-members", 3, "--max-members", 2), "--min-members 3")
+    assert_one_line(edo(*base, "--max-members", 0), "--max-members is 0")
+    sizes = ("--solver", "gumbel", "--min-members", 3, "--max-members", 2)
+    assert_one_line(edo(*base, *sizes), "--min-members 3")
     silent = [f"--lambda-{term}" for term in ("f1", "ce", "div", "reg")]
     assert_one_line(edo(*base, *(word for name in silent for word in (name, 0))), "all 0")
     assert not out.exists()

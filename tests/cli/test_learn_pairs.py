@@ -13,6 +13,7 @@ from commands import edo as done_by
 from edokit import (
     Annotations,
     EDOEnsemble,
+    Objective,
     Predictions,
     diagnose,
     evaluate,
@@ -91,7 +92,7 @@ def test_pairs_are_learned_as_a_literal_fit_on_rows_says(files: Path):
         )
     }
     rows = zip(predictions.items[known], predictions.annotators[known], strict=True)
-    literal = EDOEnsemble(lambda_reg=0.01).fit(
+    literal = EDOEnsemble(objective=Objective(reg=0.01)).fit(
         predictions.probabilities[known], [codes[pair] for pair in rows]
     )
     np.testing.assert_allclose(load(files / "e").weights_, literal.weights_, atol=1e-6)
@@ -106,7 +107,7 @@ def test_pairs_without_a_choice_are_refused(files: Path):
 def test_learning_on_items_pools_the_means_of_their_panels(files: Path):
     fit(files, "items", "--lambda-reg", "0.01")
     predictions, annotations = pairs_case()
-    literal = EDOEnsemble(lambda_reg=0.01).fit(predictions.panel_means(), annotations)
+    literal = EDOEnsemble(objective=Objective(reg=0.01)).fit(predictions.panel_means(), annotations)
     np.testing.assert_allclose(load(files / "e").weights_, literal.weights_, atol=1e-6)
     assert load(files / "e").n_items_ == ITEMS
 
@@ -121,11 +122,11 @@ def test_shards_of_pairs_learn_the_same(tmp_path: Path):
         write_predictions(predictions.take(mask), folder / f"part-{number}.npz")
     whole = FitData.from_predictions(predictions.pairs(), annotations.pairs())
     with FitData.open(Shards.open(folder, learn="pairs"), annotations) as data:
-        one = EDOEnsemble(lambda_reg=0.01).fit(data)
+        one = EDOEnsemble(objective=Objective(reg=0.01)).fit(data)
         for rest, held_out in data.folds(3):
             assert rest.items + held_out.items == ITEMS * PEOPLE
             assert held_out.items % PEOPLE == 0
-    other = EDOEnsemble(lambda_reg=0.01).fit(whole)
+    other = EDOEnsemble(objective=Objective(reg=0.01)).fit(whole)
     np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-6)
 
 
@@ -172,7 +173,7 @@ def test_two_views_are_compared(files: Path):
 def test_anonymous_answers_stay_members_when_pairs_are_predicted(files: Path):
     predictions, annotations = pairs_case()
     both = predictions.pairs(anonymous=True)
-    ensemble = EDOEnsemble(lambda_reg=1.0).fit(both, annotations.pairs())
+    ensemble = EDOEnsemble(objective=Objective(reg=1.0)).fit(both, annotations.pairs())
     assert ensemble.needed_members() == ["knows", "blind"]
     pooled = ensemble.describe(predictions)
     expected = ensemble.predict_proba(both)

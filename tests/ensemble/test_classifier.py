@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from edokit import Annotations, EDOClassifier, EDOEnsemble
+from edokit import Annotations, EDOClassifier, EDOEnsemble, Objective
 from edokit._errors import InputError
 from edokit.ensemble import soft_score
 
@@ -350,7 +350,7 @@ def test_classifiers_of_sets_and_of_points_of_a_scale(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict_proba(X), p)
 
     votes = np.clip(np.round(X[:, [0]] + 2 + rng.normal(0, 0.5, (90, 3))), 0, 4).astype(int)
-    points = EDOEnsemble(scale="ordinal:0,1,2,3,4", lambda_rps=1.0)
+    points = EDOEnsemble(scale="ordinal:0, 1, 2, 3, 4", objective=Objective(rps=1.0))
     ordered = EDOClassifier([("lr", LogisticRegression())], ensemble=points, cv=3).fit(X, votes)
     assert ordered.ensemble_.scale_.kind == "ordinal"
     assert ordered.predict_proba(X, answer_for="w1").shape == (90, 5)

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from ensemble_cases import people_and_pool
 
-from edokit import Annotations, EDOEnsemble, Predictions, simulate
+from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
 from edokit.demo import train_members
+from edokit.ensemble import from_flat
 from edokit.ensemble._regularization import FOLDS, GRID, UNIFORM
 from edokit.ensemble.fitted import describe_lambda_reg
+from edokit.ensemble.options import Options
 from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items
-from edokit.objective import Settings, pool
+from edokit.objective import pool
 from edokit.solvers import solve_exact
 from shard_cases import cut
 
@@ -40,9 +42,9 @@ def literal(people: Annotations, made: Predictions, seed: int = 0, **how: Any) -
             rest, held_out = fold != k, fold == k
             weights = np.full(P.shape[1], 1 / P.shape[1])
             if np.isfinite(penalty):
-                settings = Settings(lambda_reg=penalty, **how)
+                options = Options.of(from_flat({"lambda_reg": penalty, **how}))
                 data = FitData.from_arrays(P[rest], q[rest], y[rest])
-                weights = solve_exact(data, settings).weights
+                weights = solve_exact(data, options.settings).weights
             pooled = np.asarray(pool(P[held_out], weights, how.get("pool", "linear")))
             losses[held_out] = ce_items(pooled, q[held_out])
         means.append(float(losses.mean()))
@@ -52,7 +54,7 @@ def literal(people: Annotations, made: Predictions, seed: int = 0, **how: Any) -
 @pytest.mark.parametrize("how", [{}, {"pool": "log"}, {"lambda_div": 0.2, "lambda_f1": 0.0}])
 def test_the_penalty_is_the_mean_of_all_weighted_by_their_likelihood(how: dict[str, Any]) -> None:
     people, made = people_and_pool(90)
-    ensemble = EDOEnsemble(random_state=4, **how).fit(made, people)
+    ensemble = EDOEnsemble(**from_flat({"random_state": 4, **how})).fit(made, people)
     means = np.array(literal(people, made, 4, **how))
     np.testing.assert_allclose(
         [one["ce"] for one in choice(ensemble)["compared"]], means, atol=1e-7
@@ -67,7 +69,7 @@ def test_the_penalty_is_the_mean_of_all_weighted_by_their_likelihood(how: dict[s
 def test_weights_are_the_certified_optimum_under_that_penalty() -> None:
     people, made = people_and_pool()
     ensemble = EDOEnsemble().fit(made, people)
-    again = EDOEnsemble(lambda_reg=ensemble.settings_["lambda_reg"]).fit(made, people)
+    again = EDOEnsemble(objective=Objective(reg=ensemble.settings_["lambda_reg"])).fit(made, people)
     np.testing.assert_array_equal(again.weights_, ensemble.weights_)
     assert ensemble.certificate_ is not None
     assert ensemble.certificate_.gap < 1e-9
@@ -79,7 +81,8 @@ def test_a_penalty_that_is_given_is_kept_and_nothing_is_chosen(
     people, made = people_and_pool()
     monkeypatch.delattr("edokit.ensemble._fit.choose_lambda_reg")
     for preset, penalty in (("default", 0.5), ("default", 0), ("paper-fixed", None)):
-        ensemble = EDOEnsemble(preset, lambda_reg=penalty).fit(made, people)
+        ensemble = EDOEnsemble(**from_flat({"preset": preset, "lambda_reg": penalty}))
+        ensemble.fit(made, people)
         assert ensemble.settings_["lambda_reg"] == (1e-3 if penalty is None else penalty)
         assert "lambda_reg_choice" not in ensemble.settings_
         assert ensemble.fitted_.regularization is None
@@ -94,7 +97,7 @@ def test_the_choice_goes_with_every_kind_of_fit() -> None:
         {"diversity": "suppress", "lambda_div": 0.1},
         {"class_weights": True, "ce": "all"},
     ):
-        ensemble = EDOEnsemble(**how).fit(made, people)
+        ensemble = EDOEnsemble(**from_flat(how)).fit(made, people)
         assert 1e-3 <= ensemble.settings_["lambda_reg"] <= UNIFORM
         assert choice(ensemble)["folds"] == FOLDS
 
@@ -117,9 +120,9 @@ def test_shards_choose_what_memory_chooses(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
     made = cut(tmp_path, 400, [90, 130, 400], members=5)
     for how in ({}, {"groups": True}):
-        wanted = EDOEnsemble(ties="first", **how).fit(made.pool, made.people)
+        wanted = EDOEnsemble(**from_flat(how)).fit(made.pool, made.people)
         with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-            found = EDOEnsemble(**how).fit(shards)
+            found = EDOEnsemble(**from_flat(how)).fit(shards)
         assert choice(found)["items"] == choice(wanted)["items"] == 150
         assert found.settings_["lambda_reg"] == wanted.settings_["lambda_reg"]
         np.testing.assert_allclose(found.weights_, wanted.weights_, atol=1e-7)
@@ -136,7 +139,10 @@ def test_few_items_and_lonely_classes_are_no_obstacle() -> None:
     rare = np.tile([1.0, 0.0], (60, 1))
     rare[0] = [0.0, 1.0]
     answers = Annotations.from_soft_labels(rare, items=made.items, classes=made.classes)
-    assert choice(EDOEnsemble(class_weights=True).fit(made, answers))["folds"] is None
+    assert (
+        choice(EDOEnsemble(objective=Objective(class_weights=True)).fit(made, answers))["folds"]
+        is None
+    )
     assert choice(EDOEnsemble().fit(made, answers))["folds"] == FOLDS
 
 

@@ -20,7 +20,16 @@ from sklearn.pipeline import make_pipeline
 
 import edokit
 from commands import status
-from edokit import Annotations, EDOClassifier, EDOEnsemble, EDOWarning, InputError, Predictions
+from edokit import (
+    Annotations,
+    EDOClassifier,
+    EDOEnsemble,
+    EDOWarning,
+    InputError,
+    Objective,
+    Predictions,
+)
+from edokit.ensemble import from_flat
 from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
 from edokit.fitdata import FitData
@@ -94,7 +103,7 @@ def test_a_saved_ensemble_keeps_its_scale_and_predicts_the_same(
     data: Any, parameters: dict[str, Any], tmp_path: Path
 ) -> None:
     predictions, annotations = data
-    fitted = EDOEnsemble(**parameters).fit(predictions, annotations)
+    fitted = EDOEnsemble(**from_flat(parameters)).fit(predictions, annotations)
     fitted.save(tmp_path)
     loaded = EDOEnsemble.load(tmp_path)
     assert loaded.scale_ == fitted.scale_ == predictions.scale
@@ -117,9 +126,9 @@ def test_a_saved_ensemble_keeps_its_scale_and_predicts_the_same(
 
 @pytest.mark.parametrize("term", ["lambda_rps", "lambda_w1"])
 def test_terms_of_ordered_classes_lower_their_own_distance(term: str) -> None:
-    without = EDOEnsemble(lambda_f1=0, lambda_ce=1, lambda_reg=0).fit(*ORDINAL)
+    without = EDOEnsemble(objective=Objective(f1=0, ce_weight=1, reg=0)).fit(*ORDINAL)
     alone = {"lambda_f1": 0, "lambda_ce": 0, "lambda_reg": 0, term: 1}
-    having = EDOEnsemble(**alone).fit(*ORDINAL)
+    having = EDOEnsemble(**from_flat(alone)).fit(*ORDINAL)
     name = term.removeprefix("lambda_")
     assert having.metrics_[name] < without.metrics_[name]
     assert having.objective_[name] == pytest.approx(having.metrics_[name], abs=1e-3)
@@ -129,20 +138,20 @@ def test_terms_of_ordered_classes_lower_their_own_distance(term: str) -> None:
 
 @pytest.mark.parametrize("term", ["lambda_rps", "lambda_w1"])
 def test_terms_of_ordered_classes_need_an_order(term: str) -> None:
-    nominal = EDOEnsemble(scale="nominal", **{term: 1})
+    nominal = EDOEnsemble(**from_flat({"scale": "nominal", term: 1}))
     with pytest.raises(InputError, match=rf"{term}.*order"):
         nominal.fit(*(np.asarray(one) for one in ([[[0.5, 0.5]]] * 20, [0, 1] * 10)))
     with pytest.raises(InputError, match=term):
-        EDOEnsemble(**{term: 1}).fit(*SETS)
+        EDOEnsemble(**from_flat({term: 1})).fit(*SETS)
     with pytest.raises(InputError, match="linear"):
-        EDOEnsemble(pool="log", **{term: 1}).fit(*ORDINAL)
+        EDOEnsemble(**from_flat({"pool": "log", term: 1})).fit(*ORDINAL)
 
 
 def test_a_term_of_ordered_classes_is_something_to_optimise() -> None:
     nothing = {"lambda_f1": 0, "lambda_ce": 0, "lambda_div": 0, "lambda_reg": 0}
-    EDOEnsemble(**nothing, lambda_rps=1).fit(*ORDINAL)
+    EDOEnsemble(**from_flat({**nothing, "lambda_rps": 1})).fit(*ORDINAL)
     with pytest.raises(InputError, match="lambda_w1"):
-        EDOEnsemble(**nothing).fit(*ORDINAL)
+        EDOEnsemble(**from_flat(nothing)).fit(*ORDINAL)
 
 
 def test_arrays_have_the_scale_that_is_declared() -> None:
@@ -265,7 +274,7 @@ def test_each_label_can_have_weights_of_its_own() -> None:
     for k, (name, one) in enumerate(fits.items()):
         two = np.stack([1 - predictions.probabilities[:, :, k], predictions.probabilities[:, :, k]])
         shares = annotations.soft_labels[:, k]
-        alone = EDOEnsemble(lambda_reg=one.lambda_reg).fit(
+        alone = EDOEnsemble(objective=Objective(reg=one.lambda_reg)).fit(
             two.transpose(1, 2, 0), np.stack([1 - shares, shares], axis=1)
         )
         np.testing.assert_allclose(each[k], alone.weights_, atol=1e-5, err_msg=name)
@@ -283,8 +292,8 @@ def test_shards_of_sets_give_what_memory_gives(parameters: Any, tmp_path: Path) 
         (tmp_path / "shards").mkdir(exist_ok=True)
         write_predictions(part, tmp_path / "shards" / f"{k}.npz")
     shards = Shards.open(tmp_path / "shards")
-    whole = EDOEnsemble(**parameters).fit(predictions, annotations)
-    parts = EDOEnsemble(**parameters).fit(shards, annotations)
+    whole = EDOEnsemble(**from_flat(parameters)).fit(predictions, annotations)
+    parts = EDOEnsemble(**from_flat(parameters)).fit(shards, annotations)
     np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-7)
     assert parts.scale_ == whole.scale_
     for metric, step in whole.answers_.items():
@@ -407,7 +416,10 @@ def test_files_declare_their_scale_once(tmp_path: Path) -> None:
     people = Annotations.from_matrix([[1, 2], [3, 5], [2, 2]] * 30, items=ITEMS)
     edokit.write_annotations(people, tmp_path / "dev.csv")
     fitted = edokit.fit(
-        tmp_path / "dev.npz", tmp_path / "dev.csv", scale=POINTS, out=tmp_path / "ensemble"
+        tmp_path / "dev.npz",
+        tmp_path / "dev.csv",
+        ensemble=EDOEnsemble(scale=POINTS),
+        out=tmp_path / "ensemble",
     )
     assert fitted.scale_ == predictions.scale
     assert read_predictions(tmp_path / "dev.npz").scale == Scale()
@@ -488,7 +500,12 @@ def test_every_step_makes_distributions(p: Any, temperature: float) -> None:
 def test_a_scale_as_an_object_is_kept_as_text(tmp_path: Path) -> None:
     predictions, annotations = ORDINAL
     for _ in range(2):  # the same fit again replaces it
-        edokit.fit(predictions, annotations, scale=predictions.scale, out=tmp_path / "ensemble")
+        edokit.fit(
+            predictions,
+            annotations,
+            ensemble=EDOEnsemble(scale=predictions.scale),
+            out=tmp_path / "ensemble",
+        )
     loaded = EDOEnsemble.load(tmp_path / "ensemble")
     assert loaded.get_params()["scale"] == POINTS
     loaded.fit(predictions, annotations)

@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import Annotations, EDOEnsemble, Exact, Gumbel, Objective, Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.ensemble import PARAMETERS
+from edokit.ensemble import OPTION_NAMES, PRESETS, from_flat
+from edokit.ensemble.options import Options
 from edokit.metrics import ce
 from edokit.objective import average_groups, pool
 
@@ -27,7 +28,7 @@ PEOPLE, POOL = people_and_pool()
 
 
 def test_the_good_member_gets_most_of_the_weight_and_noise_little() -> None:
-    ensemble = EDOEnsemble(lambda_div=0).fit(POOL, PEOPLE)
+    ensemble = EDOEnsemble(objective=Objective(div=0)).fit(POOL, PEOPLE)
     weights = dict(zip(ensemble.members_, ensemble.weights_, strict=True))
     assert weights["good"] > 0.7
     assert weights["noise-1"] + weights["noise-2"] < 0.15
@@ -113,12 +114,12 @@ def test_without_labels_it_says_so() -> None:
 
 
 def test_a_fitted_ensemble_shows_members_size_and_ce() -> None:
-    ensemble = EDOEnsemble(max_members=3)
-    assert repr(ensemble) == "EDOEnsemble(max_members=3)"
+    ensemble = EDOEnsemble(solver=Exact(max_members=3))
+    assert repr(ensemble) == "EDOEnsemble(solver=Exact(max_members=3))"
     assert "EDOEnsemble" in ensemble._repr_mimebundle_()["text/html"]
     ensemble.fit(POOL, PEOPLE)
     shown = repr(ensemble)
-    assert shown.startswith("EDOEnsemble(max_members=3): ")
+    assert shown.startswith("EDOEnsemble(solver=Exact(max_members=3)): ")
     weight, error = ensemble.weights_[0], ensemble.metrics_["ce"]
     for part in (f"good {weight:.3f}", f"{ensemble.size_} of 4", f"CE {error:.4f}"):
         assert part in shown
@@ -142,7 +143,11 @@ def test_a_type_checker_knows_the_words_of_each_parameter() -> None:
         "ties": {"first", "error", "random"},
         "label_weights": {"shared", "per-label"},
     }
-    hints = get_type_hints(EDOEnsemble.__init__)
+    hints = {
+        name: kind
+        for owner in (Objective, Gumbel, EDOEnsemble.__init__)
+        for name, kind in get_type_hints(owner).items()
+    }
     for name, expected in words.items():
         kinds = [hints[name]] if get_origin(hints[name]) is Literal else get_args(hints[name])
         known = {word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)}
@@ -156,7 +161,7 @@ def test_a_matrix_that_could_be_labels_or_shares_is_not_guessed() -> None:
 
 
 def test_only_members_with_weight_are_needed_to_predict() -> None:
-    ensemble = EDOEnsemble(max_members=2).fit(POOL, PEOPLE)
+    ensemble = EDOEnsemble(solver=Exact(max_members=2)).fit(POOL, PEOPLE)
     assert set(np.flatnonzero(ensemble.weights_)) <= {0, 1}
     kept = POOL.select(["fair", "good"])
     np.testing.assert_allclose(
@@ -194,7 +199,7 @@ def test_a_temperature_never_worsens_the_fit() -> None:
 
 
 def test_entropy_and_spread_come_with_the_probabilities() -> None:
-    ensemble = EDOEnsemble(lambda_div=0.5).fit(POOL, PEOPLE)
+    ensemble = EDOEnsemble(objective=Objective(div=0.5)).fit(POOL, PEOPLE)
     pooled = ensemble.describe(POOL)
     p = pooled.probabilities
     np.testing.assert_allclose(pooled.entropy, -(p * np.log(p)).sum(axis=1))
@@ -225,19 +230,49 @@ def test_our_gumbel_comes_close_to_the_exact_optimum() -> None:
     assert search.objective_["total"] == pytest.approx(exact.objective_["total"], abs=2e-3)
 
 
-def test_the_command_knows_the_parameters_of_the_estimator() -> None:
-    assert EDOEnsemble().get_params() == PARAMETERS
+def test_flat_names_and_objects_are_the_same_options() -> None:
+    flat = {"preset": "paper-fixed", "lambda_div": 0.2, "ce": "all", "epochs": 3, "ties": "random"}
+    parameters = from_flat(flat)
+    assert parameters == {
+        "preset": "paper-fixed",
+        "ties": "random",
+        "objective": Objective(f1=1.0, div=0.2, reg=1e-3, ce="all", class_weights=True),
+        "solver": replace(PRESETS["paper-fixed"].solvers["gumbel"], epochs=3),
+    }
+    again = Options.of(parameters).to_flat()
+    assert again.items() >= flat.items()
+    assert set(again) <= set(OPTION_NAMES)
+    assert from_flat(dict.fromkeys(OPTION_NAMES)) == {}
+    with pytest.raises(InputError, match="nope"):
+        from_flat({"nope": 1})
+    with pytest.warns(EDOWarning, match="epochs: only the gumbel solver"):
+        assert from_flat({"epochs": 3}) == {}
+
+
+def test_nested_parameters_change_the_object_in_force() -> None:
+    ensemble = EDOEnsemble("paper-fixed")
+    assert ensemble.get_params()["objective__div"] == 1.0
+    assert ensemble.get_params()["solver__epochs"] == 10
+    ensemble.set_params(objective__div=0, solver__epochs=5)
+    assert ensemble.objective == replace(PRESETS["paper-fixed"].objective, div=0)
+    assert ensemble.solver == replace(PRESETS["paper-fixed"].solvers["gumbel"], epochs=5)
+    assert EDOEnsemble().set_params(preset="paper", objective__reg=1.0).objective.f1 == 1.0
+    assert EDOEnsemble().set_params(solver="gumbel", solver__epochs=2).solver == Gumbel(epochs=2)
+    for name in ("objective__nope", "solver__epochs", "objectives__div"):
+        with pytest.raises(ValueError, match=r"nope|epochs|objectives"):
+            EDOEnsemble().set_params(**{name: 1})
 
 
 def test_a_given_parameter_wins_over_the_preset() -> None:
-    ensemble = EDOEnsemble("paper-fixed", solver="exact", lambda_div=0.25).fit(POOL, PEOPLE)
+    ensemble = EDOEnsemble("paper-fixed", solver="exact").set_params(objective__div=0.25)
+    ensemble.fit(POOL, PEOPLE)
     assert ensemble.settings_["solver"] == "exact"
     assert ensemble.settings_["lambda_div"] == 0.25
     assert ensemble.settings_["lambda_f1"] == 1.0
 
 
 def test_explain_gives_a_reason_per_member() -> None:
-    reasons = EDOEnsemble(lambda_div=0, lambda_reg=0).fit(POOL, PEOPLE).explain()
+    reasons = EDOEnsemble(objective=Objective(div=0, reg=0)).fit(POOL, PEOPLE).explain()
     assert len(reasons) == 4
     assert (reasons[0].member, reasons[0].kind, reasons[0].rank) == ("good", "dominant", 1)
     assert "most of the weight" in str(reasons[0])
@@ -248,7 +283,7 @@ def test_explain_gives_a_reason_per_member() -> None:
         assert (reason.price or 0) > 0
         assert f"{reason.ce:.4f}" in str(reason)
         assert f"{reason.price:.4f}" in str(reason)
-    bounded = EDOEnsemble(max_members=2).fit(POOL, PEOPLE).explain()
+    bounded = EDOEnsemble(solver=Exact(max_members=2)).fit(POOL, PEOPLE).explain()
     assert [reason.kind for reason in bounded[2:]] == ["beyond_max_members"] * 2
     assert sum("max_members=2" in str(reason) for reason in bounded) == 2
 
@@ -261,9 +296,9 @@ def test_a_small_weight_does_not_read_as_none() -> None:
 
 
 def test_it_is_a_scikit_learn_estimator() -> None:
-    ensemble = EDOEnsemble(ce="all", lambda_div=0.2)
+    ensemble = EDOEnsemble(objective=Objective(ce="all", div=0.2))
     assert clone(ensemble).get_params() == ensemble.get_params()
-    assert ensemble.set_params(ce="mean").ce == "mean"
+    assert ensemble.set_params(objective__ce="mean").objective == Objective(div=0.2)
     ensemble.fit(POOL, PEOPLE)
     again = pickle.loads(pickle.dumps(ensemble))
     np.testing.assert_array_equal(again.predict_proba(POOL), ensemble.predict_proba(POOL))
@@ -272,16 +307,7 @@ def test_it_is_a_scikit_learn_estimator() -> None:
     with pytest.raises(ValueError, match="'nope'"):
         ensemble.set_params(nope=1)
     with config_context(print_changed_only=False):
-        assert "lambda_reg=None" in repr(EDOEnsemble())
-
-
-def test_a_subclass_has_the_parameters_that_it_names() -> None:
-    class Own(EDOEnsemble):
-        def __init__(self, ce: str = "all", **others: Any) -> None:
-            super().__init__(ce=ce, **others)
-
-    assert clone(Own(ce="mean")).get_params() == {"ce": "mean"}
-    assert repr(Own(lambda_div=1.0).set_params(ce="mean")) == "Own(ce='mean')"
+        assert "objective=None" in repr(EDOEnsemble())
 
 
 @pytest.mark.parametrize(
@@ -306,10 +332,12 @@ def test_it_passes_the_checks_of_scikit_learn_that_give_it_no_table(check: str) 
 def test_scikit_learn_searches_over_it_in_a_pipeline_and_draws_it() -> None:
     X, y = POOL.probabilities, PEOPLE.hard_labels(ties="first")
     steps = make_pipeline(FunctionTransformer(), EDOEnsemble())
-    grid = GridSearchCV(steps, {"edoensemble__lambda_reg": [0.1, 10.0]}, cv=2).fit(X, y)
-    assert grid.best_estimator_[-1].lambda_reg == grid.best_params_["edoensemble__lambda_reg"]
+    grid = GridSearchCV(steps, {"edoensemble__objective__reg": [0.1, 10.0]}, cv=2).fit(X, y)
+    assert (
+        grid.best_estimator_[-1].objective.reg == grid.best_params_["edoensemble__objective__reg"]
+    )
     parameters_and_results = grid.best_estimator_._repr_html_()
-    assert "lambda_reg" in parameters_and_results
+    assert "objective" in parameters_and_results
     assert "weights_" in parameters_and_results
 
 
@@ -332,7 +360,7 @@ def test_a_class_nobody_chose_is_defined_without_class_weights_and_refused_with_
     part = POOL.take(np.arange(20))
     assert EDOEnsemble().fit(part, people).size_ >= 1
     with pytest.raises(InputError, match="class weights need every class"):
-        EDOEnsemble(class_weights=True).fit(part, people)
+        EDOEnsemble(objective=Objective(class_weights=True)).fit(part, people)
 
 
 def test_more_predicted_classes_than_chosen_ones_are_fine() -> None:
@@ -362,7 +390,7 @@ def test_more_predicted_classes_than_chosen_ones_are_fine() -> None:
 )
 def test_bad_parameters_get_one_clear_line(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        EDOEnsemble(**change).fit(POOL, PEOPLE)
+        EDOEnsemble(**from_flat(change)).fit(POOL, PEOPLE)
 
 
 def test_an_array_of_logits_is_refused_with_where_to_declare_it() -> None:

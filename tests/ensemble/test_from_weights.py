@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edokit import Objective
 from edokit._errors import InputError
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble import EDOEnsemble, from_flat
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], (40, 4))
@@ -21,9 +22,11 @@ Q = RNG.dirichlet([2, 2, 2], 40)
     ids=str,
 )
 def test_given_the_weights_of_a_fit_it_is_that_ensemble(how: dict[str, str]) -> None:
-    fitted = EDOEnsemble(**how).fit(P, Q)
+    fitted = EDOEnsemble(**from_flat(how)).fit(P, Q)
     penalty = fitted.settings_["lambda_reg"]
-    given = EDOEnsemble.from_weights(fitted.weights_, P, Q, lambda_reg=penalty, **how)
+    given = EDOEnsemble.from_weights(
+        fitted.weights_, P, Q, **from_flat({"lambda_reg": penalty, **how})
+    )
     np.testing.assert_array_equal(given.predict_proba(P), fitted.predict_proba(P))
     assert given.size_ == fitted.size_
     assert given.metrics_ == pytest.approx(fitted.metrics_)
@@ -33,7 +36,9 @@ def test_given_the_weights_of_a_fit_it_is_that_ensemble(how: dict[str, str]) -> 
 
 def test_nothing_is_drawn_when_members_are_judged() -> None:
     weights = [0.1, 0.2, 0.3, 0.4]
-    given = EDOEnsemble.from_weights(weights, P, Q, ce="random", solver="gumbel", regularize="w")
+    given = EDOEnsemble.from_weights(
+        weights, P, Q, objective=Objective(ce="random", regularize="w"), solver="gumbel"
+    )
     assert given.objective_["ce"] == pytest.approx(float(given.member_ce_ @ weights))
     assert given.objective_["reg"] == pytest.approx(0.3)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edokit import Annotations, EDOEnsemble, Predictions, simulate
+from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
 from edokit.demo import TRAIN_SHARES, train_members
 from edokit.metrics import ce
 
@@ -75,7 +75,7 @@ def test_the_size_follows_the_data(worlds: list[World]) -> None:
     sizes, real_weight = [], []
     for seed, world in enumerate(worlds):
         on_dev, _ = noisy(world, seed)
-        sparse = EDOEnsemble(lambda_f1=1, lambda_reg=0).fit(on_dev, world.dev)
+        sparse = EDOEnsemble(objective=Objective(f1=1, reg=0)).fit(on_dev, world.dev)
         sizes.append(sparse.size_)
         real_weight.append(EDOEnsemble().fit(on_dev, world.dev).weights_[:3].sum())
     # Of ten members, seven of them noise, about three keep weight; by default the noise may keep

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble
+from edokit import EDOEnsemble, Gumbel, Objective
 from edokit._errors import EDOWarning, InputError
+from edokit.ensemble import from_flat
 from edokit.fitdata import FitData
 from edokit.objective import fit_temperature
 from edokit.objective.pools import power_sums
@@ -61,12 +62,12 @@ def alike(one: Any, other: Any, where: str = "") -> None:
 def test_shards_give_the_ensemble_that_memory_gives(
     made: Cut, choices: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = EDOEnsemble(**choices).fit(made.pool, made.people).fitted_.to_dict()
+    wanted = EDOEnsemble(**from_flat(choices)).fit(made.pool, made.people).fitted_.to_dict()
     if wanted["settings"]["solver"] == "exact":
         # Gumbel learns from the sample alone; exact has to find the same in passes.
         monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 200)
     with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-        found = EDOEnsemble(**choices).fit(shards).fitted_.to_dict()
+        found = EDOEnsemble(**from_flat(choices)).fit(shards).fitted_.to_dict()
     # Ranks among all items are no sum over shards.
     assert found["metrics"].pop("entropy_correlation") is None
     wanted["metrics"].pop("entropy_correlation")
@@ -121,7 +122,7 @@ def test_gumbel_says_that_it_learned_from_a_sample(
         FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data,
         pytest.warns(EDOWarning, match="a random sample of 90 of 500 items"),
     ):
-        found = EDOEnsemble(solver="gumbel", epochs=3).fit(data)
+        found = EDOEnsemble(solver=Gumbel(epochs=3)).fit(data)
     assert found.n_items_ == 500
     pooled = found.predict_proba(made.pool)
     q = made.people.soft_labels
@@ -142,7 +143,9 @@ def test_choices_that_do_not_go_together_are_refused_before_anything_is_read(mad
     (made.predictions.parent / "broken").mkdir()
     shards = Shards.open(made.predictions)
     with pytest.raises(InputError, match="ce must be one of"):
-        EDOEnsemble(ce="median").fit(shards, made.predictions.parent / "broken")
+        EDOEnsemble(objective=Objective(ce="median")).fit(
+            shards, made.predictions.parent / "broken"
+        )
 
 
 MEMORY = """

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from ensemble_cases import people_and_pool
 
-from edokit import Annotations, EDOEnsemble, Predictions, write_predictions
+from edokit import Annotations, EDOEnsemble, Objective, Predictions, write_predictions
 from edokit._errors import InputError
+from edokit.ensemble import from_flat
 from edokit.ensemble.trade_off import Reduced, earned
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
@@ -35,14 +36,14 @@ def literal_losses(members: list[str], **settings: Any) -> np.ndarray:
     kept = [POOL.members.index(name) for name in members]
     losses = []
     for rest, fold in data.folds(5, 0):
-        fitted = EDOEnsemble(**settings).fit(rest.select(kept))
+        fitted = EDOEnsemble(**from_flat(settings)).fit(rest.select(kept))
         p = np.einsum("nkc,k->nc", fold.sample.P[:, kept], fitted.weights_)
         losses.append(ce_items(p, fold.sample.q))
     return np.concatenate(losses)
 
 
 def test_losses_and_errors_are_those_of_a_fit_per_fold() -> None:
-    fitted = EDOEnsemble(lambda_reg=0.05).fit(PRICED, PEOPLE)
+    fitted = EDOEnsemble(objective=Objective(reg=0.05)).fit(PRICED, PEOPLE)
     found = fitted.trade_off(PRICED, PEOPLE)
     assert (found.metric, found.items, found.held_out) == ("ce", 120, True)
     base = literal_losses(list(POOL.members), lambda_reg=0.05)
@@ -82,7 +83,7 @@ def test_a_copy_of_a_member_is_free_to_drop_and_a_needed_one_is_not() -> None:
             **{name: {"cost": 0.1} for name in POOL.members[1:]},
         },
     )
-    fitted = EDOEnsemble(lambda_reg=1e-4).fit(pool, PEOPLE)
+    fitted = EDOEnsemble(objective=Objective(reg=1e-4)).fit(pool, PEOPLE)
     found = fitted.trade_off(pool, PEOPLE)
     by_name = {one.dropped[0]: one for one in found.drops}
     assert by_name["copy"].verdict == "free"
@@ -117,7 +118,7 @@ def test_without_costs_every_member_counts_the_same() -> None:
     ],
 )
 def test_every_kind_of_ensemble_can_be_asked(settings: dict[str, Any]) -> None:
-    found = EDOEnsemble(**settings).fit(PRICED, PEOPLE).trade_off(PRICED, PEOPLE)
+    found = EDOEnsemble(**from_flat(settings)).fit(PRICED, PEOPLE).trade_off(PRICED, PEOPLE)
     assert all(np.isfinite(one.loss) for one in found.path)
     assert found.to_dict()["whole"]["verdict"] == "free"
 
@@ -183,7 +184,7 @@ def test_ordinal_scales_lose_ranked_probability_and_sets_may_weigh_each_label() 
 def test_shards_give_the_same_as_memory(tmp_path: Path) -> None:
     for number, rows in enumerate((range(70), range(70, 120))):
         write_predictions(PRICED.take(list(rows)), tmp_path / f"part-{number}.npz")
-    fitted = EDOEnsemble(lambda_reg=0.05).fit(PRICED, PEOPLE)
+    fitted = EDOEnsemble(objective=Objective(reg=0.05)).fit(PRICED, PEOPLE)
     whole = fitted.trade_off(PRICED, PEOPLE)
     shards = fitted.trade_off(Shards.open(tmp_path), PEOPLE)
     assert shards.items == whole.items
@@ -205,7 +206,7 @@ def test_pairs_of_an_item_are_one_observation() -> None:
         layout="NKC",
         member_info=INFO,
     )
-    fitted = EDOEnsemble(lambda_reg=0.05).fit(pairs.pairs(), people.pairs())
+    fitted = EDOEnsemble(objective=Objective(reg=0.05)).fit(pairs.pairs(), people.pairs())
     found = fitted.trade_off(pairs.pairs(), people.pairs())
     data = FitData.from_predictions(pairs.pairs(), people.pairs()).draw(5000)
     whole, without = [], []
@@ -216,7 +217,7 @@ def test_pairs_of_an_item_are_one_observation() -> None:
         heaviest = list(data.members).index(found.drops[0].dropped[0])
         kept = [k for k in range(4) if k != heaviest]
         for chosen, into in ((list(range(4)), whole), (kept, without)):
-            own = EDOEnsemble(lambda_reg=0.05).fit(rest.select(chosen))
+            own = EDOEnsemble(objective=Objective(reg=0.05)).fit(rest.select(chosen))
             p = np.einsum("nkc,k->nc", fold.sample.P[:, chosen], own.weights_)
             into.append(ce_items(p, fold.sample.q))
     apart = np.concatenate(without) - np.concatenate(whole)
@@ -229,13 +230,13 @@ def test_pairs_of_an_item_are_one_observation() -> None:
 
 def test_few_items_are_in_sample_and_said_to_be() -> None:
     part, people = PRICED.take(range(8)), PEOPLE.take(range(8))
-    found = EDOEnsemble(lambda_reg=0.1).fit(part, people).trade_off(part, people)
+    found = EDOEnsemble(objective=Objective(reg=0.1)).fit(part, people).trade_off(part, people)
     assert not found.held_out
     assert "in-sample" in " ".join(found.summary)
 
 
 def test_members_that_are_missing_are_named() -> None:
-    fitted = EDOEnsemble(lambda_reg=0.1).fit(PRICED, PEOPLE)
+    fitted = EDOEnsemble(objective=Objective(reg=0.1)).fit(PRICED, PEOPLE)
     with pytest.raises(InputError, match="'noise-2'"):
         fitted.trade_off(PRICED.select(["good", "fair", "noise-1"]), PEOPLE)
 

@@ -18,6 +18,7 @@ from commands import status
 from edokit import Bundle, EDOEnsemble
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import read_table, write_table
+from edokit.ensemble import from_flat
 from edokit.members import LoadedMembers, Texts, parse_groups, score_members, train_members
 from edokit.panels import Panel
 from edokit.predictions import Predictions
@@ -71,7 +72,7 @@ def case(kind: str, folder: Path) -> tuple[EDOEnsemble, dict[str, Any]]:
     else:
         predictions = trained.predictions[name]
         labels = labels.align(predictions.items)
-    return EDOEnsemble(**fit).fit(predictions, labels), asked
+    return EDOEnsemble(**from_flat(fit)).fit(predictions, labels), asked
 
 
 KINDS = [

@@ -56,7 +56,7 @@ def members(model: str, **options: object) -> EndToEndMembers:
 
 @pytest.fixture(scope="module")
 def trained(model: str) -> tuple[EndToEndMembers, EDOHead]:
-    head = EDOHead(K, settings=Settings(lambda_div=0.0))
+    head = EDOHead(K, settings=Settings(div=0.0))
     return members(model).fit(joint_data(), head=head, random_state=0), head
 
 

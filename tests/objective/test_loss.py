@@ -23,7 +23,7 @@ POOLS = ("linear", "log")
 @st.composite
 def settings(draw: st.DrawFn, **fixed: object) -> Settings:
     """Settings with every term in play."""
-    names = ("lambda_f1", "lambda_ce", "lambda_div", "lambda_reg")
+    names = ("f1", "ce_weight", "div", "reg")
     return Settings(
         **{name: draw(st.floats(0.1, 2.0)) for name in names},
         **{
@@ -88,23 +88,23 @@ def test_values_and_gradients_are_those_of_the_paper(
     on_raw = chosen.regularize == "w"
 
     def total(x, relaxed: bool = False):
-        smooth = chosen.lambda_f1 * f1(x) + sign * chosen.lambda_div * div(x)
-        norm = 0.0 if on_raw else chosen.lambda_reg * reg(x)
+        smooth = chosen.f1 * f1(x) + sign * chosen.div * div(x)
+        norm = 0.0 if on_raw else chosen.reg * reg(x)
         cross = cross_entropy(x, relaxed)
-        return smooth + norm + chosen.lambda_ce * cross
+        return smooth + norm + chosen.ce_weight * cross
 
     close = {"rel": 1e-9, "abs": 1e-9}
     assert found.f1 == pytest.approx(literal.value(f1(v)), **close)
     assert found.ce == pytest.approx(literal.value(cross_entropy(v)), **close)
     assert found.div == pytest.approx(literal.value(div(v)), **close)
     assert found.reg == pytest.approx(literal.value(reg(w if on_raw else v)), **close)
-    extra = chosen.lambda_reg * reg(w) if on_raw else 0.0
+    extra = chosen.reg * reg(w) if on_raw else 0.0
     assert found.total == pytest.approx(literal.value(total(v)) + extra, **close)
     slope = literal.slope(lambda x: total(x, relaxed=True), v)
     # Off the simplex the literal F1's denominator moves too, by the same for every member.
-    slope = slope - chosen.lambda_f1 * (1.0 - found.f1) / 2.0
+    slope = slope - chosen.f1 * (1.0 - found.f1) / 2.0
     np.testing.assert_allclose(found.gradient, slope, rtol=1e-9, atol=1e-9)
-    slope_w = 2.0 * chosen.lambda_reg * w if on_raw else np.zeros_like(w)
+    slope_w = 2.0 * chosen.reg * w if on_raw else np.zeros_like(w)
     np.testing.assert_allclose(found.gradient_w, slope_w, rtol=1e-12)
 
 
@@ -114,7 +114,13 @@ def test_a_batch_gives_what_its_configurations_give_one_by_one(pool: str) -> Non
     rng = case.rng
     variants = ["mean", "random", "all", "random", "mean"]
     chosen = [
-        Settings(*rng.random(4), diversity=d, ce=ce, regularize=r, pool=pool)
+        Settings(
+            **dict(zip(("f1", "ce_weight", "div", "reg"), rng.random(4), strict=True)),
+            diversity=d,
+            ce=ce,
+            regularize=r,
+            pool=pool,
+        )
         for ce, d, r in zip(
             variants, ["preserve", "suppress"] * 2 + ["preserve"], "vwwvv", strict=True
         )
@@ -214,7 +220,7 @@ def test_one_member_is_its_own_pool() -> None:
     case = make_case(9, 1, 3, seed=5)
     for kind in ("linear", "log"):
         problem = Problem.from_arrays(case.P, case.q, case.y, pool=kind)
-        loss = joint_loss(np.ones(1), problem, Settings(lambda_f1=1.0, pool=kind))
+        loss = joint_loss(np.ones(1), problem, Settings(f1=1.0, pool=kind))
         assert loss.ce == pytest.approx(problem.member_ce[0], rel=1e-9)
         assert loss.div == 0.0
         assert loss.reg == 1.0
@@ -247,7 +253,7 @@ def test_a_mini_batch_keeps_the_terms_of_all_items_but_the_cross_entropy() -> No
             summaries=Summaries.from_arrays(case.P, case.q, case.y),
         )
         for ce in ("mean", "all", "random"):
-            chosen = Settings(1.0, 1.0, 1.0, 1.0, ce=ce, class_weights=True)
+            chosen = Settings(f1=1.0, ce_weight=1.0, div=1.0, reg=1.0, ce=ce, class_weights=True)
             a = joint_loss(case.v, part, chosen, noise=noise)
             b = joint_loss(case.v, alone, chosen, noise=noise)
             assert a.total == pytest.approx(b.total, rel=1e-12)
@@ -261,7 +267,7 @@ def test_reordered_members_are_the_problem_of_reordered_predictions() -> None:
     a = Problem.from_arrays(case.P, case.q, case.y).select(order)
     b = Problem.from_arrays(case.P[:, order], case.q, case.y)
     v = case.rng.dirichlet(np.ones(3))
-    chosen = Settings(1.0, 1.0, 1.0, 1.0)
+    chosen = Settings(f1=1.0, ce_weight=1.0, div=1.0, reg=1.0)
     np.testing.assert_allclose(
         joint_loss(v, a, chosen).gradient, joint_loss(v, b, chosen).gradient, rtol=1e-12
     )
@@ -301,7 +307,7 @@ def test_a_problem_has_what_its_summaries_have(pool: str) -> None:
     assert float(ours.total) == pytest.approx(float(theirs.total), rel=1e-12)
     np.testing.assert_allclose(ours.gradient, theirs.gradient, rtol=1e-12)
     assert np.isnan(ours.div)
-    for more in ({"lambda_div": 0.1}, {"ce": "all"}):
+    for more in ({"div": 0.1}, {"ce": "all"}):
         with pytest.raises(InputError):
             joint_loss(v, lean, Settings(pool=pool, **more))
     losses = Summaries.from_arrays(*data, distances=False)

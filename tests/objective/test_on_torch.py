@@ -58,10 +58,10 @@ def literal_loss(P, q, y, v, chosen: Settings, noise, temperature: float):
     div = torch.einsum("k,l,nkl->n", v, v, (P[:, :, None] - P[:, None]).abs().sum(-1)).mean()
     sign = chosen.diversity.sign
     return (
-        chosen.lambda_f1 * f1
-        + chosen.lambda_ce * ce
-        + sign * chosen.lambda_div * div
-        + chosen.lambda_reg * (v * v).sum()
+        chosen.f1 * f1
+        + chosen.ce_weight * ce
+        + sign * chosen.div * div
+        + chosen.reg * (v * v).sum()
     )
 
 
@@ -70,7 +70,9 @@ def literal_loss(P, q, y, v, chosen: Settings, noise, temperature: float):
 @given(case=cases())
 def test_tensors_and_arrays_give_the_same_loss(case: Case, ce: str, kind: str) -> None:
     P, q, y, v = tensors(case)
-    chosen = Settings(0.7, 1.3, 0.4, 0.2, "suppress", ce, pool=kind)
+    chosen = Settings(
+        f1=0.7, ce_weight=1.3, div=0.4, reg=0.2, diversity="suppress", ce=ce, pool=kind
+    )
     noise = case.rng.gumbel(size=case.P.shape[:2])
     on_torch = joint_loss(
         v, Problem.from_arrays(P, q, y, pool=kind), chosen, noise=torch.tensor(noise)
@@ -89,7 +91,9 @@ def test_autograd_agrees_with_the_paper_in_weights_and_predictions(
     case: Case, ce: str, kind: str, temperature: float
 ) -> None:
     P, q, y, v = tensors(case)
-    chosen = Settings(0.7, 1.3, 0.4, 0.2, "preserve", ce, pool=kind)
+    chosen = Settings(
+        f1=0.7, ce_weight=1.3, div=0.4, reg=0.2, diversity="preserve", ce=ce, pool=kind
+    )
     noise = torch.tensor(case.rng.gumbel(size=case.P.shape[:2]))
     found, expected = [], []
     for slopes, loss in ((found, None), (expected, literal_loss)):
@@ -145,7 +149,7 @@ def test_gradients_reach_float32_members() -> None:
     logits = torch.tensor(np.log(case.P + 1e-3), dtype=torch.float32, requires_grad=True)
     P = torch.softmax(logits, -1)
     q, y = torch.tensor(case.q, dtype=torch.float32), torch.tensor(case.y)
-    chosen = Settings(1.0, 1.0, 1.0, 1e-3, class_weights=True)
+    chosen = Settings(f1=1.0, ce_weight=1.0, div=1.0, reg=1e-3, class_weights=True)
     problem = Problem.from_arrays(P, q, y, class_weights=True)
     joint_loss(torch.tensor(case.v), problem, chosen).total.backward()
     assert logits.grad.dtype == torch.float32

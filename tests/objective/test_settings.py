@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble, SearchSpace
+from edokit import EDOEnsemble, Gumbel, SearchSpace
 from edokit._errors import InputError
-from edokit.objective import CE, PRESETS, Diversity, Pool, Regularize, Settings, preset
+from edokit.ensemble import from_flat
+from edokit.objective import CE, PRESETS, Diversity, Objective, Pool, Regularize, Settings, preset
 from edokit.objective.settings import LARGEST
 
 RNG = np.random.default_rng(0)
@@ -31,21 +32,21 @@ def test_preserve_is_minus_one_and_suppress_plus_one() -> None:
 
 
 def test_settings_go_to_json_and_back() -> None:
-    chosen = Settings(lambda_div=0.3, diversity="suppress", class_weights=True)
+    chosen = Settings(div=0.3, diversity="suppress", class_weights=True)
     assert Settings(**json.loads(json.dumps(asdict(chosen)))) == chosen
 
 
 @pytest.mark.parametrize("name", ["paper-fixed", "paper"])
 def test_the_papers_presets_have_the_papers_numbers(name: str) -> None:
     chosen = preset(name)
-    assert (chosen.lambda_f1, chosen.lambda_ce, chosen.lambda_div) == (1.0, 1.0, 1.0)
-    assert chosen.lambda_reg == 1e-3
+    assert (chosen.f1, chosen.ce_weight, chosen.div) == (1.0, 1.0, 1.0)
+    assert chosen.reg == 1e-3
     assert chosen.class_weights
 
 
 def test_presets_go_by_name() -> None:
     assert set(PRESETS) == {"default", "paper-fixed", "paper"}
-    assert preset("default") == Settings()
+    assert preset("default") == Objective()
     assert not preset("default").class_weights
     with pytest.raises(InputError, match="preset must be one of 'default'"):
         preset("best")
@@ -53,18 +54,18 @@ def test_presets_go_by_name() -> None:
 
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_weight_of_a_term_is_never_negative_nor_infinite(value: float) -> None:
-    with pytest.raises(InputError, match=r"lambda_div=.* is not a number of at least 0"):
-        Settings(lambda_div=value)
+    with pytest.raises(InputError, match=r"div is .*, not a number of at least 0"):
+        Settings(div=value)
 
 
 @pytest.mark.parametrize("name", ["lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"])
 def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: str) -> None:
-    with pytest.raises(InputError, match=rf"{name}=1e\+308 .*1e\+09"):
-        EDOEnsemble(**{name: 1e308}).fit(P, VOTES)
-    with pytest.raises(InputError, match=rf"{name}=1e\+308"):
+    with pytest.raises(InputError, match=rf"{name} is 1e\+308.*1e\+09"):
+        EDOEnsemble(**from_flat({name: 1e308})).fit(P, VOTES)
+    with pytest.raises(InputError, match=rf"{name} is 1e\+308"):
         SearchSpace(**{name: (1e-3, 1e308)})
     for solver in ("exact", "gumbel"):
-        fitted = EDOEnsemble(solver=solver, **{name: LARGEST}).fit(P, VOTES)
+        fitted = EDOEnsemble(**from_flat({"solver": solver, name: LARGEST})).fit(P, VOTES)
         assert fitted.weights_.sum() == pytest.approx(1.0)
         if fitted.certificate_ is not None:
             assert fitted.certificate_.global_optimum
@@ -73,7 +74,7 @@ def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: s
 @pytest.mark.parametrize("name", ["learning_rate", "temperature", "temperature_decay"])
 def test_steps_of_gumbel_that_would_overflow_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=rf"{name} .*1e\+308.*1e\+09"):
-        EDOEnsemble(solver="gumbel", **{name: 1e308}).fit(P, VOTES)
+        Gumbel(**{name: 1e308})
 
 
 def test_an_ensemble_whose_terms_would_overflow_is_not_loaded(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import Annotations, EDOEnsemble, Predictions, fit
+from edokit import Annotations, EDOEnsemble, Objective, Predictions, fit
 from edokit._errors import InputError
 from edokit.predictions import Shards, join_models, read_predictions, write_predictions
 
@@ -56,12 +56,14 @@ def test_shards_add_up_requests_and_average_costs(suffix: str, tmp_path: Path) -
     wanted = {**INFO["b"], "cost": pytest.approx(0.02), "requests": 16, "failures": 0}
     assert read_predictions(tmp_path).member_info == {**INFO, "b": wanted}
     assert Shards.open(tmp_path).member_info == {**INFO, "b": wanted}
-    streamed = fit(Shards.open(tmp_path), people(), lambda_reg=0.1).fitted_
+    streamed = fit(
+        Shards.open(tmp_path), people(), ensemble=EDOEnsemble(objective=Objective(reg=0.1))
+    ).fitted_
     assert streamed.member_info == {**INFO, "b": wanted}
 
 
 def test_an_ensemble_keeps_it(tmp_path: Path) -> None:
-    ensemble = EDOEnsemble(lambda_reg=0.1).fit(jury(), people())
+    ensemble = EDOEnsemble(objective=Objective(reg=0.1)).fit(jury(), people())
     ensemble.save(tmp_path / "e")
     assert ensemble.fitted_.member_info == INFO
     assert EDOEnsemble.load(tmp_path / "e").fitted_.member_info == INFO
@@ -70,7 +72,7 @@ def test_an_ensemble_keeps_it(tmp_path: Path) -> None:
         (tmp_path / "e" / "ensemble.json").write_text(json.dumps({**content, "member_info": wrong}))
         with pytest.raises(InputError, match="member_info"):
             EDOEnsemble.load(tmp_path / "e")
-    plain = EDOEnsemble(lambda_reg=0.1).fit(jury(member_info=None), people()).fitted_
+    plain = EDOEnsemble(objective=Objective(reg=0.1)).fit(jury(member_info=None), people()).fitted_
     assert "member_info" not in plain.to_dict()
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io import write_json
 from edokit._io.tables import write_table
+from edokit.ensemble import from_flat
 from edokit.predictions import write_predictions
 from edokit.runs import Input, RunRecord, digest
 
@@ -145,7 +146,9 @@ def make_run(
             {"classes": list(classes)},
         )
         if not role:
-            EDOEnsemble(ties="random", **parameters).fit(pool, people).save(folder / "ensemble")
+            EDOEnsemble(**from_flat({"ties": "random", **parameters})).fit(pool, people).save(
+                folder / "ensemble"
+            )
     RunRecord("search", inputs, 7, "edo search --predictions dev.npz --out run").save(folder)
     if search:
         make_search(folder / "search", search)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from report_cases import POINTS, ratings_and_pool, sets_and_pool
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import Annotations, EDOEnsemble, Objective, Predictions
 from edokit._errors import InputError
 from edokit.ensemble.fitted import Pooled
 from edokit.ensemble.review import label_studio_tasks, labelling_config, review
@@ -149,7 +149,9 @@ def test_the_spread_of_members_is_in_units_of_the_scale() -> None:
     people = Annotations.from_matrix([[1, 7], [7, 1]], scale=POINTS)
     ends = np.eye(7)[[0, 6]]
     pool = Predictions.from_arrays([ends, ends[::-1]], items=people.items, scale=POINTS)
-    pooled = EDOEnsemble(lambda_reg=100.0, ties="random").fit(pool, people).describe(pool)
+    pooled = (
+        EDOEnsemble(ties="random", objective=Objective(reg=100.0)).fit(pool, people).describe(pool)
+    )
     # Two certain members at both ends are each three points from their mean.
     np.testing.assert_allclose(pooled.spread, [3, 3])
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from report_cases import make_run, people_and_pool
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import Annotations, EDOEnsemble, Objective, Predictions
 from edokit._io import write_json
 from edokit.baselines import compare
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest
@@ -249,7 +249,9 @@ def test_the_page_says_when_nothing_was_learned(tmp_path: Path) -> None:
 def test_steps_are_not_blamed_where_members_are_the_same() -> None:
     people, pool = people_and_pool(members=("one",))
     same = np.repeat(np.asarray(pool.probabilities), 3, axis=1)
-    ensemble = EDOEnsemble(solver="gumbel", lambda_reg=0.0).fit(same, people.soft_labels)
+    ensemble = EDOEnsemble(solver="gumbel", objective=Objective(reg=0.0)).fit(
+        same, people.soft_labels
+    )
     said = ensemble.fitted_.nothing_learned
     assert "prefers none of these members" in str(said)
 

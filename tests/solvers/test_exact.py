@@ -43,10 +43,10 @@ def problem_of(data: Arrays, settings: Settings) -> Problem:
 
 convex_settings = st.builds(
     Settings,
-    lambda_f1=st.sampled_from([0.0, 0.5, 1.0]),
-    lambda_ce=st.sampled_from([0.3, 1.0]),
-    lambda_div=st.sampled_from([0.0, 0.1, 1.0]),
-    lambda_reg=st.sampled_from([0.0, 1e-3, 1e-2]),
+    f1=st.sampled_from([0.0, 0.5, 1.0]),
+    ce_weight=st.sampled_from([0.3, 1.0]),
+    div=st.sampled_from([0.0, 0.1, 1.0]),
+    reg=st.sampled_from([0.0, 1e-3, 1e-2]),
     ce=st.sampled_from(["mean", "all"]),
     class_weights=st.booleans(),
     pool=st.sampled_from(["linear", "log"]),
@@ -93,7 +93,7 @@ def test_no_other_weights_are_better_by_more_than_the_gap(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_general_solver_finds_nothing_lower(seed: int) -> None:
-    settings = Settings(lambda_f1=0.5, lambda_div=0.3)
+    settings = Settings(f1=0.5, div=0.3)
     data = make(200, 8, 3, seed)
     problem = problem_of(data, settings)
     solution = solve_exact(FitData.from_arrays(*data), settings)
@@ -111,7 +111,7 @@ def test_a_general_solver_finds_nothing_lower(seed: int) -> None:
 
 
 def test_preserve_has_one_optimal_value_and_pool() -> None:
-    settings = Settings(lambda_div=0.5, lambda_reg=0.0)
+    settings = Settings(div=0.5, reg=0.0)
     P, q, y = make(300, 6, 2, 0)
     # Interchangeable members may share weight differently; the pool may not differ.
     P = np.concatenate([P, P[:, [0, 3]]], axis=1)
@@ -130,7 +130,7 @@ def test_with_preserve_disagreement_never_falls_as_its_weight_grows() -> None:
     data = make(400, 10, 2, 3)
     kept = []
     for strength in (0.0, 0.05, 0.2, 0.5, 1.0, 3.0):
-        settings = Settings(lambda_div=strength)
+        settings = Settings(div=strength)
         kept.append(solve_exact(FitData.from_arrays(*data), settings).terms["div"])
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(kept))
 
@@ -139,7 +139,7 @@ def test_growing_suppress_ends_in_one_member() -> None:
     data = make(400, 10, 2, 3)
     sizes = []
     for strength in (0.0, 0.1, 1.0, 10.0):
-        settings = Settings(lambda_div=strength, diversity="suppress")
+        settings = Settings(div=strength, diversity="suppress")
         sizes.append(solve_exact(FitData.from_arrays(*data), settings).size)
     assert sizes[0] > 1
     assert sizes[-1] == 1
@@ -148,7 +148,7 @@ def test_growing_suppress_ends_in_one_member() -> None:
 @pytest.mark.parametrize("ce", ["mean", "all"])
 def test_suppress_is_no_worse_than_any_vertex_and_says_that_it_is_local(ce: str) -> None:
     for seed in range(5):
-        settings = Settings(ce=ce, lambda_div=0.3, lambda_reg=0.05, diversity="suppress")
+        settings = Settings(ce=ce, div=0.3, reg=0.05, diversity="suppress")
         data = make(150, 7, 3, seed)
         problem = problem_of(data, settings)
         solution = solve_exact(FitData.from_arrays(*data), settings)
@@ -162,7 +162,7 @@ def test_suppress_is_no_worse_than_any_vertex_and_says_that_it_is_local(ce: str)
 
 
 def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
-    settings = Settings(ce="all", lambda_div=0.2, lambda_reg=0.0, diversity="suppress")
+    settings = Settings(ce="all", div=0.2, reg=0.0, diversity="suppress")
     data = make(150, 6, 2, 0)
     problem = problem_of(data, settings)
     solution = solve_exact(FitData.from_arrays(*data), settings)
@@ -175,7 +175,7 @@ def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:
 
 
 def test_a_strong_penalty_makes_even_suppress_convex() -> None:
-    settings = Settings(ce="all", lambda_div=0.01, lambda_reg=5.0, diversity="suppress")
+    settings = Settings(ce="all", div=0.01, reg=5.0, diversity="suppress")
     solution = solve_exact(FitData.from_arrays(*make(100, 5, 2, 0)), settings)
     assert solution.certificate is not None
     assert solution.certificate.convex
@@ -226,7 +226,7 @@ def test_edges_have_an_optimum_too(data: Arrays) -> None:
 
 
 def test_many_items_give_the_same_optimum_from_a_sample_start() -> None:
-    settings = Settings(lambda_div=0.2)
+    settings = Settings(div=0.2)
     data = make(5000, 12, 2, 0)
     solution = solve_exact(FitData.from_arrays(*data), settings)
     assert solution.certificate is not None
@@ -257,14 +257,14 @@ def test_terms_that_nobody_weighs_may_be_left_out(pool: str) -> None:
     np.testing.assert_allclose(lean.weights, whole.weights, atol=1e-9)
     assert "div" not in lean.terms
     assert {**whole.terms, "div": 0.0} == pytest.approx({**lean.terms, "div": 0.0})
-    for more in ({"lambda_div": 0.1}, {"ce": "all"}, {"class_weights": True}):
+    for more in ({"div": 0.1}, {"ce": "all"}, {"class_weights": True}):
         needs = replace(settings, **more)
         assert np.isfinite(solve_exact(data, needs, order="given", all_terms=False).weights).all()
 
 
 def test_the_gradient_of_the_cross_entropy_comes_with_the_solution() -> None:
     data = make(200, 6, 2, 1)
-    settings = Settings(lambda_div=0.1)
+    settings = Settings(div=0.1)
     solution = solve_exact(FitData.from_arrays(*data), settings)
     loss = joint_loss(solution.weights, problem_of(data, settings), settings)
     np.testing.assert_allclose(solution.ce_gradient, loss.ce_gradient, rtol=1e-9)

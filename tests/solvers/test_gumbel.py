@@ -19,9 +19,9 @@ from edokit.objective import (
     rank_members,
     softmax,
 )
-from edokit.solvers import GumbelSettings, Solution, batches, solve_gumbel
+from edokit.solvers import Gumbel, GumbelSettings, Solution, batches, solve_gumbel
 
-EVERYTHING = Settings(lambda_f1=0.7, lambda_ce=1.0, lambda_div=0.5, lambda_reg=0.1)
+EVERYTHING = Settings(f1=0.7, ce_weight=1.0, div=0.5, reg=0.1)
 QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
 # Enough steps to arrive: every step sees all items, and the size is fixed.
 FIXED_SIZE = GumbelSettings(
@@ -61,7 +61,7 @@ def optimum(problem: Problem, settings: Settings) -> float:
         replace(EVERYTHING, class_weights=True),
         replace(EVERYTHING, ce="all"),
         replace(EVERYTHING, ce="random"),
-        replace(EVERYTHING, regularize="w", lambda_reg=3.0),
+        replace(EVERYTHING, regularize="w", reg=3.0),
         replace(EVERYTHING, pool="log", diversity="suppress"),
         replace(EVERYTHING, ce="random", class_weights=True),
         replace(EVERYTHING, ce="all", class_weights=True),
@@ -103,7 +103,7 @@ def test_mini_batches_reach_the_optimum_too():
 
 def test_thorough_settings_find_a_size_and_weights_near_the_optimum():
     data = random_pool(items=120)
-    options = GumbelSettings.thorough(120)
+    options = Gumbel().resolve(120)
     assert options.epochs * 4 >= 2000
     best = optimum(Problem.from_arrays(*data), EVERYTHING)
     for solution in solve_gumbel(fit(data), EVERYTHING, options, random_state=range(5)):
@@ -159,7 +159,7 @@ def test_a_configuration_does_not_depend_on_its_companions():
 
 def test_many_settings_of_one_shape_and_several_seeds_equal_each_alone():
     data = random_pool()
-    settings = [replace(EVERYTHING, lambda_div=x) for x in (0.0, 0.3, 0.9)] * 2
+    settings = [replace(EVERYTHING, div=x) for x in (0.0, 0.3, 0.9)] * 2
     seeds = [0, 0, 0, 1, 1, 1]
     for t, found in enumerate(solve_gumbel(fit(data), settings, QUICK, random_state=seeds)):
         alone = one(data, settings[t], QUICK, seeds[t])
@@ -187,7 +187,7 @@ def test_of_ten_members_of_which_seven_are_noise_about_three_keep_weight():
 
 def test_suppress_ends_in_one_member():
     data = random_pool()
-    settings = Settings(lambda_div=20.0, diversity="suppress")
+    settings = Settings(div=20.0, diversity="suppress")
     options = GumbelSettings(epochs=150, batch_size=10**6, learning_rate=0.1)
     for solution in solve_gumbel(fit(data), settings, options, random_state=range(5)):
         assert solution.weights.max() > 0.99
@@ -195,7 +195,7 @@ def test_suppress_ends_in_one_member():
 
 def test_preserve_does_not_lose_diversity():
     data = random_pool()
-    settings = Settings(lambda_ce=0.0, lambda_div=1.0, lambda_reg=0.0)
+    settings = Settings(ce_weight=0.0, div=1.0, reg=0.0)
     problem = Problem.from_arrays(*data)
     uniform = float(joint_loss(np.full(5, 0.2), problem, settings).div)
     options = replace(FIXED_SIZE, min_members=1)
@@ -239,7 +239,7 @@ def test_only_given_order_follows_the_order_of_the_members():
     worst_first = rank_members(Summaries.from_arrays(*data))[::-1]
     data = data._replace(P=data.P[:, worst_first])
     options = replace(QUICK, max_members=1)
-    assert solve_gumbel(fit(data), EVERYTHING, options, order="given")[0].weights[0] == 1.0
+    assert solve_gumbel(fit(data), EVERYTHING, replace(options, order="given"))[0].weights[0] == 1.0
     assert solve_gumbel(fit(data), EVERYTHING, options)[0].weights[-1] == 1.0
 
 
@@ -289,7 +289,7 @@ def test_small_and_wide_problems(ce, items, members, classes):
 def test_identical_members_share_the_weight(ce):
     data = random_pool(members=1)
     data = data._replace(P=np.repeat(data.P, 4, axis=1))
-    solution = one(data, replace(EVERYTHING, ce=ce, lambda_reg=0.0), QUICK)
+    solution = one(data, replace(EVERYTHING, ce=ce, reg=0.0), QUICK)
     kept = solution.order[: solution.size]
     np.testing.assert_allclose(solution.weights[kept], 1 / solution.size, atol=1e-9)
     assert solution.size == 1  # nothing to choose by: the smallest
@@ -302,7 +302,7 @@ def test_a_member_without_probability_where_the_label_has_mass_loses_its_weight(
     data.P[:, 2] = 0.0
     data.P[np.arange(len(data.y)), 2, (data.y + 1) % 3] = 1.0
     options = GumbelSettings(epochs=50, learning_rate=0.1)
-    solution = one(data, Settings(ce=ce, pool=pool, lambda_div=0.0), options)
+    solution = one(data, Settings(ce=ce, pool=pool, div=0.0), options)
     assert np.isfinite(solution.trajectory.total).all()
     assert solution.weights[2] < 0.1
 

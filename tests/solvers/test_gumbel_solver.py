@@ -12,7 +12,7 @@ from edokit.objective import Problem, Settings, Summaries, joint_loss, rank_memb
 from edokit.solvers import GumbelSettings, batches, solve_gumbel
 from edokit.solvers import descent as cross_entropies
 
-SETTINGS = Settings(0.5, 1.0, 0.3, 0.1)
+SETTINGS = Settings(f1=0.5, ce_weight=1.0, div=0.3, reg=0.1)
 QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
 KINDS = [replace(SETTINGS, ce=ce) for ce in ("mean", "all", "random")]
 
@@ -111,7 +111,7 @@ def test_the_items_are_summed_up_once(monkeypatch):
     monkeypatch.setattr(Summaries, "from_arrays", classmethod(counted))
     data = fit(random_pool())
     solve_gumbel(data, KINDS, QUICK)
-    solve_gumbel(data, KINDS, QUICK, order="given")
+    solve_gumbel(data, KINDS, replace(QUICK, order="given"))
     assert len(made) == 1
 
 

@@ -14,7 +14,7 @@ from edokit.solvers.exact import _exchange, _interior
 from edokit.solvers.objective import JointObjective, PoolCE
 
 SETTINGS = [
-    Settings(lambda_f1=f1, lambda_div=div, diversity=diversity, ce=ce, pool=pool)
+    Settings(f1=f1, div=div, diversity=diversity, ce=ce, pool=pool)
     for f1, div, diversity, ce, pool in (
         (0.3, 0.0, "preserve", "mean", "linear"),
         (0.3, 0.2, "preserve", "mean", "linear"),
@@ -57,7 +57,7 @@ def test_value_slope_and_curvature_are_those_of_the_joint_loss(
         for row in np.eye(5)
     ]
     np.testing.assert_allclose(whole, np.array(moved) / (2 * step), rtol=1e-4, atol=1e-5)
-    assert (concave is None) == (settings.lambda_div == 0 or settings.diversity == "preserve")
+    assert (concave is None) == (settings.div == 0 or settings.diversity == "preserve")
 
 
 def test_the_curvature_of_some_members_is_part_of_that_of_all() -> None:

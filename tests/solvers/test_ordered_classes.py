@@ -24,7 +24,7 @@ from tests.objective.objective_cases import Case, cases, make_case
 from tests.solvers.gumbel_cases import random_pool, step_by_step
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*items are tied:edokit._errors.EDOWarning")
-ALONE = Settings(lambda_f1=0.0, lambda_ce=0.0, lambda_reg=0.0)
+ALONE = Settings(f1=0.0, ce_weight=0.0, reg=0.0)
 
 
 def steps_of(case: Case) -> np.ndarray:
@@ -39,14 +39,14 @@ def on(steps: np.ndarray) -> Scale:
     return Scale("ordinal", tuple(places(steps)))
 
 
-@given(case=cases(), lambda_rps=st.floats(0.1, 2), lambda_w1=st.sampled_from([0.0, 0.7]))
+@given(case=cases(), rps=st.floats(0.1, 2), w1=st.sampled_from([0.0, 0.7]))
 def test_values_and_gradients_are_those_of_the_definitions(
     case: Case, lambda_rps: float, lambda_w1: float
 ) -> None:
     P, q, y, v, _ = case
     uneven = on(steps_of(case))
     steps = uneven.steps
-    chosen = Settings(lambda_div=0.4, lambda_rps=lambda_rps, lambda_w1=lambda_w1)
+    chosen = Settings(div=0.4, rps=lambda_rps, w1=lambda_w1)
     loss = joint_loss(v, FitData.from_arrays(P, q, y, scale=uneven).problem(chosen), chosen)
     assert loss.rps == pytest.approx(rps(pool(P, v), q, uneven.positions), abs=1e-12)
     assert loss.div == pytest.approx(literal.value(literal.scale_diversity(P, steps, v)))
@@ -98,7 +98,7 @@ def test_torch_tensors_have_the_same_sums() -> None:
 def test_rps_is_solved_to_its_certificate(seed: int) -> None:
     P, q, y, *_ = case = make_case(60, 5, 6, seed)
     steps = steps_of(case)
-    chosen = replace(ALONE, lambda_rps=1.0, lambda_reg=0.01)
+    chosen = replace(ALONE, rps=1.0, reg=0.01)
     data = FitData.from_arrays(P, q, y, scale=on(steps))
     found = solve_exact(data, chosen)
     assert found.certificate.convex
@@ -121,9 +121,7 @@ def test_rps_is_solved_to_its_certificate(seed: int) -> None:
 def test_w1_is_solved_within_its_stated_bound(seed: int) -> None:
     P, q, y, *_ = case = make_case(40, 5, 4, seed)
     steps = steps_of(case)
-    found = solve_exact(
-        FitData.from_arrays(P, q, y, scale=on(steps)), replace(ALONE, lambda_w1=1.0)
-    )
+    found = solve_exact(FitData.from_arrays(P, q, y, scale=on(steps)), replace(ALONE, w1=1.0))
     ours = w1(pool(P, found.weights), q, places(steps))
     # Exactly, as a linear program: distances t ≥ ±(F·v − G).
     rows = np.cumsum(P, axis=2)[:, :, :-1].transpose(0, 2, 1).reshape(-1, 5)
@@ -143,9 +141,9 @@ def test_w1_is_solved_within_its_stated_bound(seed: int) -> None:
 
 @settings(max_examples=15)
 @given(
-    lambda_rps=st.sampled_from([0.0, 1.0]),
-    lambda_w1=st.sampled_from([0.0, 0.5]),
-    lambda_div=st.sampled_from([0.0, 0.2]),
+    rps=st.sampled_from([0.0, 1.0]),
+    w1=st.sampled_from([0.0, 0.5]),
+    div=st.sampled_from([0.0, 0.2]),
     ce=st.sampled_from(["mean", "all"]),
 )
 def test_shards_have_the_optimum_of_memory(
@@ -159,9 +157,9 @@ def test_shards_have_the_optimum_of_memory(
     folder = tmp_path_factory.mktemp("shards")
     made = cut(folder, 300, [90, 200], members=4, classes=4, scale=uneven)
     chosen = Settings(
-        lambda_div=lambda_div,
-        lambda_rps=lambda_rps,
-        lambda_w1=lambda_w1,
+        div=lambda_div,
+        rps=lambda_rps,
+        w1=lambda_w1,
         ce=ce,  # type: ignore[arg-type]
     )
     with (
@@ -179,12 +177,12 @@ def test_shards_have_the_optimum_of_memory(
     assert found.certificate.gap < 5e-3
 
 
-@pytest.mark.parametrize("term", ["lambda_rps", "lambda_w1"])
+@pytest.mark.parametrize("term", ["rps", "w1"])
 @pytest.mark.parametrize("ce", ["mean", "all", "random"])
 def test_gumbel_comes_near_the_optimum(term: str, ce: str) -> None:
     P, q, y, *_ = case = make_case(70, 4, 5, 3)
     data = FitData.from_arrays(P, q, y, scale=on(steps_of(case)))
-    chosen = Settings(lambda_f1=0.1, lambda_ce=0.05, lambda_reg=0.01, ce=ce, **{term: 2.0})  # type: ignore[arg-type]
+    chosen = Settings(f1=0.1, ce_weight=0.05, reg=0.01, ce=ce, **{term: 2.0})  # type: ignore[arg-type]
     exact = solve_exact(data, chosen)
     how = GumbelSettings(epochs=400, learning_rate=0.03, min_members=4)
     (found,) = solve_gumbel(data, chosen, how)
@@ -201,9 +199,9 @@ def test_gumbel_takes_the_steps_of_the_formulas(ce: str, class_weights: bool) ->
     ranked = rank_members(Summaries.from_arrays(*data))
     data = data._replace(P=data.P[:, ranked])
     chosen = Settings(
-        lambda_div=0.2,
-        lambda_rps=0.7,
-        lambda_w1=0.4,
+        div=0.2,
+        rps=0.7,
+        w1=0.4,
         ce=ce,  # type: ignore[arg-type]
         class_weights=class_weights,
     )
@@ -219,6 +217,6 @@ def test_classes_without_an_order_have_no_such_terms(tmp_path: Path) -> None:
     P, q, y, *_ = make_case(20, 3, 4)
     for solve in (solve_exact, solve_gumbel):
         with pytest.raises(InputError, match="ordered classes"):
-            solve(FitData.from_arrays(P, q, y), Settings(lambda_rps=1.0))
+            solve(FitData.from_arrays(P, q, y), Settings(rps=1.0))
     with pytest.raises(InputError, match="linear pool"):
-        Settings(lambda_w1=1.0, pool="log")  # type: ignore[arg-type]
+        Settings(w1=1.0, pool="log")  # type: ignore[arg-type]

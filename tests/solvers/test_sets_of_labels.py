@@ -77,10 +77,10 @@ def loss_of_sets(sets: Sets, chosen: Settings, v: Any) -> Any:
                 ce = ce - alpha[c] * share * log
     cells = items * labels
     return (
-        chosen.lambda_f1 * (1 - f1 / cells)
-        + chosen.lambda_ce * ce / cells
-        + chosen.diversity.sign * chosen.lambda_div * div / cells
-        + chosen.lambda_reg * literal.norm(v)
+        chosen.f1 * (1 - f1 / cells)
+        + chosen.ce_weight * ce / cells
+        + chosen.diversity.sign * chosen.div * div / cells
+        + chosen.reg * literal.norm(v)
     )
 
 
@@ -106,7 +106,7 @@ def test_values_and_gradients_are_those_of_the_definition(
 ) -> None:
     sets = make_sets(items, members, labels, seed, zeros)
     class_weights = class_weights and len(np.unique(sets.y)) == 2
-    chosen = Settings(lambda_div=0.4, class_weights=class_weights, **modes)  # type: ignore[arg-type]
+    chosen = Settings(div=0.4, class_weights=class_weights, **modes)  # type: ignore[arg-type]
     v = np.random.default_rng(seed).dirichlet(np.ones(members))
     found = joint_loss(v, sets.fit_data().problem(chosen), chosen)
 
@@ -123,7 +123,7 @@ def test_values_and_gradients_are_those_of_the_definition(
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_is_that_of_the_definition(ce: str, seed: int) -> None:
     sets = make_sets(25, 4, 3, seed)
-    chosen = Settings(lambda_div=0.1, ce=ce)  # type: ignore[arg-type]
+    chosen = Settings(div=0.1, ce=ce)  # type: ignore[arg-type]
     found = solve_exact(sets.fit_data(), chosen)
     assert found.certificate.convex
     assert found.certificate.gap < 1e-8
@@ -142,7 +142,7 @@ def test_gumbel_takes_the_steps_of_the_formulas(ce: str) -> None:
     data = make_sets(20, 5, 3).fit_data()
     rows = Data(*data.sample)
     rows = rows._replace(P=rows.P[:, rank_members(data.summaries())])
-    chosen = Settings(lambda_div=0.2, ce=ce, class_weights=True)  # type: ignore[arg-type]
+    chosen = Settings(div=0.2, ce=ce, class_weights=True)  # type: ignore[arg-type]
     how = GumbelSettings(epochs=5, batch_size=16, learning_rate=0.02)
     (found,) = solve_gumbel(data, chosen, how, random_state=3)
     expected = step_by_step(rows, chosen, how, 3)
@@ -153,7 +153,7 @@ def test_gumbel_takes_the_steps_of_the_formulas(ce: str) -> None:
 @given(
     ce=st.sampled_from(["mean", "all"]),
     pool=st.sampled_from(["linear", "log"]),
-    lambda_div=st.sampled_from([0.0, 0.2]),
+    div=st.sampled_from([0.0, 0.2]),
     class_weights=st.booleans(),
 )
 def test_shards_have_the_optimum_of_memory(
@@ -181,7 +181,7 @@ def test_shards_have_the_optimum_of_memory(
 
 def test_a_weight_vector_per_label_is_no_worse() -> None:
     data = make_sets(40, 4, 3, 1).fit_data()
-    chosen = Settings(lambda_reg=0.0)
+    chosen = Settings(reg=0.0)
     shared = solve_exact(data, chosen)
     each = [solve_exact(label, chosen) for label in data.per_label()]
     assert np.mean([one.terms["total"] for one in each]) < shared.terms["total"]

@@ -22,10 +22,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarnin
 
 chosen = st.builds(
     Settings,
-    lambda_f1=st.sampled_from([0.0, 0.5]),
-    lambda_ce=st.sampled_from([0.0, 0.3, 1.0]),
-    lambda_div=st.sampled_from([0.0, 0.1, 1.0]),
-    lambda_reg=st.sampled_from([1e-3, 1e-2]),
+    f1=st.sampled_from([0.0, 0.5]),
+    ce_weight=st.sampled_from([0.0, 0.3, 1.0]),
+    div=st.sampled_from([0.0, 0.1, 1.0]),
+    reg=st.sampled_from([1e-3, 1e-2]),
     ce=st.sampled_from(["mean", "all", "random"]),
     diversity=st.sampled_from(["preserve", "suppress"]),
     class_weights=st.booleans(),
@@ -91,7 +91,7 @@ def test_exact_finds_over_shards_what_it_finds_in_memory(
         for data in pair
     )
     assert_same(found, wanted)
-    if found.certificate is not None and found.certificate.convex and objective.lambda_ce:
+    if found.certificate is not None and found.certificate.convex and objective.ce_weight:
         np.testing.assert_allclose(found.weights, wanted.weights, atol=1e-4)
         np.testing.assert_allclose(found.ce_gradient, wanted.ce_gradient, atol=1e-4)
     assert found.weights.sum() == pytest.approx(1)
@@ -102,7 +102,7 @@ def test_without_the_pools_cross_entropy_no_pass_is_needed(shards: ShardedData) 
     shards.summaries()
     before = shards.passes
     solve_exact(shards, Settings(ce="all"))
-    solve_exact(shards, Settings(ce="random", lambda_div=1.0, diversity="suppress"))
+    solve_exact(shards, Settings(ce="random", div=1.0, diversity="suppress"))
     assert shards.passes == before
 
 
@@ -111,7 +111,7 @@ def test_a_sample_is_a_start_and_no_more(
 ) -> None:
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 60)
     with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
-        for objective in (Settings(), Settings(lambda_div=0.3, diversity="suppress")):
+        for objective in (Settings(), Settings(div=0.3, diversity="suppress")):
             assert len(data.sample.y) == 60
             assert_same(solve_exact(data, objective), solve_exact(in_memory(made), objective))
         before = data.passes
@@ -133,7 +133,7 @@ def test_what_is_known_of_a_place_is_not_asked_again(shards: ShardedData) -> Non
 
 
 def test_the_slope_is_the_change_of_the_value(shards: ShardedData) -> None:
-    objective = joint(shards, Settings(lambda_div=0.2, diversity="suppress"), np.arange(6))
+    objective = joint(shards, Settings(div=0.2, diversity="suppress"), np.arange(6))
     v = np.full(6, 1 / 6)
     step = np.array([1.0, -1.0, 0.5, 0.0, -0.5, 0.0])
     ahead, behind = (objective.value(v + sign * 1e-5 * step) for sign in (1, -1))
@@ -165,7 +165,7 @@ def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
         Settings(),
         Settings(pool="log"),
         Settings(ce="random", class_weights=True),
-        Settings(lambda_div=0.5),
+        Settings(div=0.5),
     ]
     options = [GumbelSettings(epochs=2)] * 4
     P = made.pool.probabilities.astype(np.float64)

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarnin
 POOLS = [Pool.LINEAR, Pool.LOG, Pool.LINEAR]
 CHOSEN = [
     Configuration(Settings(), GumbelSettings(epochs=2)),
-    Configuration(Settings(ce="all", lambda_div=0.3), GumbelSettings(epochs=2, max_members=3)),
-    Configuration(Settings(class_weights=True, lambda_div=0.2), GumbelSettings(epochs=2)),
+    Configuration(Settings(ce="all", div=0.3), GumbelSettings(epochs=2, max_members=3)),
+    Configuration(Settings(class_weights=True, div=0.2), GumbelSettings(epochs=2)),
 ]
 
 

@@ -380,7 +380,7 @@ class LinearPool(WeightedPool):
 
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
         kind = Pool(self.pool)
-        settings = Settings(lambda_f1=0.0, lambda_ce=1.0, lambda_div=0.0, lambda_reg=0.0, pool=kind)
+        settings = Settings(f1=0.0, reg=0.0, pool=kind)
         data = FitData.from_arrays(P, q, y)
         return solve_exact(data, settings, order="given", all_terms=False).weights
 

@@ -83,22 +83,20 @@ def fit(
     json: options.Json = False,
 ) -> None:
     """Learn member weights and ensemble size, so that the pool matches the annotators."""
-    # Options of the objective and the solver are named like the parameters of EDOEnsemble.
-    given = dict(locals())
+    flat = dict(locals())
     from edokit import ensemble
     from edokit.runs import command_text
 
-    parameters = {name: value for name, value in given.items() if name in ensemble.PARAMETERS}
+    flat = {name: value for name, value in flat.items() if name in ensemble.OPTION_NAMES}
     with console.progress() as bars:
         fitted = ensemble.fit(
             predictions,
             annotations,
+            ensemble=ensemble.EDOEnsemble(**ensemble.from_flat(flat), random_state=seed),
             out=out,
             overwrite=overwrite,
-            random_state=seed,
             command=command_text(["edo", *sys.argv[1:]]),
             **streaming.fit_inputs(bars, predictions, reading),
-            **parameters,
         ).fitted_
     if json:
         console.print_json(fitted.summary())

@@ -3,19 +3,19 @@
 from typing import TYPE_CHECKING
 
 from edokit._lazy import lazy_names
-from edokit.ensemble._fit import PARAMETERS, PRESETS
 from edokit.ensemble.answers import Answer
-from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.files import compare_panels, fit, predict_to_file
 from edokit.ensemble.fitted import Pooled, Reason
+from edokit.ensemble.options import OPTION_NAMES, PRESETS, from_flat
 from edokit.ensemble.review import Review, review, write_review
-from edokit.ensemble.trade_off import TradeOff
 
 if TYPE_CHECKING:
     from edokit.ensemble.classifier import EDOClassifier, soft_score
+    from edokit.ensemble.estimator import EDOEnsemble
+    from edokit.ensemble.files import compare_panels, fit, predict_to_file
+    from edokit.ensemble.trade_off import TradeOff
 
 __all__ = [
-    "PARAMETERS",
+    "OPTION_NAMES",
     "PRESETS",
     "Answer",
     "EDOClassifier",
@@ -26,10 +26,19 @@ __all__ = [
     "TradeOff",
     "compare_panels",
     "fit",
+    "from_flat",
     "predict_to_file",
     "review",
     "soft_score",
     "write_review",
 ]
-# What needs scikit-learn, which takes a second to import.
-__getattr__ = lazy_names(__name__, {"classifier": ("EDOClassifier", "soft_score")})
+# The estimators need scikit-learn, which takes a second to import.
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "classifier": ("EDOClassifier", "soft_score"),
+        "estimator": ("EDOEnsemble",),
+        "files": ("compare_panels", "fit", "predict_to_file"),
+        "trade_off": ("TradeOff",),
+    },
+)

@@ -1,14 +1,14 @@
-"""From choices to an ensemble: presets, and the one fit path for data in memory and in shards."""
+"""From options and data to an ensemble: one path for data in memory and in shards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, check_seed, one_of, warn
+from edokit._errors import InputError, option, warn
 from edokit._types import Floats
 from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.answers import ITEMS, fit_answers
@@ -16,51 +16,50 @@ from edokit.ensemble.fitted import (
     Constant,
     Fitted,
     LabelFit,
+    Reason,
     explain,
     on_simplex,
     over_labels,
 )
 from edokit.ensemble.inputs import align_inputs, class_labels
+from edokit.ensemble.options import PER_LABEL, Options
 from edokit.fitdata import FitData
 from edokit.fitdata.data import pooled
-from edokit.objective import PRESETS as OBJECTIVES
 from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.predictions import Shards
 from edokit.scales import Declared, Scale, check_same_scale
-from edokit.solvers import GumbelSettings, Solution, solve_exact
+from edokit.solvers import Exact, GumbelSettings, Solution, solve_exact
 from edokit.solvers.exact import solution_at
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""
-PER_LABEL = "per-label"
-"""Each label of sets with weights of its own."""
 _STEPS = 30  # of Newton's method in one dimension
-_COUNTS = Settings(lambda_div=0.0)  # needs no sums over pairs of members
+_COUNTS = Settings(div=0.0)  # needs no sums over pairs of members
 
 
 def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> Fitted:
-    """What `EDOEnsemble.fit` learns with these parameters, all of ``PARAMETERS``."""
-    chosen = choices(parameters["preset"], parameters)
-    objective_of(chosen)  # refuses values before anything is read
+    """What `EDOEnsemble.fit` learns with these parameters."""
+    options = Options.of(parameters)
+    options.warn_of_idle()
     if isinstance(predictions, Shards):
-        how = {name: parameters[name] for name in ("ties", "random_state", "scale")}
-        with FitData.open(predictions, annotations, **how) as shards:
-            return fit_ensemble(shards, chosen, parameters)
-    fitted = fit_ensemble(as_fit_data(predictions, annotations, parameters), chosen, parameters)
-    return with_labels(fitted, annotations)
+        with FitData.open(predictions, annotations, **options.label_options) as shards:
+            return fit_ensemble(shards, options, parameters)
+    data = as_fit_data(predictions, annotations, options)
+    return with_labels(fit_ensemble(data, options, parameters), annotations)
 
 
-def as_fit_data(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> FitData:
+def as_fit_data(predictions: Any, annotations: Any, options: Options) -> FitData:
     """Predictions and annotations in memory, matched by item; or data that are ready."""
     if isinstance(predictions, FitData):
-        if parameters["scale"] is not None:
-            declared = Declared(parameters["scale"]).on(predictions.classes)
+        if options.scale is not None:
+            declared = Declared(options.scale).on(predictions.classes)
             check_same_scale(predictions.scale, "fit data", declared, "declaration")
         return predictions
-    named, labels = align_inputs(predictions, annotations, parameters["scale"])
-    how = {name: parameters[name] for name in ("ties", "random_state")}
-    return FitData.from_predictions(named, labels, **how)
+    predictions, labels = align_inputs(predictions, annotations, options.scale)
+    return FitData.from_predictions(
+        predictions, labels, ties=options.ties, random_state=options.random_state
+    )
 
 
 def with_labels(fitted: Fitted, annotations: Any) -> Fitted:
@@ -71,104 +70,130 @@ def with_labels(fitted: Fitted, annotations: Any) -> Fitted:
     return replace(fitted, labels=labels)
 
 
-def fit_ensemble(
-    data: FitData, choices: Mapping[str, Any], parameters: Mapping[str, Any]
-) -> Fitted:
-    """Learn weights and size.
+@dataclass(frozen=True)
+class _Solved:
+    """A solution, and the options with what was left open filled in."""
 
-    ``choices`` are the preset's with those of the user in their place; ``parameters`` the user's
-    alone, None where the preset decides.
-    """
-    chosen = dict(choices)
-    units = data.grouped() if chosen["groups"] else data
-    if chosen["max_members"] is None:
-        chosen["max_members"] = len(units.members)
-    if chosen["label_weights"] == PER_LABEL:
-        return _fit_labels(data, units, chosen, parameters)
-    settings, solution = _solve(units, chosen)
-    recalibrated = chosen["recalibrate"] is not None
-    temperature = _temperature(units, solution.weights, settings.pool) if recalibrated else 1.0
-    return _fitted(data, units, settings, solution, temperature, chosen, parameters)
+    options: Options
+    solution: Solution
+    penalty_choice: dict[str, Any] | None = None
+    """How ``reg`` was chosen, where it was."""
+    label_weights: Floats | None = None
+    """[L, K] where each label has weights of its own."""
+
+    @property
+    def pool_weights(self) -> Floats:
+        """The weights to pool with: [K], or [L, K]."""
+        return self.solution.weights if self.label_weights is None else self.label_weights
 
 
-def _solve(units: FitData, chosen: dict[str, Any]) -> tuple[Settings, Solution]:
-    """The objective and its solution; what was left open is chosen, and kept in ``chosen``."""
-    order = chosen["order"]
-    if chosen["lambda_reg"] is None:
-        chosen["lambda_reg"], chosen["lambda_reg_choice"] = choose_lambda_reg(
+def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any]) -> Fitted:
+    """Learn weights and size; ``parameters`` are those of the estimator, to be kept."""
+    units = data.grouped() if options.groups else data
+    if options.label_weights == PER_LABEL:
+        return _fit_labels(data, units, options, parameters)
+    solved = _solve(units, options)
+    temperature = 1.0
+    if options.recalibrate is not None:
+        temperature = _temperature(units, solved.solution.weights, solved.options.pool)
+    return _fitted(data, units, solved, temperature, parameters)
+
+
+def _solve(units: FitData, options: Options) -> _Solved:
+    """The solution of the objective; what the options leave open is chosen on the data."""
+    solver, penalty_choice = options.solver, None
+    members = solver.max_members or len(units.members)
+    if options.objective.reg is None:
+        penalty, penalty_choice = choose_lambda_reg(
             units,
-            objective_of(chosen),
-            order=order,
-            max_members=chosen["max_members"],
-            random_state=chosen["random_state"],
+            options.settings,
+            order=solver.order,
+            max_members=members,
+            random_state=options.random_state,
         )
-    settings = objective_of(chosen)
-    if chosen["solver"] == "exact":
-        return settings, solve_exact(
-            units, settings, order=order, max_members=chosen["max_members"]
-        )
+        options = replace(options, objective=replace(options.objective, reg=penalty))
+    if isinstance(solver, Exact):
+        solver = replace(solver, max_members=members)
+        solution = solve_exact(units, options.settings, order=solver.order, max_members=members)
+    else:
+        rows = len(units.sample.y)
+        if units.is_sampled:
+            warn(
+                "the gumbel solver learned from a random sample of"
+                f" {rows // units.rows_per_item} of {units.items} items; ranks, terms and metrics"
+                f" are of all ({option('solver', 'exact')} uses all)"
+            )
+        solver = solver.resolve(rows, members)
+        solution = _solve_gumbel(units, options, solver)
+    return _Solved(replace(options, solver=solver), solution, penalty_choice)
+
+
+def _solve_gumbel(units: FitData, options: Options, solver: GumbelSettings) -> Solution:
     from edokit.solvers import solve_gumbel
 
-    learned_from = len(units.sample.y)
-    if units.is_sampled:
-        warn(
-            "the gumbel solver learned from a random sample of"
-            f" {learned_from // units.rows_per_item} of {units.items}"
-            " items; ranks, terms and metrics are of all (solver='exact' uses all)",
-            parameters=("solver",),
-        )
-    search, seed = gumbel_settings(chosen, learned_from), chosen["random_state"]
-    (solution,) = solve_gumbel(units, settings, search, random_state=seed, order=order)
-    return settings, solution
+    (solution,) = solve_gumbel(units, options.settings, solver, random_state=options.random_state)
+    return solution
 
 
 def _fit_labels(
-    data: FitData, units: FitData, chosen: dict[str, Any], parameters: Mapping[str, Any]
+    data: FitData, units: FitData, options: Options, parameters: Mapping[str, Any]
 ) -> Fitted:
     """Sets of labels, each label with weights of its own."""
     if not units.labels:
         raise InputError(
-            f"label_weights={PER_LABEL!r} is for sets of labels, but the scale is {data.scale}",
-            "leave it out, or declare scale='multi-label'",
-            parameters=("label_weights", "scale"),
+            f"{option('label_weights', PER_LABEL)} is for sets of labels, but the scale is"
+            f" {data.scale}",
+            f"leave it out, or declare {option('scale', 'multi-label')}",
         )
-    found, fits, reasons = [], {}, []
-    for name, part in zip(units.labels, units.per_label(), strict=True):
-        own = dict(chosen)
-        settings, solution = _solve(part, own)
-        found.append(solution)
-        fits[name] = LabelFit(own["lambda_reg"], solution.terms, solution.certificate)
-        reasons.append(explain(part, solution, settings, chosen["max_members"]))
-    for name in GumbelSettings.__dataclass_fields__:
-        chosen[name] = own[name]  # what was left open, the same for all
-    each = np.array([solution.weights for solution in found])
-    weights = each.mean(axis=0)
-    certificates = [one.certificate for one in found if one.certificate is not None]
-    together = Solution(
-        weights=weights,
-        size=max(int((weights > 0).sum()), *(one.size for one in found)),
-        terms={key: float(np.mean([one.terms[key] for one in found])) for key in found[0].terms},
-        order=found[0].order,
-        ce_gradient=found[0].ce_gradient,
-        certificate=max(certificates, key=lambda one: one.gap, default=None),
-    )
-    chosen["lambda_reg"] = float(f"{np.mean([fit.lambda_reg for fit in fits.values()]):.3g}")
-    settings = objective_of(chosen)
+    parts = units.per_label()
+    solved = [_solve(part, options) for part in parts]
+    solutions = [label.solution for label in solved]
+    penalties = [label.options.settings.reg for label in solved]
+    reasons = [
+        _explain(part, label.solution, label.options)
+        for part, label in zip(parts, solved, strict=True)
+    ]
+    label_weights = np.array([solution.weights for solution in solutions])
+    mean = _mean_solution(solutions, label_weights.mean(axis=0))
+    options = solved[-1].options  # what was left open is the same for all, but for the penalty
+    penalty = float(f"{np.mean(penalties):.3g}")
+    options = replace(options, objective=replace(options.objective, reg=penalty))
     temperature = 1.0
-    if chosen["recalibrate"] is not None:
+    if options.recalibrate is not None:
         sample = units.sample
-        temperature = fit_temperature(pooled_rows(sample.P, each, settings.pool, 1.0), sample.q)
-    fitted = _fitted(data, units, settings, together, temperature, chosen, parameters, each)
-    return replace(fitted, label_fits=fits, explanation=over_labels(reasons, weights, units))
+        rows = pooled_rows(sample.P, label_weights, options.pool, 1.0)
+        temperature = fit_temperature(rows, sample.q)
+    together = _Solved(options, mean, label_weights=label_weights)
+    fitted = _fitted(data, units, together, temperature, parameters)
+    label_fits = {
+        name: LabelFit(reg, solution.terms, solution.certificate)
+        for name, reg, solution in zip(units.labels, penalties, solutions, strict=True)
+    }
+    explanation = over_labels(reasons, mean.weights, units)
+    return replace(fitted, label_fits=label_fits, explanation=explanation)
+
+
+def _mean_solution(solutions: Sequence[Solution], weights: Floats) -> Solution:
+    """The mean over labels; its certificate is that with the largest gap."""
+    certificates = [s.certificate for s in solutions if s.certificate is not None]
+    terms = solutions[0].terms
+    return Solution(
+        weights=weights,
+        size=max(int((weights > 0).sum()), *(solution.size for solution in solutions)),
+        terms={name: float(np.mean([s.terms[name] for s in solutions])) for name in terms},
+        order=solutions[0].order,
+        ce_gradient=solutions[0].ce_gradient,
+        certificate=max(certificates, key=lambda certificate: certificate.gap, default=None),
+    )
 
 
 def pooled_rows(P: Floats, weights: Floats, kind: str, temperature: float) -> Floats:
     """[n, C] the pool of rows P [n, K, C], with weights [K] or, per label, [L, K]."""
     if weights.ndim == 1:
         return pooled(P, weights, kind, temperature)
-    rows = np.empty((len(P), P.shape[2]))
-    for label, own in enumerate(weights):
-        rows[label :: len(weights)] = pooled(P[label :: len(weights)], own, kind, temperature)
+    rows, labels = np.empty((len(P), P.shape[2])), len(weights)
+    for label, label_weights in enumerate(weights):
+        rows[label::labels] = pooled(P[label::labels], label_weights, kind, temperature)
     return rows
 
 
@@ -176,18 +201,16 @@ def fit_given_weights(
     data: FitData,
     weights: Any,
     size: int | None,
-    choices: Mapping[str, Any],
+    options: Options,
     parameters: Mapping[str, Any],
 ) -> Fitted:
     """The ensemble with these member weights [K], evaluated on the data."""
-    chosen = {**choices, "solver": GIVEN}
-    others = {"groups": None, "recalibrate": None, "label_weights": "shared"}
-    asked = [name for name, usual in others.items() if (chosen[name] or usual) != usual]
-    if asked:
+    unused = [name for name in ("groups", "recalibrate") if getattr(options, name)]
+    unused += ["label_weights"] if options.label_weights == PER_LABEL else []
+    if unused:
         raise InputError(
-            f"weights are given for members as they are, but {' and '.join(asked)} is set",
+            f"weights are of members as they are, but {' and '.join(map(option, unused))} is set",
             "leave it out",
-            parameters=asked,
         )
     v = np.asarray(weights, dtype=np.float64)
     if v.shape != (len(data.members),) or not on_simplex(v):
@@ -196,8 +219,12 @@ def fit_given_weights(
             f" to 1; these are {v.tolist()}",
             "divide them by their sum",
         )
-    settings = objective_of(chosen)
-    chosen["lambda_reg"] = settings.lambda_reg
+    settings = options.settings
+    options = replace(
+        options,
+        objective=replace(options.objective, reg=settings.reg),
+        solver=replace(options.solver, order="given", max_members=None),
+    )
     ((terms, ce_gradient),) = solution_at(data, [settings], [v])
     solution = Solution(
         weights=v,
@@ -206,41 +233,49 @@ def fit_given_weights(
         order=np.argsort(v == 0, kind="stable"),
         ce_gradient=ce_gradient,
     )
-    return _fitted(data, data, settings, solution, 1.0, chosen, parameters)
+    fitted = _fitted(data, data, _Solved(options, solution), 1.0, parameters)
+    return replace(fitted, settings={**fitted.settings, "solver": GIVEN})
+
+
+def _explain(units: FitData, solution: Solution, options: Options) -> tuple[Reason, ...]:
+    limit = options.solver.max_members or len(units.members)
+    return explain(units, solution, options.settings, limit)
 
 
 def _fitted(
     data: FitData,
     units: FitData,
-    settings: Settings,
-    solution: Solution,
+    solved: _Solved,
     temperature: float,
-    chosen: dict[str, Any],
     parameters: Mapping[str, Any],
-    label_weights: Floats | None = None,
 ) -> Fitted:
     """The record: the solution, whose weights are of ``units``, and its value on the data."""
-    if isinstance(parameters["scale"], Scale):  # files keep it as text
-        parameters = {**parameters, "scale": data.scale.to_text(data.classes)}
-    chosen |= {name: parameters[name] for name in ("scale",) if name in chosen}
+    options, solution = solved.options, solved.solution
+    scale_text = options.scale
+    if isinstance(scale_text, Scale):  # files keep it as text
+        scale_text = data.scale.to_text(data.classes)
     groups = None if units is data else data.member_groups()
-    weights = solution.weights
-    each = weights if label_weights is None else label_weights
-    if label_weights is None:
-        (metrics,) = units.evaluate(weights, settings.pool, temperature)
-        limit = len(units.members) if chosen["solver"] == GIVEN else chosen["max_members"]
-        reasons = explain(units, solution, settings, limit)
+    weights, pool_weights = solution.weights, solved.pool_weights
+    if solved.label_weights is None:
+        (metrics,) = units.evaluate(weights, options.pool, temperature)
+        reasons = _explain(units, solution, options)
     else:
-        reasons = ()
-        metrics = units.metrics(pooled_rows(units.sample.P, each, settings.pool, temperature))
+        reasons = ()  # those of each label
+        rows = pooled_rows(units.sample.P, pool_weights, options.pool, temperature)
+        metrics = units.metrics(rows)
     counts = data.counts
-    shares, hard = _label_counts(data)
-    chosen_by = hard[:, 1] if data.labels else hard
-    drawn = units.draw(ITEMS)  # the same of shards and of arrays
-    made = pooled_rows(drawn.sample.P, each, settings.pool, temperature)
+    shares, hard_counts = _label_counts(data)
+    class_counts = hard_counts[:, 1] if data.labels else hard_counts
+    sample = units.draw(ITEMS)  # the same of shards and of arrays
+    sample_rows = pooled_rows(sample.sample.P, pool_weights, options.pool, temperature)
+    settings = replace(options, scale=scale_text).to_flat()
+    if scale_text is None:
+        del settings["scale"]
+    if solved.penalty_choice is not None:
+        settings["lambda_reg_choice"] = solved.penalty_choice
 
-    def by_member(of_units: Floats) -> Floats:
-        return of_units if groups is None else np.asarray(spread_weights(of_units, groups))
+    def by_member(unit_weights: Floats) -> Floats:
+        return unit_weights if groups is None else np.asarray(spread_weights(unit_weights, groups))
 
     return Fitted(
         members=data.members,
@@ -249,12 +284,12 @@ def _fitted(
         classes=data.classes,
         scale=data.scale,
         weights=by_member(weights),
-        label_weights=None if label_weights is None else by_member(label_weights),
+        label_weights=None if solved.label_weights is None else by_member(solved.label_weights),
         group_weights=None if groups is None else weights,
         size=solution.size,
         temperature=temperature,
-        settings=chosen,
-        parameters=dict(parameters),
+        settings=settings,
+        parameters={**parameters, "scale": scale_text},
         objective=solution.terms,
         certificate=solution.certificate,
         trajectory=solution.trajectory,
@@ -265,24 +300,22 @@ def _fitted(
         data={
             "annotators": 0 if counts is None else counts.annotators,
             "annotations": 0 if counts is None else counts.annotations,
-            "hard_labels": dict(zip(data.classes, map(int, chosen_by), strict=True)),
+            "hard_labels": dict(zip(data.classes, map(int, class_counts), strict=True)),
         },
         explanation=reasons,
-        constant=Constant.of(shares, hard),
-        answers=fit_answers(*drawn.per_item(made), data.scale),
+        constant=Constant.of(shares, hard_counts),
+        answers=fit_answers(*sample.per_item(sample_rows), data.scale),
     )
 
 
 def _label_counts(data: FitData) -> tuple[Floats, Floats]:
     """Summed soft labels and numbers of hard labels [C]; of sets without and with each [L, 2]."""
-    parts = data.per_label() if data.labels else [data]
-    sums = [part.summaries(_COUNTS) if data.labels else part.summaries() for part in parts]
-    found = [
-        np.array([one.soft_counts for one in sums]),
-        np.array([one.class_counts for one in sums]),
-    ]
-    shares, hard = found if data.labels else [each[0] for each in found]
-    return shares, hard
+    if not data.labels:
+        sums = data.summaries()
+        return np.asarray(sums.soft_counts), np.asarray(sums.class_counts)
+    parts = [part.summaries(_COUNTS) for part in data.per_label()]
+    soft_counts = np.array([part.soft_counts for part in parts])
+    return soft_counts, np.array([part.class_counts for part in parts])
 
 
 def _temperature(units: FitData, weights: Floats, kind: str) -> float:
@@ -303,124 +336,3 @@ def _temperature(units: FitData, weights: Floats, kind: str) -> float:
             break
         power = moved
     return float(1.0 / power)
-
-
-GUMBEL_ONLY = [name for name in GumbelSettings.__dataclass_fields__ if name != "max_members"]
-
-# What the paper fixes outside the objective: its ablations' values, ten epochs, up to ten members.
-_PAPER = {
-    "solver": "gumbel",
-    "groups": False,
-    "min_members": 1,
-    "max_members": 10,
-    "epochs": 10,
-    "batch_size": 32,
-    "learning_rate": 1e-3,
-    "temperature": 0.5,
-    "temperature_decay": 0.05,
-    "min_temperature": 0.1,
-    "recalibrate": None,
-}
-# None: as many members as there are; and where gumbel is asked for, as many steps, as large and as
-# hot as they need to be to come close to the optimum (`GumbelSettings.thorough`).
-_OURS = {
-    **_PAPER,
-    "solver": "exact",
-    "max_members": None,
-    "epochs": None,
-    "learning_rate": None,
-    "temperature": None,
-    "temperature_decay": None,
-}
-
-
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # Without a penalty: it is chosen on the data (`edokit.ensemble._regularization`).
-    "default": {**_OURS, **asdict(OBJECTIVES["default"]), "lambda_reg": None},
-    "paper-fixed": {**_PAPER, **asdict(OBJECTIVES["paper-fixed"])},
-    "paper": {**_PAPER, **asdict(OBJECTIVES["paper"])},
-}
-"""Every choice under every preset; a parameter that is given wins over its preset."""
-PARAMETERS: Mapping[str, Any] = {
-    **dict.fromkeys(PRESETS["default"]),
-    "preset": "default",
-    "order": "ce",
-    "ties": "first",
-    "scale": None,
-    "label_weights": "shared",
-    "random_state": 0,
-}
-"""The parameters of `EDOEnsemble` with their defaults; None where the preset decides."""
-
-
-def stored_parameters(fitted: Fitted) -> dict[str, Any]:
-    """The parameters that a saved ensemble was fitted with, by the names of this version."""
-    known = {name: value for name, value in fitted.parameters.items() if name in PARAMETERS}
-    if known.get("preset") == "auto":  # of earlier versions
-        known["preset"] = "default"
-    if known.get("recalibrate") == "none":  # what could be asked of it
-        known["recalibrate"] = None
-    return {**PARAMETERS, **known}
-
-
-def choices(preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The preset's choices, with those that were given (not None) in their place.
-
-    Bounds that leave no size are refused; parameters without effect are warned of.
-    """
-    one_of("preset", preset, PRESETS)
-    if given.get("random_state") is not None:
-        check_seed(given["random_state"])
-    chosen = dict(PRESETS[preset])
-    chosen.update({name: value for name, value in given.items() if value is not None})
-    one_of("solver", chosen["solver"], ("exact", "gumbel"))
-    one_of("label_weights", chosen.setdefault("label_weights", "shared"), ("shared", PER_LABEL))
-    if chosen.get("scale") is not None:
-        Declared(chosen["scale"])  # refuses what is no scale
-    if chosen["recalibrate"] is not None:
-        one_of("recalibrate", chosen["recalibrate"], ("temperature",))
-    least, most = chosen["min_members"], chosen["max_members"]
-    if least < 1 or (most is not None and most < least):
-        raise InputError(
-            f"no ensemble size lies between min_members={least} and max_members={most}",
-            "leave them out to let every size from 1 on compete",
-            parameters=("min_members", "max_members"),
-        )
-    terms = [name for name in Settings.__dataclass_fields__ if name.startswith("lambda_")]
-    if not any(chosen[name] for name in terms):
-        raise InputError(
-            f"there is nothing to optimise: {', '.join(terms[:-1])} and {terms[-1]} are all 0",
-            "leave lambda_ce at 1",
-            parameters=terms,
-        )
-    idle = [name for name in GUMBEL_ONLY if given.get(name) is not None]
-    if idle and chosen["solver"] == "exact":
-        warn(
-            f"{', '.join(idle)}: only the gumbel solver uses this, the exact one does not",
-            parameters=idle,
-        )
-    if given.get("diversity") is not None and chosen["lambda_div"] == 0:
-        warn(
-            "the diversity term has weight 0, so its direction has no effect; give lambda_div",
-            parameters=("lambda_div",),
-        )
-    if chosen["ce"] == "random" and chosen["solver"] == "exact":
-        warn(
-            "the exact solver takes ce='random' in expectation, which is ce='all'",
-            parameters=("ce",),
-        )
-    return chosen
-
-
-def objective_of(chosen: Mapping[str, Any]) -> Settings:
-    """The part of the choices that is the objective's; a penalty still to choose is left out."""
-    names = Settings.__dataclass_fields__
-    return Settings(**{name: chosen[name] for name in names if chosen.get(name) is not None})
-
-
-def gumbel_settings(chosen: dict[str, Any], items: int) -> GumbelSettings:
-    """How gumbel searches; what the preset leaves open is filled in, and kept in ``chosen``."""
-    names = GumbelSettings.__dataclass_fields__
-    settings = GumbelSettings.thorough(items, **{name: chosen[name] for name in names})
-    chosen.update(asdict(settings))
-    return settings

@@ -180,10 +180,17 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the classifiers as ``name__parameter``."""
-        return dict(self._get_params("estimators", deep=deep))
+        parameters = dict(self._get_params("estimators", deep=deep))
+        if deep and self.ensemble is None:
+            pool = EDOEnsemble().get_params()
+            parameters |= {f"ensemble__{name}": value for name, value in pool.items()}
+        return parameters
 
     def set_params(self, **params: Any) -> EDOClassifier:
         """Set parameters by name, those of the classifiers as ``name__parameter``."""
+        nested = any(name.startswith("ensemble__") for name in params)
+        if nested and self.ensemble is None and "ensemble" not in params:
+            self.ensemble = EDOEnsemble()
         self._set_params("estimators", **params)
         return self
 
@@ -526,7 +533,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
         model.estimators = list(zip(pool.members_, model.estimators_, strict=True))
-        model.ensemble, model.ensemble_ = EDOEnsemble(**pool.get_params()), pool
+        model.ensemble, model.ensemble_ = clone(pool), pool
         return model
 
     def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:

@@ -2,180 +2,71 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable
-from functools import cache
+from contextlib import suppress
+from dataclasses import fields, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from edokit._errors import are
+from edokit._errors import InputError, are, one_of
 from edokit._types import Floats
 from edokit.annotations import Ties
-from edokit.ensemble._fit import (
-    as_fit_data,
-    choices,
-    fit_given_weights,
-    fit_inputs,
-    stored_parameters,
-    with_labels,
-)
+from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.fitted import Fitted, Pooled, Reason
 from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
+from edokit.ensemble.options import Options, objective_in_force, solver_in_force
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
+from edokit.objective import Objective
 from edokit.predictions import Predictions, Shards
 from edokit.predictions.core import ANONYMOUS
 from edokit.scales import ScaleLike
+from edokit.solvers import Exact, Gumbel
 
 if TYPE_CHECKING:
     from edokit.ensemble.trade_off import TradeOff
 
 
-@cache
-def _base_estimator(cls: type) -> Any:
-    """The class as a subclass of scikit-learn's BaseEstimator."""
-    from sklearn.base import BaseEstimator
-
-    names = ("__doc__", "__module__", "__init__", "fit", "predict", "predict_proba", "score")
-    return type(cls.__name__, (BaseEstimator,), {name: getattr(cls, name) for name in names})
+_NESTED = ("objective", "solver")
+"""Parameters with fields of their own."""
 
 
-def _of_base_estimator(name: str) -> Callable[..., Any]:
-    """A method of BaseEstimator, which is imported when it is called."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        cls: Any = type(self)
-        base = object.__new__(_base_estimator(cls))
-        base.__dict__ = self.__dict__  # one object, two classes
-        found = getattr(base, name)(*args, **kwargs)
-        return self if found is base else found
-
-    method.__name__ = name
-    method.__doc__ = f"As ``{name}`` of scikit-learn's ``BaseEstimator``."
-    return method
-
-
-class _Estimator:
-    """The conventions of scikit-learn, whose import takes longer than most fits.
-
-    scikit-learn takes estimators that do not inherit from ``BaseEstimator``. What it alone calls
-    imports it; parameters and ``repr``, which people use without it, do not.
-    """
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            As in scikit-learn; no parameter has parameters of its own.
-
-        Returns
-        -------
-        dict
-            What the constructor was given, and the defaults of the rest.
-        """
-        return {name: getattr(self, name) for name in sorted(self._defaults())}
-
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        _, *parameters = inspect.signature(cls.__init__).parameters.values()
-        return {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
-
-    set_params = _of_base_estimator("set_params")
-    set_score_request = _of_base_estimator("set_score_request")
-    set_predict_proba_request = _of_base_estimator("set_predict_proba_request")
-    get_metadata_routing = _of_base_estimator("get_metadata_routing")
-    __sklearn_tags__ = _of_base_estimator("__sklearn_tags__")
-    _get_params_html = _of_base_estimator("_get_params_html")
-    _get_fitted_attr_html = _of_base_estimator("_get_fitted_attr_html")
-
-    def __repr__(self) -> str:
-        sklearn, defaults = sys.modules.get("sklearn"), self._defaults()
-        every = sklearn is not None and not sklearn.get_config()["print_changed_only"]
-        shown = (
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if every or repr(value) != repr(defaults[name])
-        )
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "fitted_"):
-            from sklearn.utils.validation import check_is_fitted
-
-            check_is_fitted(self)
-
-
-class EDOEnsemble(_Estimator):
+class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     """Learn which of K members to trust, and how many, so that their pool matches soft labels.
-
-    A parameter that is None takes the value of the preset; ``settings_`` holds what was chosen.
 
     Parameters
     ----------
     preset : {"default", "paper-fixed", "paper"}, default="default"
-        ``default``: exact solver, settings chosen by experiments, ``lambda_reg`` by
-        cross-validation on the fit data; ``paper-fixed``: the paper's ablations; ``paper``: what
-        the paper's search starts from.
-    solver : {"exact", "gumbel"}, default=None
-        The optimum, with a certificate, or the paper's search over weights and sizes.
-    ce : {"mean", "all", "random"}, default=None
-        Cross-entropy of the pool (``mean``), of every member by its weight (``all``), or of one
-        member per item, sampled by weight (``random``).
-    diversity : {"preserve", "suppress"}, default=None
-        Reward or penalise disagreement between members; without effect if ``lambda_div`` is 0.
+        ``default``: exact solver, settings chosen by experiments, ``reg`` by cross-validation on
+        the fit data; ``paper-fixed``: the paper's ablations; ``paper``: what the paper's search
+        starts from.
     pool : {"linear", "log"}, default=None
-        Linear or logarithmic opinion pool. The log pool needs ``solver="exact"``.
+        Linear (as None) or logarithmic opinion pool. The log pool needs the exact solver.
     groups : bool, default=None
         Average the members of a group first and learn weights between groups.
-    lambda_f1 : float, default=None
-        Weight of 1 − soft micro-F1 (0.3 in the preset ``default``).
-    lambda_ce : float, default=None
-        Weight of the cross-entropy (1).
-    lambda_div : float, default=None
-        Weight of the mean disagreement between members (0).
-    lambda_reg : float, default=None
-        Weight of the squared norm of the weights: how far they are drawn to uniform ones. In
-        ``default`` it is chosen by five-fold cross-validation (``settings_`` records how).
-    lambda_rps : float, default=None
-        Weight of the ranked probability score (0); ordinal scales and linear pools only.
-    lambda_w1 : float, default=None
-        Weight of the Wasserstein-1 distance (0); likewise.
-    class_weights : bool, default=None
-        Weigh the classes in the cross-entropy by inverse frequency (False).
-    regularize : {"v", "w"}, default=None
-        Norm of the effective weights, or (gumbel only) of those before sizes, as in the paper.
-    min_members : int, default=None
-        Smallest size that gumbel considers.
-    max_members : int, default=None
-        Largest size; lower-ranked members get no weight. All in ``default``, else 10.
-    order : {"ce", "given"}, default="ce"
-        How members are ranked: by their own cross-entropy on the fit data, or as they come.
-    epochs : int, default=None
-        Epochs of gumbel; in ``default`` enough to come close to the optimum, else 10.
-    batch_size : int, default=None
-        Items per step of gumbel (32).
-    learning_rate : float, default=None
-        Step size of gumbel.
-    temperature, temperature_decay, min_temperature : float, default=None
-        Of the Gumbel-Softmax: at the start, its rate of decay per epoch, its minimum (0.1).
+    objective : Objective, default=None
+        Weights and modes of the loss; None for those of the preset. Nested parameters change the
+        object in force: ``set_params(objective__div=0)``.
+    solver : {"exact", "gumbel"}, Exact or Gumbel, default=None
+        The optimum, with a certificate, or the paper's search over weights and sizes. None for that
+        of the preset; a name for that solver as the preset configures it. Nested parameters as for
+        ``objective``.
     recalibrate : {"temperature"}, default=None
         Fit a temperature after pooling.
-    ties : {"first", "error", "random"}, default="first"
-        Hard label of items whose annotators are evenly split.
+    label_weights : {"shared", "per-label"}, default="shared"
+        Sets of labels: the same weights for every label, or weights of its own for each.
     scale : str or Scale, default=None
         Answer scale of arrays, and of predictions and annotations that declare none: ``nominal``,
         ``ordinal``, ``multi-label``, or with the classes, as in ``ordinal:low=0,mid=1,high=3``.
         None: the one that the data declare.
-    label_weights : {"shared", "per-label"}, default="shared"
-        Sets of labels: the same weights for every label, or weights of its own for each.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of items whose annotators are evenly split.
     random_state : int, default=0
         Seed of gumbel, of random ties and of the folds of the cross-validation.
 
@@ -249,62 +140,81 @@ class EDOEnsemble(_Estimator):
         self,
         preset: Literal["default", "paper-fixed", "paper"] = "default",
         *,
-        solver: Literal["exact", "gumbel"] | None = None,
-        ce: Literal["mean", "all", "random"] | None = None,
-        diversity: Literal["preserve", "suppress"] | None = None,
         pool: Literal["linear", "log"] | None = None,
         groups: bool | None = None,
-        lambda_f1: float | None = None,
-        lambda_ce: float | None = None,
-        lambda_div: float | None = None,
-        lambda_reg: float | None = None,
-        lambda_rps: float | None = None,
-        lambda_w1: float | None = None,
-        class_weights: bool | None = None,
-        regularize: Literal["v", "w"] | None = None,
-        min_members: int | None = None,
-        max_members: int | None = None,
-        order: Literal["ce", "given"] = "ce",
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        temperature: float | None = None,
-        temperature_decay: float | None = None,
-        min_temperature: float | None = None,
+        objective: Objective | None = None,
+        solver: Literal["exact", "gumbel"] | Exact | Gumbel | None = None,
         recalibrate: Literal["temperature"] | None = None,
-        ties: Ties = "first",
-        scale: ScaleLike | None = None,
         label_weights: Literal["shared", "per-label"] = "shared",
+        scale: ScaleLike | None = None,
+        ties: Ties = "first",
         random_state: int = 0,
     ) -> None:
         self.preset = preset
-        self.solver = solver
-        self.ce = ce
-        self.diversity = diversity
         self.pool = pool
         self.groups = groups
-        self.lambda_f1 = lambda_f1
-        self.lambda_ce = lambda_ce
-        self.lambda_div = lambda_div
-        self.lambda_reg = lambda_reg
-        self.lambda_rps = lambda_rps
-        self.lambda_w1 = lambda_w1
-        self.class_weights = class_weights
-        self.regularize = regularize
-        self.min_members = min_members
-        self.max_members = max_members
-        self.order = order
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.temperature = temperature
-        self.temperature_decay = temperature_decay
-        self.min_temperature = min_temperature
+        self.objective = objective
+        self.solver = solver
         self.recalibrate = recalibrate
-        self.ties = ties
-        self.scale = scale
         self.label_weights = label_weights
+        self.scale = scale
+        self.ties = ties
         self.random_state = random_state
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Also the fields of the objective and of the solver in force, as ``objective__div``.
+
+        Returns
+        -------
+        dict
+            Names and values.
+        """
+        parameters: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name in _NESTED:
+                options = self._in_force(name)
+                for part in () if options is None else fields(options):
+                    parameters[f"{name}__{part.name}"] = getattr(options, part.name)
+        return parameters
+
+    def set_params(self, **parameters: Any) -> EDOEnsemble:
+        """Set parameters by name; ``objective__div`` changes the objective in force.
+
+        Parameters
+        ----------
+        **parameters
+            Names and values.
+
+        Returns
+        -------
+        EDOEnsemble
+            The estimator itself.
+        """
+        nested: dict[str, dict[str, Any]] = {}
+        for key in list(parameters):
+            name, _, part = key.partition("__")
+            if part and name in _NESTED:
+                nested.setdefault(name, {})[part] = parameters.pop(key)
+        super().set_params(**parameters)
+        for name, changes in nested.items():
+            options = self._in_force(name)
+            for part in changes:
+                one_of(f"a field of {name}", part, [known.name for known in fields(options)])
+            setattr(self, name, replace(options, **changes))
+        return self
+
+    def _in_force(self, name: str) -> Any:
+        """The objective or the solver that a fit uses; None where the parameter is invalid."""
+        with suppress(InputError):
+            if name == "objective":
+                return objective_in_force(self.preset, self.objective)
+            return solver_in_force(self.preset, self.solver)
+        return None
 
     def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
         """Learn weights and size.
@@ -330,7 +240,7 @@ class EDOEnsemble(_Estimator):
         InputError
             If items, classes or parameters do not go together.
         """
-        return self._keep(fit_inputs(predictions, annotations, self.get_params()))
+        return self._keep(fit_inputs(predictions, annotations, self.get_params(deep=False)))
 
     @classmethod
     def from_weights(
@@ -360,10 +270,11 @@ class EDOEnsemble(_Estimator):
         EDOEnsemble
             A fitted estimator.
         """
-        ensemble = cls(**{**parameters, "order": "given"})
-        given = ensemble.get_params()
-        data = as_fit_data(predictions, annotations, given)
-        fitted = fit_given_weights(data, weights, size, choices(ensemble.preset, given), given)
+        ensemble = cls(**parameters)
+        parameters = ensemble.get_params(deep=False)
+        options = Options.of(parameters)
+        data = as_fit_data(predictions, annotations, options)
+        fitted = fit_given_weights(data, weights, size, options, parameters)
         return ensemble._keep(with_labels(fitted, annotations))
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
@@ -412,7 +323,7 @@ class EDOEnsemble(_Estimator):
             If members are missing, the scale is another one than the ensemble's, or the metric does
             not fit it.
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         fitted = self.fitted_
         step = None if answer_for is None else self.answer_step(answer_for)
         if isinstance(predictions, Shards):
@@ -468,7 +379,7 @@ class EDOEnsemble(_Estimator):
 
     def answer_step(self, metric: str) -> Answer:
         """The step that makes answers for a metric, which must fit the scale."""
-        self._check_is_fitted()
+        check_is_fitted(self)
         return find_answer(metric, self.answers_, self.scale_)
 
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
@@ -525,7 +436,7 @@ class EDOEnsemble(_Estimator):
 
     def needed_members(self) -> list[str]:
         """Names of the members that carry weight: all that predicting needs."""
-        self._check_is_fitted()
+        check_is_fitted(self)
         heavy = (name for name, w in zip(self.members_, self.weights_, strict=True) if w > 0)
         # A member and its anonymous answers are one model.
         return list(dict.fromkeys(name.removesuffix(ANONYMOUS) for name in heavy))
@@ -538,7 +449,7 @@ class EDOEnsemble(_Estimator):
         list of Reason
             Objects with ``member``, ``weight``, ``kind`` and more; printed, each is a sentence.
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         return list(self.fitted_.explanation)
 
     def trade_off(self, predictions: Any, annotations: Any) -> TradeOff:
@@ -560,7 +471,7 @@ class EDOEnsemble(_Estimator):
 
         Examples
         --------
-        >>> from edokit import EDOEnsemble, simulate
+        >>> from edokit import EDOEnsemble, Objective, simulate
         >>> simulation = simulate("two-camps", random_state=0, items=(60, 60, 60))
         >>> people = simulation.annotations.split("dev")
         >>> truth = simulation.truth[simulation.rows("dev")]
@@ -571,24 +482,23 @@ class EDOEnsemble(_Estimator):
         ...     classes=people.classes,
         ...     member_info={"large": {"cost": 3}, "small": {"cost": 1}},
         ... )
-        >>> ensemble = EDOEnsemble(lambda_reg=1.0, ties="random").fit(predictions, people)
-        >>> found = ensemble.trade_off(predictions, people)
-        >>> [(one.dropped, one.cost) for one in found.path]
+        >>> ensemble = EDOEnsemble(objective=Objective(reg=1.0), ties="random")
+        >>> curve = ensemble.fit(predictions, people).trade_off(predictions, people)
+        >>> [(reduced.dropped, reduced.cost) for reduced in curve.path]
         [((), 4.0), (('small',), 3.0)]
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         from edokit.ensemble.trade_off import trade_off
 
-        fitted, parameters = self.fitted_, {**self.get_params(), "scale": self.scale_}
+        options = replace(Options.of(self.get_params(deep=False)), scale=self.scale_)
         if isinstance(predictions, Shards):
-            how = {name: parameters[name] for name in ("ties", "random_state", "scale")}
-            with FitData.open(predictions, annotations, **how) as shards:
-                return trade_off(fitted, shards)
-        return trade_off(fitted, as_fit_data(predictions, annotations, parameters))
+            with FitData.open(predictions, annotations, **options.label_options) as shards:
+                return trade_off(self.fitted_, shards)
+        return trade_off(self.fitted_, as_fit_data(predictions, annotations, options))
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
-        self._check_is_fitted()
+        check_is_fitted(self)
         return self.fitted_.summary()
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
@@ -606,7 +516,7 @@ class EDOEnsemble(_Estimator):
         InputError
             If the folder holds something else, or another process writes to it.
         """
-        self._check_is_fitted()
+        check_is_fitted(self)
         from edokit._errors import local_path
         from edokit._outputs import output_folder
         from edokit.ensemble.files import write_fitted
@@ -620,7 +530,7 @@ class EDOEnsemble(_Estimator):
         from edokit.ensemble.files import read_fitted
 
         fitted = read_fitted(folder)
-        return cls(**stored_parameters(fitted))._keep(fitted)
+        return cls(**fitted.parameters)._keep(fitted)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")

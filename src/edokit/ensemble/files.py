@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
-from edokit._errors import EDOWarning, InputError, counted, examples, warn
+from edokit._errors import InputError, counted, examples, warn
 from edokit._io import whole_file, write_json
 from edokit._io.markup import markdown_text
 from edokit._io.schema import WrongValueError, number, read_document, record, text
@@ -22,16 +22,11 @@ from edokit._outputs import REPLACE, begin_run, other_content, output_folder, re
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.annotator_effects import ATTRIBUTES_NOTE, attribute_names
-from edokit.ensemble._fit import (
-    PARAMETERS,
-    choices,
-    fit_inputs,
-    objective_of,
-    stored_parameters,
-)
+from edokit.ensemble._fit import fit_inputs
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Fitted, Pooled, describe_lambda_reg
 from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
+from edokit.ensemble.options import Options
 from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
 from edokit.metrics import main_metrics
@@ -49,13 +44,13 @@ def fit(
     predictions: Any,
     annotations: Any,
     *,
+    ensemble: EDOEnsemble | None = None,
     out: str | Path | None = None,
     split: str | Sequence[str] | None = None,
     overwrite: bool = False,
     streaming: Mapping[str, Any] | None = None,
     read_options: Mapping[str, Any] | None = None,
     command: str = "",
-    **parameters: Any,
 ) -> EDOEnsemble:
     """Learn member weights and ensemble size from predictions and annotations.
 
@@ -67,6 +62,8 @@ def fit(
     annotations : Annotations, array, str or Path
         The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
         `read_annotations` does.
+    ensemble : EDOEnsemble, optional
+        The options of the fit; ``EDOEnsemble()`` by default. It is not changed.
     out : str or Path, optional
         Folder to save the ensemble in, with a record of the files it was fitted on (``run.json``).
         An ensemble that was fitted otherwise is not replaced.
@@ -81,8 +78,6 @@ def fit(
         Further arguments of `read_annotations`, such as ``columns`` or ``classes``.
     command : str, default=""
         The command line to record in ``run.json``.
-    **parameters
-        Parameters of `EDOEnsemble`.
 
     Returns
     -------
@@ -92,82 +87,81 @@ def fit(
     Raises
     ------
     InputError
-        If a parameter or the data are unusable, or `out` holds something else.
+        If an option or the data are unusable, or `out` holds something else.
 
     Examples
     --------
     >>> import edokit
+    >>> from edokit import EDOEnsemble
     >>> P = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.5, 0.5]], [[0.7, 0.3], [0.4, 0.6]]]
     >>> votes = [[0, 0, 1], [1, 1, 1], [0, 0, 0]]
-    >>> edokit.fit(P, votes, preset="paper-fixed", solver="exact").size_
+    >>> edokit.fit(P, votes, ensemble=EDOEnsemble("paper-fixed", solver="exact")).size_
     2
     """
-    ensemble = EDOEnsemble(**parameters)
-    parameters = {**PARAMETERS, **ensemble.get_params()}
-    reading = dict(read_options or {})
-    parameters["scale"] = parameters["scale"] or reading.get("scale")
+    ensemble = EDOEnsemble() if ensemble is None else clone(ensemble)
+    reader_options = dict(read_options or {})
+    ensemble.scale = ensemble.scale or reader_options.get("scale")
     if isinstance(annotations, str | Path):
-        reading["scale"] = parameters["scale"]
-    fitted: Fitted | None = None
-    with warnings.catch_warnings():
-        # Refused before anything is read; what is only warned of is reported by the fit.
-        warnings.simplefilter("ignore", EDOWarning)
-        objective_of(choices(parameters["preset"], parameters))
+        reader_options["scale"] = ensemble.scale
+    parameters = ensemble.get_params(deep=False)
+    options = Options.of(parameters)  # refused before anything is read
     folder = None if out is None else Path(out)
-
-    def check(members: Sequence[str] | None = None, items: int | None = None) -> None:
-        """Refuse a folder with an ensemble that is not this one.
-
-        Called as soon as more is known: parameters before anything is read, members and items
-        before anything is learned, and the fitted ensemble before it is saved.
-        """
-        if folder is None or overwrite or not (folder / FILE).exists():
-            return
-        try:
-            there = read_fitted(folder)
-        except InputError as error:
-            raise InputError(error.message, REPLACE) from error
-        found = stored_parameters(there)
-        if parameters["scale"] == there.scale:
-            found["scale"] = parameters["scale"]
-        other = [name for name, value in parameters.items() if found[name] != value]
-        if other:
-            raise other_content(
-                folder, "an ensemble", f"which was fitted with other settings: {examples(other)}"
-            )
-        same = members is None or (there.members, there.items) == (tuple(members), items)
-        if not same or (fitted is not None and not _is_same(there, fitted)):
-            raise other_content(folder, "an ensemble", "which was learned from other data")
-
-    reader = InputReader(**reading)
+    target = None if folder is None or overwrite else folder
+    reader = InputReader(**reader_options)
     with ExitStack() as stack:
         if folder is not None:
-            sources = [one for one in (predictions, annotations) if isinstance(one, str | Path)]
-            guard = output_folder(folder, "ensemble", *map(Path, sources), overwrite=overwrite)
+            paths = [Path(p) for p in (predictions, annotations) if isinstance(p, str | Path)]
+            guard = output_folder(folder, "ensemble", *paths, overwrite=overwrite)
             stack.enter_context(guard)
-        check()
+        saved = _saved_ensemble(target, options)
+        labels: Any = None
         if streaming is not None or isinstance(predictions, Shards):
-            how = reader.streamed(predictions, annotations, split) | dict(streaming or {})
-            how |= {name: parameters[name] for name in ("ties", "random_state", "scale")}
-            data = FitData.open(predictions, **how)
-            predictions, labels = stack.enter_context(data), None
-            members, items, known = data.members, data.items, data
+            sources = reader.streamed(predictions, annotations, split) | dict(streaming or {})
+            predictions = FitData.open(predictions, **sources, **options.label_options)
+            stack.enter_context(predictions)
+            members, items = predictions.members, predictions.items
+            warn_if_unanimous(predictions, annotations, split)
         else:
             predictions = reader.predictions("predictions", predictions)
             labels = reader.annotations("annotations", annotations, split)
-            predictions = predictions_for(labels, predictions, parameters["scale"])
+            predictions = predictions_for(labels, predictions, options.scale)
             members, items = predictions.members, len(predictions)
-            known = labels
-        check(members, items)
-        if isinstance(known, Annotations | FitData):
-            warn_if_unanimous(known, annotations, split)
+        if saved is not None and (saved.members, saved.items) != (tuple(members), items):
+            raise _learned_from_other_data(out)
+        if isinstance(labels, Annotations):
+            warn_if_unanimous(labels, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
-        check()
+        if saved is not None and not _is_same(saved, fitted):
+            raise _learned_from_other_data(out)
         if folder is not None:
             write_fitted(fitted, folder)
             if inputs := reader.inputs():
-                RunRecord("fit", inputs, parameters["random_state"], command).save(folder)
+                RunRecord("fit", inputs, options.random_state, command).save(folder)
     return ensemble._keep(fitted)
+
+
+def _saved_ensemble(folder: Path | None, options: Options) -> Fitted | None:
+    """The ensemble in a folder, if there is one; refused if it was fitted with other options."""
+    if folder is None or not (folder / FILE).exists():
+        return None
+    try:
+        saved = read_fitted(folder)
+    except InputError as error:
+        raise InputError(error.message, REPLACE) from error
+    saved_flat, flat = Options.of(saved.parameters).to_flat(), options.to_flat()
+    if flat["scale"] == saved.scale:
+        saved_flat["scale"] = flat["scale"]
+    names = dict.fromkeys([*flat, *saved_flat])
+    different = [name for name in names if flat.get(name) != saved_flat.get(name)]
+    if different:
+        raise other_content(
+            folder, "an ensemble", f"which was fitted with other settings: {examples(different)}"
+        )
+    return saved
+
+
+def _learned_from_other_data(folder: Any) -> InputError:
+    return other_content(Path(folder), "an ensemble", "which was learned from other data")
 
 
 def explain_costs(

@@ -35,11 +35,13 @@ from edokit._names import as_name, factorized
 from edokit._types import Floats, Ints, Strings
 from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP, STEPS, Answer
 from edokit.ensemble.inputs import Labels
+from edokit.ensemble.options import Options, from_flat
 from edokit.fitdata import FitData
 from edokit.metrics import entropy_items
 from edokit.metrics._arrays import medians
 from edokit.objective import (
     CE,
+    Objective,
     Pool,
     Problem,
     Regularize,
@@ -52,11 +54,12 @@ from edokit.objective import (
 )
 from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
-from edokit.objective.settings import LARGEST
+from edokit.objective.settings import LARGEST, TERMS
 from edokit.panels import Panel, PanelAnswer, PanelComparison
 from edokit.predictions.core import COST, INFO, MemberInfo
 from edokit.scales import NOMINAL, Declared, Scale
-from edokit.solvers import Certificate, Solution, Trajectory
+from edokit.solvers import Certificate, Exact, Gumbel, Solution, Trajectory
+from edokit.solvers.solution import SOLVERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,6 +292,7 @@ class Fitted:
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
         content["pool"] = self.pool
+        content["parameters"] = stored_parameters(self.parameters)
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]
         plain: dict[str, Any] = _plain(content)
@@ -374,7 +378,8 @@ class Fitted:
         needs(len(set(map(len, columns))) < 2, "trajectory", "must be equally long everywhere")
 
 
-_LAMBDAS = tuple(name for name in Settings.__dataclass_fields__ if name.startswith("lambda_"))
+_MEANINGS = {term.flat_name: term.meaning for term in TERMS.values()}
+_LAMBDAS = tuple(_MEANINGS)
 _RATES = ("learning_rate", "temperature", "temperature_decay", "min_temperature")
 _COUNTS = ("epochs", "batch_size", "min_members", "max_members")
 _WORDS = (
@@ -396,11 +401,28 @@ def _choices(value: Any, at: str) -> Any:
     return {name: _CHOICES.get(name, plain)(held[name], f"{at}.{name}") for name in held}
 
 
+def _parameters(value: Any, at: str) -> dict[str, Any]:
+    """Parameters of the estimator; earlier files name those of objects flat."""
+    stored: dict[str, Any] = mapping(plain)(value, at)
+    try:
+        if "objective" not in stored:
+            return dict(from_flat(_choices(stored, at)))
+        if stored["objective"] is not None:
+            stored["objective"] = Objective(**stored["objective"])
+        if isinstance(stored["solver"], dict):
+            options = dict(stored["solver"])
+            stored["solver"] = SOLVERS[options.pop("name")](**options)
+        Options.of(stored)
+    except (InputError, TypeError, LookupError) as error:
+        raise WrongValueError(f"{at}: {error}") from error
+    return stored
+
+
 def _reason(value: Any, at: str) -> Reason:
     """A reason, with the numbers that its kind needs."""
     numbers = {"ce": number(), "price": number(), "term_change": number()}
     whole = {"rank": number(1, whole=True), "limit": number(0, whole=True)}
-    words = {"term": choice(*TERMS), "text": text}
+    words = {"term": choice(*_MEANINGS), "text": text}
     needed = {"member": text, "weight": number(0, 1), "kind": choice(*get_args(Kind))}
     held = record(needed, {**numbers, **whole, **words}, only=True)(value, at)
     if held.get("text") is None:
@@ -465,7 +487,7 @@ _SCHEMA = record(
         "weights": _SHARES,
         "size": number(1, whole=True),
         "settings": _choices,
-        "parameters": _choices,
+        "parameters": _parameters,
         "objective": mapping(optional(number())),
         "metrics": mapping(optional(number())),
         "member_ce": _NUMBERS,
@@ -534,6 +556,14 @@ def costs_in_words(own: float | None, whole: float | None, heavy: int, unit: str
         f"One item costs {money(own)} with the {counted(heavy, unit)} that {carry} weight, and"
         f" {money(whole)} if all are asked."
     )
+
+
+def stored_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of the estimator, a solver's options with its name."""
+    solver = parameters["solver"]
+    if isinstance(solver, Exact | Gumbel):
+        return {**parameters, "solver": {"name": solver.name, **asdict(solver)}}
+    return dict(parameters)
 
 
 def on_simplex(weights: Floats) -> bool:
@@ -754,14 +784,6 @@ Kind = Literal[
     "beyond_max_members",
     "excluded",
 ]
-TERMS = {
-    "lambda_f1": "missed hard labels",
-    "lambda_ce": "the cross-entropy",
-    "lambda_div": "the disagreement between members",
-    "lambda_reg": "the penalty on large weights",
-    "lambda_rps": "the ranked probability score",
-    "lambda_w1": "the Wasserstein-1 distance",
-}
 ZERO = 1e-6
 """Weights up to this count as none, as in the exact solver."""
 DOMINANT = 0.6
@@ -821,7 +843,7 @@ class Reason:
         if self.kind == "excluded_by_loss":
             return (
                 f"{alone}: with weight the loss would grow by {self.price:.4f} per unit, above all"
-                f" through {TERMS[str(self.term)]} ({self.term_change:+.4f})"
+                f" through {_MEANINGS[str(self.term)]} ({self.term_change:+.4f})"
             )
         if self.kind == "excluded_by_size":
             return f"{alone}: the chosen size {self.limit} leaves it out"
@@ -869,13 +891,13 @@ def explain(
     silent: dict[str, Any] = {"ce": CE.ALL, "regularize": Regularize.EFFECTIVE}
     silent |= dict.fromkeys(TERMS, 0.0)
     slopes = {}  # what each term gains per unit of each member's weight [K]
-    for name in TERMS:
-        if name == "lambda_w1" and settings.lambda_w1:  # needs the items
-            (found,) = units.w1_curvatures(weights[None], None, SMOOTHING)
-            slopes[name] = settings.lambda_w1 * found.gradient / found.items
+    for name, term in TERMS.items():
+        if name == "w1" and settings.w1:  # needs the items
+            (curvature,) = units.w1_curvatures(weights[None], None, SMOOTHING)
+            slopes[term.flat_name] = settings.w1 * curvature.gradient / curvature.items
             continue
         alone = replace(settings, **{**silent, name: getattr(settings, name)})
-        slopes[name] = joint_loss(weights, problem, alone).gradient
+        slopes[term.flat_name] = joint_loss(weights, problem, alone).gradient
     total = np.sum(list(slopes.values()), axis=0)
     prices = total - total @ weights
     reach = set(solution.order[:max_members].tolist())
@@ -891,9 +913,9 @@ def explain(
             kind, more = "beyond_max_members", {"limit": max_members}
         elif prices[k] > 0:
             changes = {name: float(slope[k] - slope @ weights) for name, slope in slopes.items()}
-            term = max(changes, key=lambda name: changes[name])
+            worst = max(changes, key=lambda name: changes[name])
             kind = "excluded_by_loss"
-            more = {"price": float(prices[k]), "term": term, "term_change": changes[term]}
+            more = {"price": float(prices[k]), "term": worst, "term_change": changes[worst]}
         else:
             kind, more = "excluded_by_size", {"limit": solution.size}
         rank = int((own < own[k]).sum()) + 1

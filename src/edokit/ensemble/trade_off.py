@@ -11,13 +11,14 @@ import numpy as np
 
 from edokit._errors import InputError, counted, examples, money
 from edokit._types import Floats, Ints
-from edokit.ensemble._fit import PER_LABEL, objective_of, pooled_rows
+from edokit.ensemble._fit import pooled_rows
 from edokit.ensemble.fitted import CLEARLY, ZERO, Fitted, costs_in_words
+from edokit.ensemble.options import PER_LABEL, objective_from_flat
 from edokit.fitdata import FitData
 from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, headline_metric
 from edokit.metrics.compute import item_values
-from edokit.objective import Regularize, fit_temperature
+from edokit.objective import Regularize, Settings, fit_temperature
 from edokit.predictions.core import SOURCES
 from edokit.solvers import solve_exact
 
@@ -255,17 +256,18 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
 def _solver(fitted: Fitted) -> Callable[[FitData], tuple[Floats, Floats, float]]:
     """Solves the fit's objective: weights [K], those to pool with ([K], or [L, K]), temperature."""
     chosen = fitted.settings
-    settings = replace(objective_of(chosen), regularize=Regularize.EFFECTIVE)
+    objective = replace(objective_from_flat(chosen), regularize=Regularize.EFFECTIVE)
+    settings = Settings.of(objective, fitted.pool)
     by_label = fitted.label_fits if chosen.get("label_weights") == PER_LABEL else None
     order, most = chosen.get("order") or "ce", chosen.get("max_members")
 
     def solved(part: FitData, penalty: float) -> Floats:
-        own = replace(settings, lambda_reg=penalty)
+        own = replace(settings, reg=penalty)
         return solve_exact(part, own, order=order, max_members=most, all_terms=False).weights
 
     def solve(data: FitData) -> tuple[Floats, Floats, float]:
         if by_label is None:
-            weights = solved(data, settings.lambda_reg)
+            weights = solved(data, settings.reg)
         else:
             fits = zip(data.per_label(), by_label.values(), strict=True)
             weights = np.array([solved(part, fit.lambda_reg) for part, fit in fits])

@@ -299,9 +299,9 @@ class FitData:
 
         With ``settings``, those that these do not weigh may be left out.
         """
-        if settings is None or settings.lambda_div or settings.on_scale:
+        if settings is None or settings.div or settings.on_scale:
             return self._sums(True, True)
-        return self._sums(False, settings.ce is not CE.MEAN and settings.lambda_ce > 0)
+        return self._sums(False, settings.ce is not CE.MEAN and settings.ce_weight > 0)
 
     def member_ce(self) -> Floats:
         """[K] cross-entropy of each member alone."""

@@ -13,7 +13,16 @@ from edokit.objective.pools import (
     softmax,
     spread_weights,
 )
-from edokit.objective.settings import CE, PRESETS, Diversity, Pool, Regularize, Settings, preset
+from edokit.objective.settings import (
+    CE,
+    PRESETS,
+    Diversity,
+    Objective,
+    Pool,
+    Regularize,
+    Settings,
+    preset,
+)
 from edokit.objective.summaries import Problem, Summaries, rank_members
 
 __all__ = [
@@ -23,6 +32,7 @@ __all__ = [
     "Curvature",
     "Diversity",
     "Loss",
+    "Objective",
     "Pool",
     "Problem",
     "Regularize",

@@ -84,10 +84,10 @@ def joint_loss(
     _check(v, w, problem, chosen)
     lambda_f1, lambda_ce, lambda_div, lambda_reg, on_raw = like(
         [
-            [each.lambda_f1 for each in chosen],
-            [each.lambda_ce for each in chosen],
-            [each.diversity.sign * each.lambda_div for each in chosen],
-            [each.lambda_reg for each in chosen],
+            [each.f1 for each in chosen],
+            [each.ce_weight for each in chosen],
+            [each.diversity.sign * each.div for each in chosen],
+            [each.reg for each in chosen],
             [each.regularize is Regularize.RAW for each in chosen],
         ],
         v,
@@ -114,13 +114,13 @@ def joint_loss(
         total = total + lambda_div * div
     rps = w1 = xp.full_like(f1, xp.nan)
     if problem.rank_products is not None:
-        lambda_rps = like([each.lambda_rps for each in chosen], v)
+        lambda_rps = like([each.rps for each in chosen], v)
         to_truth = xp.matmul(v, problem.rank_products)
         rps = xp.sum(v * to_truth, axis=1)
         total = total + lambda_rps * rps
         gradient = gradient + 2.0 * lambda_rps[:, None] * to_truth
-    if any(each.lambda_w1 for each in chosen):
-        lambda_w1 = like([each.lambda_w1 for each in chosen], v)
+    if any(each.w1 for each in chosen):
+        lambda_w1 = like([each.w1 for each in chosen], v)
         w1, slope = smooth_w1(v, *problem.scale_rows, problem.steps)
         w1, slope = w1 / problem.items, slope / problem.items
         total = total + lambda_w1 * w1
@@ -146,8 +146,8 @@ def _check(v: Array, w: Array | None, problem: Problem, chosen: Sequence[Setting
                 "build one Problem per choice of class weights and pool",
             )
         problem.check_scale(each)
-        alone = each.ce is not CE.MEAN and each.lambda_ce
-        if (problem.distances is None and each.lambda_div) or (problem.member_ce is None and alone):
+        alone = each.ce is not CE.MEAN and each.ce_weight
+        if (problem.distances is None and each.div) or (problem.member_ce is None and alone):
             raise InputError(
                 "these settings weigh a term that the problem was made without",
                 "build the problem with Problem.from_arrays",

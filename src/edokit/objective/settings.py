@@ -1,15 +1,16 @@
-"""The choices that make up an objective, and the named sets of them."""
+"""The objective: weights of its terms, its modes, and the presets."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from numbers import Real
+from typing import Any, Literal, NamedTuple
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, one_of, option
 
-SCALE_TERMS = ("lambda_rps", "lambda_w1")
-"""Terms that need ordered classes."""
 LARGEST = 1e9
 """Largest weight of a term: beyond it the other terms are lost in rounding."""
 
@@ -20,20 +21,23 @@ class _Mode(str, Enum):
     def __str__(self) -> str:
         return str(self.value)
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
     @classmethod
     def _missing_(cls, value: object) -> None:
         one_of(cls.__name__.lower(), value, [mode.value for mode in cls])
 
 
 class CE(_Mode):
-    """What the cross-entropy looks at."""
+    """Whose cross-entropy counts."""
 
     MEAN = "mean"
-    """the pool"""
+    """that of the pool"""
     ALL = "all"
-    """every member, weighted"""
+    """that of every member, by weight"""
     RANDOM = "random"
-    """one member per item, drawn by weight"""
+    """that of one member per item, drawn by weight"""
 
 
 class Diversity(_Mode):
@@ -64,106 +68,191 @@ class Pool(_Mode):
     LOG = "log"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """One objective: λ_F1·L_F1 + λ_CE·L_CE + s·λ_Div·L_Div + λ_Reg·L_Reg.
+class OptionFields:
+    """Mixin of options dataclasses: ``repr`` shows only what differs from the defaults."""
 
-    For ordered classes also + λ_RPS·L_RPS + λ_W1·L_W1.
+    def __repr__(self) -> str:
+        changes = (
+            f"{option.name}={getattr(self, option.name)!r}"
+            for option in fields(self)  # type: ignore[arg-type]
+            if getattr(self, option.name) != option.default
+        )
+        return f"{type(self).__name__}({', '.join(changes)})"
 
-    The defaults are what came closest to the truth on the simulator (``benchmarks/defaults.py``);
-    `EDOEnsemble` chooses ``lambda_reg`` on the data instead.
+
+def _term(default: float | None, meaning: str, name: str = "", ordinal: bool = False) -> Any:
+    """A field that holds the weight of a term; ``name`` is its suffix in ``lambda_<name>``."""
+    return field(default=default, metadata={"name": name, "meaning": meaning, "ordinal": ordinal})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Objective(OptionFields):
+    """The objective of a fit: the weights (λ) of its terms, and how each term is computed.
+
+    λ_F1·L_F1 + λ_CE·L_CE + s·λ_Div·L_Div + λ_Reg·L_Reg, on ordinal scales also
+    + λ_RPS·L_RPS + λ_W1·L_W1. The command line and ``settings_`` call the weights ``lambda_f1``,
+    ``lambda_ce`` and so on. The defaults are those of the preset ``default``, which came closest to
+    the truth on the simulator (``benchmarks/defaults.py``).
 
     Parameters
     ----------
-    lambda_f1 : float, default=0.3
-        Weight of 1 − soft micro-F1; for a log pool, of the members' weighted mean.
-    lambda_ce : float, default=1.0
-        Weight of the cross-entropy.
-    lambda_div : float, default=0.0
-        Weight of the mean pairwise disagreement between members.
-    lambda_reg : float, default=0.03
-        Weight of the squared norm of the weights.
-    diversity : {"preserve", "suppress"}, default="preserve"
-        Whether disagreement is rewarded or penalised.
     ce : {"mean", "all", "random"}, default="mean"
-        Cross-entropy of the pool, of every member by its weight, or of one member drawn per item.
+        Cross-entropy of the pool, of every member by its weight, or of one member per item,
+        sampled by weight.
+    ce_weight : float, default=1.0
+        Weight of the cross-entropy (λ_CE).
+    f1 : float, default=0.3
+        Weight of 1 − soft micro-F1 (λ_F1); for a log pool, of the members' weighted mean.
+    div : float, default=0.0
+        Weight of the mean pairwise disagreement between members (λ_Div).
+    reg : float, default=None
+        Weight of the squared norm of the weights (λ_Reg), which shrinks them towards uniform
+        ones. None: chosen by five-fold cross-validation on the fit data.
+    rps : float, default=0.0
+        Weight of the ranked probability score (λ_RPS); ordinal scales and linear pools only.
+    w1 : float, default=0.0
+        Weight of the Wasserstein-1 distance (λ_W1); ordinal scales and linear pools only.
+    diversity : {"preserve", "suppress"}, default="preserve"
+        Reward or penalise disagreement between members; without effect if ``div`` is 0.
     class_weights : bool, default=False
-        Weigh the cross-entropy of each class by its inverse frequency.
+        Weigh the classes in the cross-entropy by inverse frequency.
     regularize : {"v", "w"}, default="v"
-        Norm of the effective weights, or of the raw ones (gumbel only).
-    pool : {"linear", "log"}, default="linear"
-        A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else.
-    lambda_rps : float, default=0.0
-        Weight of the ranked probability score; ordered classes and a linear pool only.
-    lambda_w1 : float, default=0.0
-        Weight of the Wasserstein-1 distance; likewise.
+        Norm of the effective weights, or (gumbel only) of those before sizes, as in the paper.
 
     Examples
     --------
-    >>> Settings(lambda_div=0.1, diversity="suppress").diversity.sign
-    1.0
+    >>> from edokit import EDOEnsemble, Objective
+    >>> EDOEnsemble(objective=Objective(div=0.1, diversity="suppress"))
+    EDOEnsemble(objective=Objective(div=0.1, diversity='suppress'))
     """
 
-    lambda_f1: float = 0.3
-    lambda_ce: float = 1.0
-    lambda_div: float = 0.0
-    lambda_reg: float = 0.03
-    diversity: Diversity = Diversity.PRESERVE
-    ce: CE = CE.MEAN
+    ce: CE | Literal["mean", "all", "random"] = CE.MEAN
+    ce_weight: float = _term(1.0, "the cross-entropy", name="ce")
+    f1: float = _term(0.3, "missed hard labels")
+    div: float = _term(0.0, "the disagreement between members")
+    reg: float | None = _term(None, "the penalty on large weights")
+    rps: float = _term(0.0, "the ranked probability score", ordinal=True)
+    w1: float = _term(0.0, "the Wasserstein-1 distance", ordinal=True)
+    diversity: Diversity | Literal["preserve", "suppress"] = Diversity.PRESERVE
     class_weights: bool = False
-    regularize: Regularize = Regularize.EFFECTIVE
-    pool: Pool = Pool.LINEAR
-    lambda_rps: float = 0.0
-    lambda_w1: float = 0.0
+    regularize: Regularize | Literal["v", "w"] = Regularize.EFFECTIVE
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not field.name.startswith("lambda_"):
-                continue
-            if not (math.isfinite(value) and value >= 0):
-                raise InputError(
-                    f"{field.name}={value!r} is not a number of at least 0",
-                    "turn the diversity term round by diversity='suppress', not by a sign"
-                    if field.name == "lambda_div"
-                    else "give 0 to leave the term out",
-                    parameters=(field.name, "diversity"),
-                )
-            if value > LARGEST:
-                raise InputError(
-                    f"{field.name}={value!r} is above {LARGEST:.0e}, where no other term counts",
-                    "only the ratios of the terms matter: make the others smaller",
-                    parameters=(field.name,),
-                )
-        for kind in (Diversity, CE, Regularize, Pool):
+        for name, weight in self.weights():
+            _check_weight(TERMS[name].flat_name, weight)
+        for kind in (Diversity, CE, Regularize):
             name = kind.__name__.lower()
             object.__setattr__(self, name, kind(getattr(self, name)))
-        if self.on_scale and self.pool is Pool.LOG:
-            raise InputError(
-                "lambda_rps and lambda_w1 are terms of a linear pool; of a log pool they are not"
-                " convex",
-                "choose pool='linear'",
-                parameters=("lambda_rps", "lambda_w1", "pool"),
-            )
+
+    def weights(self) -> Iterator[tuple[str, float | None]]:
+        """Names of the terms, and their weights (λ)."""
+        return ((name, getattr(self, name)) for name in TERMS)
 
     @property
     def on_scale(self) -> bool:
         """Whether a term needs ordered classes."""
-        return bool(self.lambda_rps or self.lambda_w1)
+        return any(getattr(self, name) for name, term in TERMS.items() if term.ordinal)
+
+
+class Term(NamedTuple):
+    """A term of the objective."""
+
+    flat_name: str
+    """Name of its weight on the command line, in search spaces and in files."""
+    meaning: str
+    """What it measures, in words."""
+    ordinal: bool
+    """Whether it needs ordered classes."""
+
+
+TERMS: dict[str, Term] = {
+    weight.name: Term(
+        f"lambda_{weight.metadata['name'] or weight.name}",
+        weight.metadata["meaning"],
+        weight.metadata["ordinal"],
+    )
+    for weight in fields(Objective)
+    if weight.metadata
+}
+"""The terms by field of `Objective`."""
+FLAT_NAMES: dict[str, str] = {
+    part.name: TERMS[part.name].flat_name if part.name in TERMS else part.name
+    for part in fields(Objective)
+}
+"""The fields of `Objective`, and their names on the command line, in search spaces and in files."""
+SCALE_TERMS = tuple(term.flat_name for term in TERMS.values() if term.ordinal)
+"""Weights of terms that need ordered classes."""
+
+
+def _check_weight(name: str, weight: Any) -> None:
+    """Refuse a weight that is no number from 0 to `LARGEST`."""
+    if weight is None and name == TERMS["reg"].flat_name:
+        return
+    number = isinstance(weight, Real) and math.isfinite(weight)
+    if not number or weight < 0:
+        raise InputError(
+            f"{option(name)} is {weight!r}, not a number of at least 0",
+            f"to penalise disagreement, choose {option('diversity', 'suppress')}"
+            if name == TERMS["div"].flat_name
+            else "0 leaves the term out",
+        )
+    if weight > LARGEST:
+        raise InputError(
+            f"{option(name)} is {weight!r}, above {LARGEST:.0e}, where no other term counts",
+            "only the ratios of the weights matter: make the other ones smaller",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Settings(Objective):
+    """An objective with everything that the mathematics needs: the pool, and a value of ``reg``.
+
+    Parameters
+    ----------
+    pool : {"linear", "log"}, default="linear"
+        A log pool changes the cross-entropy of ``ce="mean"`` and the predictions, nothing else.
+
+    Examples
+    --------
+    >>> Settings(div=0.1, diversity="suppress").diversity.sign
+    1.0
+    """
+
+    reg: float = 0.03
+    ce: CE = CE.MEAN
+    diversity: Diversity = Diversity.PRESERVE
+    regularize: Regularize = Regularize.EFFECTIVE
+    pool: Pool = Pool.LINEAR
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "pool", Pool(self.pool))
+        if self.on_scale and self.pool is Pool.LOG:
+            raise InputError(
+                f"{' and '.join(map(option, SCALE_TERMS))} are not convex for a log pool",
+                f"choose {option('pool', 'linear')}",
+            )
+
+    @classmethod
+    def of(cls, objective: Objective, pool: Pool | str = Pool.LINEAR) -> Settings:
+        """The objective with this pool; a penalty still to be chosen takes the default."""
+        values = {part.name: getattr(objective, part.name) for part in fields(Objective)}
+        if values["reg"] is None:
+            del values["reg"]
+        return cls(**values, pool=Pool(pool))
 
 
 # λ and class weights of the paper's ablations.
-_PAPER = Settings(lambda_f1=1.0, lambda_ce=1.0, lambda_div=1.0, lambda_reg=1e-3, class_weights=True)
-
-PRESETS: dict[str, Settings] = {
-    "default": Settings(),
+_PAPER = Objective(f1=1.0, div=1.0, reg=1e-3, class_weights=True)
+PRESETS: dict[str, Objective] = {
+    "default": Objective(),
     "paper-fixed": _PAPER,
     # The paper searches over λ and s; these are the values the search starts from.
     "paper": _PAPER,
 }
 
 
-def preset(name: str) -> Settings:
-    """The settings of this name: ``default``, ``paper-fixed`` or ``paper``."""
+def preset(name: str) -> Objective:
+    """The objective of this name: ``default``, ``paper-fixed`` or ``paper``."""
     one_of("preset", name, PRESETS)
     return PRESETS[name]

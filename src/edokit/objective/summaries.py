@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from numpy.typing import NDArray
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, one_of, option
 from edokit.objective.pools import (
     Additive,
     Array,
@@ -25,7 +25,7 @@ from edokit.objective.pools import (
     take,
     without_gradient,
 )
-from edokit.objective.settings import Pool, Settings
+from edokit.objective.settings import SCALE_TERMS, Pool, Settings
 
 # Numbers of P that are summed at a time: few enough of an array for the cache, enough of a tensor
 # to keep a GPU busy.
@@ -421,9 +421,9 @@ class Problem:
         """Refuse terms of ordered classes where classes have no order."""
         if settings.on_scale and self.steps is None:
             raise InputError(
-                "lambda_rps and lambda_w1 need ordered classes, but these have no order",
+                f"{' and '.join(map(option, SCALE_TERMS))} need ordered classes, but these have no"
+                " order",
                 "declare an ordinal scale, or leave these terms out",
-                parameters=("lambda_rps", "lambda_w1"),
             )
 
     def take(self, items: Array) -> Problem:

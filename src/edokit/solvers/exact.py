@@ -96,13 +96,13 @@ def solve_exact(
     # Many small products: threads would only wait for each other.
     with one_thread():
         objective = JointObjective(part, settings)
-        if data.is_sampled and (pooled or settings.lambda_w1):
+        if data.is_sampled and (pooled or settings.w1):
             # The optimum of the sample is where it starts; a few passes over all items are enough.
             starts = ends_of(objective, [])[:_BEST_ENDS]
             ce = DataCE(data, settings, kept) if pooled else None
-            w1 = DataW1(data, settings, kept) if settings.lambda_w1 else None
+            w1 = DataW1(data, settings, kept) if settings.w1 else None
             objective = JointObjective(part, settings, ce, w1)
-            if ce is not None and settings.lambda_ce > 0:
+            if ce is not None and settings.ce_weight > 0:
                 ce.look_at(starts)
         else:
             # Good starts: a few items tell nearly all; the many are then looked at a few times.
@@ -147,7 +147,7 @@ def solve_path(
         ce = JointObjective(part, settings).ce
         for k in np.argsort(lambdas, kind="stable")[::-1]:
             if math.isfinite(lambdas[k]):
-                penalised = replace(settings, lambda_reg=lambdas[k])
+                penalised = replace(settings, reg=lambdas[k])
                 v = ends_of(JointObjective(part, penalised, ce), [v])[0]
             found[k, ranked[:max_members]] = v
     return found
@@ -157,7 +157,7 @@ def _competing(
     data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
 ) -> tuple[Problem, Problem, Ints]:
     """The problem of all members, that of those which may have weight, and all members ranked."""
-    with_items = settings.ce is CE.MEAN or settings.lambda_w1 > 0
+    with_items = settings.ce is CE.MEAN or settings.w1 > 0
     problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
     members = np.arange(problem.members)
     ranked = members if order == "given" else rank_members(data.summaries(), order)
@@ -178,16 +178,14 @@ def solution_at(
     if settings[0].ce is CE.MEAN and data.is_sampled:
         ce = DataCE(data, settings[0], np.arange(len(data.members)))
         ce.look_at(several)
-    distant = any(each.lambda_w1 for each in settings)
+    distant = any(each.w1 for each in settings)
     pooled = settings[0].ce is CE.MEAN and ce is None
     problem = data.problem(settings[0], with_items=pooled or distant)
     w1 = None
     if distant and data.is_sampled:
         w1 = DataW1(data, settings[0], np.arange(len(data.members)))
         w1.look_at(several)
-    objectives = [
-        JointObjective(problem, each, ce, w1 if each.lambda_w1 else None) for each in settings
-    ]
+    objectives = [JointObjective(problem, each, ce, w1 if each.w1 else None) for each in settings]
     return [
         (objective.terms(v), objective.ce.gradient(v))
         for objective, v in zip(objectives, several, strict=True)
@@ -213,7 +211,7 @@ def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Ce
     if objective.w1 is not None:
         # Smoothing takes at most δ a step from the distance.
         lost = objective.w1.smoothing * float(objective.problem.steps.sum())
-        gap += objective.settings.lambda_w1 * lost
+        gap += objective.settings.w1 * lost
         reason += f" (smoothing of W1, at most {lost:.2g}, included)"
     return v, Certificate(gap, shape == "convex", shape == "convex", reason)
 
@@ -233,7 +231,7 @@ def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
     vertices = _vertices(objective)
     if not starts:
         several = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
-        settings = replace(objective.settings, lambda_div=0.0)
+        settings = replace(objective.settings, div=0.0)
         without = JointObjective(objective.problem, settings, objective.ce, objective.w1)
         starts = [uniform, _descend(without, uniform), *vertices[:several]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
@@ -252,15 +250,15 @@ def _vertices(objective: JointObjective) -> list[Floats]:
 def _shape(objective: JointObjective) -> str:
     """``convex``, ``concave`` (on the simplex), or ``neither`` for certain."""
     members, settings = objective.members, objective.settings
-    if members == 1 or settings.lambda_div == 0 or settings.diversity is Diversity.PRESERVE:
+    if members == 1 or settings.div == 0 or settings.diversity is Diversity.PRESERVE:
         return "convex"
-    if (settings.ce is CE.MEAN and settings.lambda_ce > 0) or settings.lambda_w1 > 0:
+    if (settings.ce is CE.MEAN and settings.ce_weight > 0) or settings.w1 > 0:
         return "neither"
     # Without the pool's cross-entropy the objective is a quadratic; look at it on the simplex.
-    distances = settings.lambda_div * objective.problem.distances
-    quadratic = distances + settings.lambda_reg * np.eye(members)
-    if settings.lambda_rps:
-        quadratic = quadratic + settings.lambda_rps * objective.problem.rank_products
+    distances = settings.div * objective.problem.distances
+    quadratic = distances + settings.reg * np.eye(members)
+    if settings.rps:
+        quadratic = quadratic + settings.rps * objective.problem.rank_products
     centre = np.eye(members) - 1.0 / members
     bends = np.linalg.eigvalsh(centre @ quadratic @ centre)
     limit = 1e-12 * max(1.0, float(np.abs(bends).max()))

@@ -43,7 +43,6 @@ def solve_gumbel(
     options: GumbelSettings | Sequence[GumbelSettings] | None = None,
     *,
     random_state: int | Sequence[int] = 0,
-    order: str = "ce",
     keep: bool = False,
     trajectory: bool = True,
 ) -> list[Solution]:
@@ -64,8 +63,6 @@ def solve_gumbel(
         How to search; the paper's settings by default.
     random_state : int or sequence of int, default=0
         Seeds of the mini-batches and of the noise.
-    order : {"ce", "given"}, default="ce"
-        How members are ranked: by their own cross-entropy, or as they are.
     keep : bool, default=False
         Keep the mini-batches in memory, if they are few, for calls with the same seeds.
     trajectory : bool, default=True
@@ -88,12 +85,13 @@ def solve_gumbel(
     1
     """
     runs = _as_runs(settings, options or GumbelSettings(), random_state)
-    ready = data.prepared.get(("gumbel", order))
-    if ready is None:
-        ready = data.prepared[("gumbel", order)] = _Prepared(data, order)
     solutions: dict[int, Solution] = {}
     for batch in _batches(runs):
         how, columns = batch[0][0].options, _columns(batch)
+        key = ("gumbel", how.order)
+        if key not in data.prepared:
+            data.prepared[key] = _Prepared(data, how.order)
+        ready = data.prepared[key]
         problem, batches = ready.batches(batch[0][0])
         path = descend(
             batches.epochs(
@@ -157,7 +155,7 @@ def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
     by_seed: dict[tuple[Hashable, ...], list[_Run]] = {}
     for run in runs:
         chosen, how = run.settings, run.options
-        sizes = (how.epochs, how.batch_size, how.min_members, how.max_members)
+        sizes = (how.epochs, how.batch_size, how.min_members, how.max_members, how.order)
         key = (run.seed, chosen.class_weights, chosen.pool, *sizes)
         by_seed.setdefault(key, []).append(run)
     batches: dict[tuple[Hashable, ...], list[list[_Run]]] = {}
@@ -172,8 +170,8 @@ def _columns(batch: Sequence[Sequence[_Run]]) -> Columns:
     """The numbers in which the runs of a batch differ."""
 
     def numbers(of: Settings, how: GumbelSettings) -> tuple[float, ...]:
-        weights = of.lambda_f1, of.lambda_ce, of.diversity.sign * of.lambda_div, of.lambda_reg
-        scaled = of.lambda_rps, of.lambda_w1
+        weights = of.f1, of.ce_weight, of.diversity.sign * of.div, of.reg
+        scaled = of.rps, of.w1
         cooling = how.temperature, how.temperature_decay, how.min_temperature
         return *weights, of.regularize is Regularize.RAW, *scaled, how.learning_rate, *cooling
 
@@ -272,7 +270,7 @@ def _solutions(
 
 
 def _terms(problem: Problem, settings: Settings) -> list[str]:
-    scaled = ["rps"] * (problem.rank_products is not None) + ["w1"] * bool(settings.lambda_w1)
+    scaled = ["rps"] * (problem.rank_products is not None) + ["w1"] * bool(settings.w1)
     return [*TERMS, *scaled]
 
 

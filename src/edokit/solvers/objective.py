@@ -37,42 +37,42 @@ class JointObjective:
         self.problem, self.settings = problem, settings
         self.members = problem.members
         problem.check_scale(settings)
-        self.w1 = PoolW1(problem) if w1 is None and settings.lambda_w1 else w1
+        self.w1 = PoolW1(problem) if w1 is None and settings.w1 else w1
         if ce is None:
             ce = PoolCE(problem) if settings.ce is CE.MEAN else MemberCE(problem.member_ce)
         self.ce = ce
-        self._signed = settings.diversity.sign * settings.lambda_div
+        self._signed = settings.diversity.sign * settings.div
 
     def value(self, v: Floats) -> float:
         """The joint loss at v [K]."""
         problem, chosen = self.problem, self.settings
-        value = chosen.lambda_ce * self.ce.value(v) if chosen.lambda_ce else 0.0
-        if chosen.lambda_f1:
-            value += chosen.lambda_f1 * (1.0 - float(v @ problem.hit_rates))
-        if chosen.lambda_reg:
-            value += chosen.lambda_reg * float(v @ v)
+        value = chosen.ce_weight * self.ce.value(v) if chosen.ce_weight else 0.0
+        if chosen.f1:
+            value += chosen.f1 * (1.0 - float(v @ problem.hit_rates))
+        if chosen.reg:
+            value += chosen.reg * float(v @ v)
         if self._signed:
             value += self._signed * float(v @ problem.distances @ v)
-        if chosen.lambda_rps:
-            value += chosen.lambda_rps * float(v @ problem.rank_products @ v)
+        if chosen.rps:
+            value += chosen.rps * float(v @ problem.rank_products @ v)
         if self.w1 is not None:
-            value += chosen.lambda_w1 * self.w1.value(v)
+            value += chosen.w1 * self.w1.value(v)
         return value
 
     def slope(self, v: Floats) -> Floats:
         """Its gradient [K]."""
         problem, chosen = self.problem, self.settings
-        slope: Floats = 2.0 * chosen.lambda_reg * v
-        if chosen.lambda_ce:
-            slope += chosen.lambda_ce * self.ce.gradient(v)
-        if chosen.lambda_f1:
-            slope -= chosen.lambda_f1 * problem.hit_rates
+        slope: Floats = 2.0 * chosen.reg * v
+        if chosen.ce_weight:
+            slope += chosen.ce_weight * self.ce.gradient(v)
+        if chosen.f1:
+            slope -= chosen.f1 * problem.hit_rates
         if self._signed:
             slope += 2.0 * self._signed * (problem.distances @ v)
-        if chosen.lambda_rps:
-            slope += 2.0 * chosen.lambda_rps * (problem.rank_products @ v)
+        if chosen.rps:
+            slope += 2.0 * chosen.rps * (problem.rank_products @ v)
         if self.w1 is not None:
-            slope += chosen.lambda_w1 * self.w1.gradient(v)
+            slope += chosen.w1 * self.w1.gradient(v)
         return slope
 
     def curvature(
@@ -81,16 +81,16 @@ class JointObjective:
         """Its Hessian among the members ``inside`` [k], which hold all weight: the convex part, and
         the diversity term where that is concave (else None): [k, k] each.
         """
-        if self.settings.lambda_ce:
-            convex = self.settings.lambda_ce * self.ce.hessian(v, inside, rough)
+        if self.settings.ce_weight:
+            convex = self.settings.ce_weight * self.ce.hessian(v, inside, rough)
         else:
             convex = np.zeros((len(inside), len(inside)))
-        convex[np.diag_indices(len(inside))] += 2.0 * self.settings.lambda_reg
-        if self.settings.lambda_rps:
+        convex[np.diag_indices(len(inside))] += 2.0 * self.settings.reg
+        if self.settings.rps:
             among = np.ix_(inside, inside)
-            convex += 2.0 * self.settings.lambda_rps * self.problem.rank_products[among]
+            convex += 2.0 * self.settings.rps * self.problem.rank_products[among]
         if self.w1 is not None:
-            convex += self.settings.lambda_w1 * self.w1.hessian(v, inside, rough)
+            convex += self.settings.w1 * self.w1.hessian(v, inside, rough)
         if self._signed == 0:
             return convex, None
         diversity = 2.0 * self._signed * self.problem.distances[np.ix_(inside, inside)]

@@ -1,85 +1,153 @@
-"""How the Gumbel solver searches, and what every solver returns."""
+"""The solvers' options, and what every solver returns."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from edokit._errors import InputError, check_number
+from edokit._errors import InputError, check_number, one_of, option
 from edokit._types import Floats, Ints
-from edokit.objective.settings import LARGEST
+from edokit.objective.settings import LARGEST, OptionFields
 
-THOROUGH = ("epochs", "learning_rate", "temperature", "temperature_decay")
-"""What `GumbelSettings.thorough` settles by the number of items, where it is None."""
+ORDERS = ("ce", "given")
+"""How members are ranked."""
 
 UNLEARNED = 0.1
 
+THOROUGH = ("epochs", "learning_rate", "temperature", "temperature_decay")
+"""What `Gumbel.resolve` chooses by the number of items, where it is None."""
+_STEPS = 2000  # at least, of a thorough search
 
-@dataclass(frozen=True)
-class GumbelSettings:
-    """How to search; the defaults are the paper's."""
 
-    epochs: int = 10
-    """Passes over the items."""
-    batch_size: int = 32
-    """Items per step (of sets, rows: an item has one per label); at most all of them."""
-    learning_rate: float = 1e-3
-    """Step size of Adam (η)."""
-    temperature: float = 0.5
-    """Of the Gumbel-Softmax in the first epoch (T₀)."""
-    temperature_decay: float = 0.05
-    """The temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ)."""
-    min_temperature: float = 0.1
-    """It falls no further than this."""
-    min_members: int = 1
-    """Smallest size (K_min)."""
-    max_members: int = 10
-    """Largest size (K_max); members ranked below it get no weight. At most all members."""
+@dataclass(frozen=True, repr=False)
+class Exact(OptionFields):
+    """The exact solver: the optimum over the simplex, with a certificate.
 
-    @classmethod
-    def thorough(cls, items: int, **given: Any) -> GumbelSettings:
-        """Settings that come close to the optimum on so many items; what is given is kept.
+    Parameters
+    ----------
+    max_members : int, default=None
+        Largest size; lower-ranked members get no weight. None: all members compete.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own cross-entropy on the fit data, or as they come.
 
-        At least 2,000 steps (the paper's ten epochs are 50 on 141 items), a learning rate thirty
-        times the paper's, and a temperature that cools from 1 to 0.1 over all of them.
-        """
-        usual = {field.name: field.default for field in fields(cls)}
-        chosen: dict[str, Any] = {
-            **usual,
-            **dict.fromkeys(THOROUGH),
-            "learning_rate": 0.03,
-            "temperature": 1.0,
-        }
-        chosen.update({name: value for name, value in given.items() if value is not None})
-        if chosen["epochs"] is None:
-            steps = math.ceil(items / min(chosen["batch_size"], items))
-            chosen["epochs"] = max(10, math.ceil(2000 / steps))
-        if chosen["temperature_decay"] is None:
-            fall = max(1.0, chosen["temperature"] / chosen["min_temperature"])
-            chosen["temperature_decay"] = math.log(fall) / max(1, chosen["epochs"] - 1)
-        return cls(**chosen)
+    Examples
+    --------
+    >>> from edokit import EDOEnsemble, Exact
+    >>> EDOEnsemble(solver=Exact(max_members=5))
+    EDOEnsemble(solver=Exact(max_members=5))
+    """
+
+    name: ClassVar[str] = "exact"
+    max_members: int | None = None
+    order: Literal["ce", "given"] = "ce"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            whole, may_be_zero = field.type == "int", field.name == "temperature_decay"
+        if self.max_members is not None:
+            check_number("max_members", self.max_members, 1, whole=True)
+        one_of("order", self.order, ORDERS)
+
+
+@dataclass(frozen=True, repr=False)
+class Gumbel(OptionFields):
+    """The gumbel solver: the paper's search over weights and sizes, by Adam.
+
+    None in `epochs`, `learning_rate`, `temperature` and `temperature_decay` comes close to the
+    optimum: at least 2,000 steps (the paper's ten epochs are 50 on 141 items), a learning rate
+    thirty times the paper's, and a temperature that cools from 1 to 0.1 over all of them.
+
+    Parameters
+    ----------
+    epochs : int, default=None
+        Passes over the items.
+    batch_size : int, default=32
+        Items per step (of sets, rows: an item has one per label); at most all of them.
+    learning_rate : float, default=None
+        Step size of Adam (η).
+    temperature : float, default=None
+        Of the Gumbel-Softmax in the first epoch (T₀).
+    temperature_decay : float, default=None
+        The temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
+    min_temperature : float, default=0.1
+        It falls no further than this.
+    min_members : int, default=1
+        Smallest size (K_min).
+    max_members : int, default=None
+        Largest size (K_max); lower-ranked members get no weight. None: all members compete.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own cross-entropy on the fit data, or as they come.
+
+    Examples
+    --------
+    >>> from edokit import EDOEnsemble, Gumbel
+    >>> EDOEnsemble("paper-fixed", solver=Gumbel(epochs=20))
+    EDOEnsemble(preset='paper-fixed', solver=Gumbel(epochs=20))
+    """
+
+    name: ClassVar[str] = "gumbel"
+    epochs: int | None = None
+    batch_size: int = 32
+    learning_rate: float | None = None
+    temperature: float | None = None
+    temperature_decay: float | None = None
+    min_temperature: float = 0.1
+    min_members: int = 1
+    max_members: int | None = None
+    order: Literal["ce", "given"] = "ce"
+
+    def __post_init__(self) -> None:
+        paper = {part.name: part.default for part in fields(GumbelSettings)}
+        for part in fields(self):
+            value, whole = getattr(self, part.name), str(part.type).startswith("int")
+            if part.name == "order" or (value is None and part.default is None):
+                continue
             check_number(
-                field.name,
-                getattr(self, field.name),
+                part.name,
+                value,
                 1 if whole else 0,
                 math.inf if whole else LARGEST,
-                above=not whole and not may_be_zero,
+                above=not whole and part.name != "temperature_decay",
                 whole=whole,
-                hint=f"the paper uses {field.default!r}",
+                hint=f"the paper uses {paper[part.name]!r}",
             )
-        if self.min_members > self.max_members:
+        one_of("order", self.order, ORDERS)
+        if self.max_members is not None and self.min_members > self.max_members:
             raise InputError(
-                "min_members <= max_members must hold, but got "
-                f"min_members={self.min_members}, max_members={self.max_members}",
-                "make them equal to fix the size",
+                f"no ensemble size lies between {option('min_members', self.min_members)} and"
+                f" {option('max_members', self.max_members)}",
+                "leave them out to let every size compete",
             )
+
+    def resolve(self, items: int, members: int = 10) -> GumbelSettings:
+        """The same with a value for every None, to learn from so many items and members."""
+        values = {"learning_rate": 0.03, "temperature": 1.0, "max_members": members}
+        options = {part.name: getattr(self, part.name) for part in fields(self)}
+        values |= {name: value for name, value in options.items() if value is not None}
+        if self.epochs is None:
+            steps = math.ceil(items / min(self.batch_size, items))
+            values["epochs"] = max(10, math.ceil(_STEPS / steps))
+        if self.temperature_decay is None:
+            fall = max(1.0, values["temperature"] / self.min_temperature)
+            values["temperature_decay"] = math.log(fall) / max(1, values["epochs"] - 1)
+        return GumbelSettings(**values)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, repr=False)
+class GumbelSettings(Gumbel):
+    """How to search, with a value for everything; the defaults are the paper's."""
+
+    epochs: int = 10
+    learning_rate: float = 1e-3
+    temperature: float = 0.5
+    temperature_decay: float = 0.05
+    max_members: int = 10
+
+
+SOLVERS: Mapping[str, type[Exact | Gumbel]] = {"exact": Exact, "gumbel": Gumbel}
+"""The solvers by name."""
 
 
 @dataclass(frozen=True)

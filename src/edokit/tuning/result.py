@@ -16,7 +16,7 @@ from edokit._io import read_json, write_json
 from edokit._io.tables import write_table
 from edokit._outputs import output_folder
 from edokit.annotations import Ties
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble import EDOEnsemble, from_flat
 from edokit.ensemble.inputs import align_inputs
 from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
@@ -97,7 +97,7 @@ class SearchResult:
             "random_state": self.plan.seed,
             **trial.configuration.parameters(self.plan.solver),
         }
-        ensemble = EDOEnsemble("paper", **parameters)
+        ensemble = EDOEnsemble(**from_flat({"preset": "paper", **parameters}))
         with warnings.catch_warnings():
             # What concerns the data was reported before, and the settings are the search's choice.
             warnings.simplefilter("ignore", EDOWarning)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -192,9 +193,10 @@ def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[So
     found: list[Solution | str] = []
     with np.errstate(all="ignore"):
         if plan.solver == "gumbel":
-            options = [one.options for one in chosen]
-            how: dict[str, Any] = {"random_state": plan.seed, "order": plan.order}
-            found += solve_gumbel(data, settings, options, keep=True, trajectory=False, **how)
+            options = [replace(one.options, order=plan.order) for one in chosen]
+            found += solve_gumbel(
+                data, settings, options, random_state=plan.seed, keep=True, trajectory=False
+            )
         else:
             for one in chosen:
                 most = one.options.max_members

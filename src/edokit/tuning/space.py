@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, examples, one_of
 from edokit.objective import CE, Diversity, Pool, Regularize, Settings
-from edokit.objective.settings import SCALE_TERMS
+from edokit.objective.settings import FLAT_NAMES, SCALE_TERMS
 from edokit.scales import Scale
-from edokit.solvers import GumbelSettings
+from edokit.solvers import Gumbel, GumbelSettings
 from edokit.solvers.solution import THOROUGH
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 SOLVERS = ("gumbel", "exact")
-OBJECTIVE = tuple(field.name for field in fields(Settings))
-STEERING = tuple(field.name for field in fields(GumbelSettings))
+OBJECTIVE = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
+"""Parameters of the space that are the objective's, and its fields."""
+STEERING = tuple(field.name for field in fields(GumbelSettings) if field.name != "order")
 SPACES = ("thorough", "paper", "ordinal")
 _LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log scale
 WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
@@ -54,7 +55,7 @@ class Configuration:
         """What `EDOEnsemble` calls these choices; for the exact solver without gumbel's, and
         without terms of ordered classes that are 0."""
         steering = STEERING if solver == "gumbel" else ("max_members",)
-        chosen = {name: getattr(self.settings, name) for name in OBJECTIVE}
+        chosen = {name: getattr(self.settings, field) for name, field in OBJECTIVE.items()}
         chosen = {name: v for name, v in chosen.items() if v or name not in SCALE_TERMS}
         plain = {name: str(v) if name in _MODES else v for name, v in chosen.items()}
         return {**plain, **{name: getattr(self.options, name) for name in steering}}
@@ -150,7 +151,7 @@ class SearchSpace:
             )
         if self._on_scale and "log" in self._choices("pool"):
             # Refused as the objective does.
-            Settings(lambda_rps=1.0, pool=Pool.LOG)
+            Settings(rps=1.0, pool=Pool.LOG)
         low, high = _ends(self.min_members)[1], _ends(self.max_members)[0]
         if low > high:
             raise InputError(
@@ -261,8 +262,8 @@ class SearchSpace:
         """The configuration with these values where the space varies, to learn from ``items``."""
         values = {**vars(self), **{name: chosen[name] for name in self.searched}}
         return Configuration(
-            Settings(**{name: values[name] for name in OBJECTIVE}),
-            GumbelSettings.thorough(items, **{name: values[name] for name in STEERING}),
+            Settings(**{field: values[name] for name, field in OBJECTIVE.items()}),
+            Gumbel(**{name: values[name] for name in STEERING}).resolve(items),
         )
 
     @classmethod
@@ -339,7 +340,7 @@ def _one_value(name: str, value: Any) -> Any:
             f"{name} is {examples([value])}, which is no number", "give a number or a Range"
         )
     if name in OBJECTIVE:
-        Settings(**{name: value})
+        Settings(**{OBJECTIVE[name]: value})
     else:
         bounds = {"max_members": max(10, int(value))} if name == "min_members" else {}
         GumbelSettings(**{**bounds, name: value})

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import optuna
@@ -267,7 +267,7 @@ class Plan:
     judge: str = "cross-fitted"
     seed: int = 0
     groups: bool = False
-    order: str = "ce"
+    order: Literal["ce", "given"] = "ce"
     name: str = "edo"
 
     def __post_init__(self) -> None:

@@ -65,7 +65,7 @@ class EndToEndMembers(FineTunedMember):
                 "training end to end chooses its epoch on the split 'dev', which has no items",
                 "make one with `edo data split`",
             )
-        if not PRESETS[self.preset]["class_weights"]:
+        if not PRESETS[self.preset].objective.class_weights:
             return
         for split, positions in (("train", rows.train), (data.splits[rows.stop[0]], rows.stop)):
             classes = data.scale.row_classes(data.classes)
@@ -85,7 +85,8 @@ class EndToEndMembers(FineTunedMember):
         from edokit.ensemble import PRESETS
         from edokit.torch import EDOHead
 
-        most = PRESETS[self.preset]["max_members"]
+        preset = PRESETS[self.preset]
+        most = preset.solvers[preset.solver].max_members
         return EDOHead(
             self.n_members,
             settings=self.preset,
