@@ -189,7 +189,7 @@ def main() -> None:
     text = "\n\n".join(
         [
             "    python benchmarks/startup.py",
-            f"{machine('numpy', 'typer', 'scikit-learn')} Medians of {rounds} processes each,"
+            f"{machine('numpy', 'cyclopts', 'scikit-learn')} Medians of {rounds} processes each,"
             " in turns; verdicts and multiples are of seconds on the clock.",
             "\n".join(verdicts),
             "\n".join(lines),

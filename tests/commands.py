@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from cyclopts import Argument
 
 from edokit.cli import main
-from edokit.cli.app import make_app
+from edokit.cli.app import call, make_app
+from edokit.cli.messages import arguments_of
 
 
 class Done(NamedTuple):
@@ -45,9 +45,34 @@ def edo(*words: object) -> Done:
     return Done(code, out.getvalue(), err.getvalue())
 
 
+class Result(NamedTuple):
+    """What a command printed, and the error that it raised."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    exception: Exception | None = None
+
+    @property
+    def output(self) -> str:
+        """All that was printed."""
+        return self.stdout + self.stderr
+
+
 def invoke(*words: object) -> Result:
     """Run a command whose errors are left as they are: the result has its exception."""
-    return CliRunner().invoke(make_app(list(map(str, words))), [str(word) for word in words])
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code, error = call(make_app(), [str(word) for word in words]), None
+        except Exception as raised:
+            code, error = 1, raised
+    return Result(code, out.getvalue(), err.getvalue(), error)
+
+
+def arguments(name: str) -> list[Argument]:
+    """The arguments and options of a command such as ``"data info"``."""
+    return arguments_of(make_app(), name.split())
 
 
 def printed(*words: object) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import get_args
 
-import typer
+from cyclopts import Argument
+
+from edokit.cli.app import COMMANDS, make_app
+from edokit.cli.messages import arguments_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "commands"
 # Where there is more than options can say.
@@ -37,24 +39,19 @@ TOPICS = {
 KINDS = {Path: "PATH", int: "INTEGER", float: "NUMBER", str: "TEXT"}
 
 
-def commands() -> Iterator[tuple[str, Any]]:
-    """Every command under its full name, such as "data info"."""
-    from edokit.cli.app import make_app
-
-    def inside(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-        for word, inner in getattr(command, "commands", {}).items():
-            full = f"{name} {word}".strip()
-            if getattr(inner, "commands", None):
-                yield from inside(inner, full)
-            else:
-                yield full, inner
-
-    yield from sorted(inside(typer.main.get_command(make_app()), ""))
+def summaries() -> Iterator[tuple[str, str]]:
+    """Every command under its full name, such as "data info", and what it does."""
+    app = make_app()
+    for name in sorted(COMMANDS):
+        command = app
+        for word in name.split():
+            command = command[word]
+        yield name, inspect.getdoc(command.default_command) or ""
 
 
 def pages() -> dict[str, str]:
     """File names and their contents."""
-    found = {f"{file_name(name)}.md": page(name, command) for name, command in commands()}
+    found = {f"{file_name(name)}.md": page(name, text) for name, text in summaries()}
     return {"index.md": overview(), **found}
 
 
@@ -65,8 +62,8 @@ def file_name(name: str) -> str:
 def overview() -> str:
     """The page that lists all commands."""
     rows = [
-        f"| [`edo {name}`]({file_name(name)}.md) | {cell(paragraphs(command)[0])} |"
-        for name, command in commands()
+        f"| [`edo {name}`]({file_name(name)}.md) | {cell(paragraphs(text)[0])} |"
+        for name, text in summaries()
     ]
     return "\n".join(
         [
@@ -86,83 +83,70 @@ def overview() -> str:
     )
 
 
-def page(name: str, command: Any) -> str:
+def page(name: str, text: str) -> str:
     """The page of one command."""
-    kinds = value_kinds(command)
-    arguments = [param for param in command.params if not param.opts[0].startswith("-")]
-    options = [
-        param
-        for param in command.params
-        if param.opts[0].startswith("-") and param.name != "help" and not param.hidden
-    ]
-    lines = [f"# edo {name}", "", *"\n\n".join(paragraphs(command)).splitlines(), ""]
-    lines += ["```text", usage(name, arguments, options, kinds), "```", ""]
-    if arguments:
+    arguments = arguments_of(make_app(), name.split(), help=True)
+    options = [argument for argument in arguments if argument.name.startswith("--")]
+    positional = [argument for argument in arguments if argument not in options]
+    lines = [f"# edo {name}", "", *"\n\n".join(paragraphs(text)).splitlines(), ""]
+    lines += ["```text", usage(name, positional, options), "```", ""]
+    if positional:
         lines += ["| argument | what it is |", "|---|---|"]
-        lines += [f"| `{placeholder(param)}` | {described(param)} |" for param in arguments] + [""]
+        lines += [
+            f"| `{placeholder(argument)}` | {described(argument)} |" for argument in positional
+        ]
+        lines.append("")
     lines += ["| option | what it says |", "|---|---|"]
-    lines += [f"| {written(param, kinds)} | {described(param)} |" for param in options]
+    lines += [f"| {written(argument)} | {described(argument)} |" for argument in options]
     if (topic := TOPICS.get(name.split()[0])) is not None:
         lines += ["", "More: [{}](../{}).".format(*topic)]
     return "\n".join([*lines, ""])
 
 
-def usage(name: str, arguments: list[Any], options: list[Any], kinds: dict[str, str]) -> str:
+def usage(name: str, positional: list[Argument], options: list[Argument]) -> str:
     """What must be given, in one line."""
     words = ["edo", name]
-    for param in arguments:
-        words.append(placeholder(param) if param.required else f"[{placeholder(param)}]")
-    words += [f"{param.opts[0]} {kinds[param.name]}" for param in options if param.required]
+    for argument in positional:
+        words.append(placeholder(argument) if argument.required else f"[{placeholder(argument)}]")
+    words += [f"{option.name} {kind_of(option)}" for option in options if option.required]
     return " ".join([*words, "[OPTIONS]"])
 
 
-def placeholder(param: Any) -> str:
-    return str(param.metavar or param.name.upper() + ("..." if param.nargs == -1 else ""))
+def placeholder(argument: Argument) -> str:
+    return argument.parameter.metavar or argument.name
 
 
-def written(param: Any, kinds: dict[str, str]) -> str:
+def kind_of(argument: Argument) -> str:
+    """What kind of value an option takes; a switch takes none."""
+    if argument.parameter.metavar:
+        return argument.parameter.metavar
+    kinds = [argument.hint, *get_args(argument.hint)]
+    kinds += [inner for kind in kinds for inner in get_args(kind)]
+    return next((KINDS[kind] for kind in kinds if kind in KINDS), "")
+
+
+def written(argument: Argument) -> str:
     """An option as one types it."""
-    both = " / ".join(f"`{name}`" for name in [*param.opts, *param.secondary_opts])
-    value = "" if param.is_flag else f" `{param.metavar or kinds[param.name]}`"
-    return cell(both + value)
+    names = " / ".join(f"`{name}`" for name in argument.names)
+    return cell(f"{names} `{kind}`" if (kind := kind_of(argument)) else names)
 
 
-def described(param: Any) -> str:
+def described(argument: Argument) -> str:
     """The help, whether it must be given, and the default."""
-    text = cell(param.help or "")
-    if param.required:
-        return f"{text} **Required.**" if param.opts[0].startswith("-") else text
-    if getattr(param, "is_flag", False):
-        if param.secondary_opts and isinstance(param.default, bool) and param.show_default:
-            chosen = (param.opts if param.default else param.secondary_opts)[0]
-            return f"{text} Default: `{chosen}`."
+    text, default = cell(argument.parameter.help or ""), argument.field_info.default
+    if argument.required:
+        return f"{text} **Required.**" if argument.name.startswith("--") else text
+    if default is None or (default is False and not argument.negatives):
         return text
-    if param.default is None or param.show_default is False:
-        return text
-    return f"{text} Default: `{cell(str(param.default))}`."
+    if isinstance(default, bool):
+        default = argument.name if default else argument.negatives[0]
+    return f"{text} Default: `{cell(str(default))}`."
 
 
-def value_kinds(command: Any) -> dict[str, str]:
-    """What kind of value each option takes, from the command's own annotations."""
-    return {
-        name: kind_of(hint)
-        for name, hint in get_type_hints(command.callback, include_extras=True).items()
-    }
-
-
-def kind_of(hint: Any) -> str:
-    if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
-    inner = [part for part in get_args(hint) if part is not type(None)]
-    if isinstance(hint, UnionType) or get_origin(hint) is list:
-        return kind_of(inner[0])
-    return KINDS.get(hint, "")
-
-
-def paragraphs(command: Any) -> list[str]:
-    """The command's help, a line each."""
-    text = inspect.cleandoc(command.help or "")
-    return [" ".join(part.split()) for part in text.split("\n\n")]
+def paragraphs(text: str) -> list[str]:
+    """What a command does, a line each."""
+    description = text.partition("\nParameters\n")[0].strip()
+    return [" ".join(part.split()) for part in description.split("\n\n")]
 
 
 def cell(text: str) -> str:

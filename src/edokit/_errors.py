@@ -111,11 +111,30 @@ class EDOWarning(UserWarning):
 
 
 class TieWarning(EDOWarning):
-    """Items whose annotators are evenly split take the first of their tied classes."""
+    """Items whose annotators are evenly split take the first of their tied classes.
+
+    Parameters
+    ----------
+    tied : str
+        How many items are tied, and some of them.
+    rule : str
+        What becomes of them.
+    """
+
+    def __init__(self, tied: str, rule: str) -> None:
+        self.tied, self.rule = tied, rule
+        super().__init__(f"{tied}; {rule}")
+
+    @classmethod
+    def merge(cls, notes: Sequence[TieWarning]) -> TieWarning:
+        """One warning for the ties of several sources."""
+        return cls(", and ".join(note.tied for note in notes), notes[-1].rule)
 
 
 def warn(
-    message: str, category: type[EDOWarning] = EDOWarning, parameters: Sequence[str] = ()
+    message: str | EDOWarning,
+    category: type[EDOWarning] = EDOWarning,
+    parameters: Sequence[str] = (),
 ) -> None:
     """Warn at the first frame outside this package: the user's own line."""
     package = os.path.dirname(__file__) + os.sep
@@ -125,7 +144,8 @@ def warn(
         or (frame.f_code.co_filename, frame.f_code.co_name) == ("<string>", "__init__")
     ):  # the second is a dataclass's
         frame, level = frame.f_back, level + 1
-    warnings.warn(category(message, parameters), stacklevel=level)
+    warning = category(message, parameters) if isinstance(message, str) else message
+    warnings.warn(warning, stacklevel=level)
 
 
 def examples(values: Iterable[object], most: int = 3) -> str:

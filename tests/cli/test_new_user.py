@@ -15,7 +15,9 @@ from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, simulate
 from edokit._io.tables import write_table
 from edokit.cli import console
-from edokit.cli.app import invoked, make_app, render
+from edokit.cli.app import make_app
+from edokit.cli.legacy import render
+from edokit.cli.messages import Options
 from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import command_text, with_options
 
@@ -134,7 +136,7 @@ def test_the_same_fit_may_be_repeated_and_another_is_refused(shelf: Path, tmp_pa
 def test_a_damaged_ensemble_is_replaced_when_told(shelf: Path, tmp_path: Path) -> None:
     (tmp_path / "ensemble.json").write_text("{}", encoding="utf-8")
     fit = ["fit", *words(shelf, "--out", tmp_path)]
-    assert_one_line(edo(*fit), "or it is damaged", "--overwrite")
+    assert_one_line(edo(*fit), "ensemble.json", "--overwrite")
     assert edo(*fit, "--overwrite").returncode == 0
 
 
@@ -306,9 +308,7 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
 def test_parameters_are_shown_as_options_of_the_command(
     command: str, text: str, parameters: list[str], words: str
 ) -> None:
-    from typer.main import get_command
-
-    assert render(text, parameters, invoked(get_command(make_app()), command.split())) == words
+    assert render(text, parameters, Options(make_app(), command.split()).by_name) == words
 
 
 def test_a_note_is_spelled_as_an_option_too(tmp_path: Path) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
-import typer.main
 
 from commands import Done, edo
 from fuzz_cases import another, whole_files
@@ -37,14 +35,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("trials.parquet", "search.json"):
         shutil.move(folder / name, folder / "search")
     return folder
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _built_once() -> Iterator[None]:
-    """typer builds all commands anew for each call, which takes longer than most of them."""
-    built = functools.cache(typer.main.get_command)
-    with mock.patch("typer.main.get_command", built):
-        yield
 
 
 def commands(name: str, folder: Path, out: Path) -> list[tuple[Any, ...]]:
@@ -367,7 +357,7 @@ def test_an_interruption_while_it_loads_ends_it_with_one_line() -> None:
         "import sys; sys.argv = ['edo', '--version'];"
         # Whatever the command line imports first waits here.
         "wait = lambda: print('here', flush=True) or __import__('time').sleep(60);"
-        "find = staticmethod(lambda name, *rest: wait() if name == 'typer' else None);"
+        "find = staticmethod(lambda name, *rest: wait() if name == 'cyclopts' else None);"
         "sys.meta_path.insert(0, type('Slow', (), {'find_spec': find}));"
         "from edokit.cli import main; main()"
     )

@@ -9,14 +9,12 @@ import shutil
 import subprocess
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import pytest
-import typer.main
 
-from commands import edo
+from commands import arguments, edo
 from edokit import (
     fit,
     read_annotations,
@@ -26,7 +24,7 @@ from edokit import (
     write_annotations,
     write_predictions,
 )
-from edokit.cli.app import COMMANDS, invoked, make_app
+from edokit.cli.app import COMMANDS
 from edokit.datasets import get
 from edokit.members import Group
 
@@ -35,21 +33,22 @@ SECRET = "geheim"
 
 def paths_of(name: str) -> list[str]:
     """The parameters of a command that are paths."""
-    module, _, function = name.partition(" ")
-    hints = get_type_hints(getattr(import_module(f"edokit.cli.{module}"), function or module))
-    return [one for one, hint in hints.items() if hint is Path or Path in get_args(hint)]
+    return [
+        argument.field_info.name
+        for argument in arguments(name)
+        if Path in (argument.hint, *get_args(argument.hint))
+    ]
 
 
 def call(name: str, **given: str) -> list[str]:
     """A command line with these paths, and with something for all else that is needed."""
-    root = typer.main.get_command(make_app(name.split()))
     words: list[str] = []
-    for one in invoked(root, name.split()).params:
-        parameter: Any = one
-        if parameter.name in given or parameter.required:
-            if parameter.opts[0].startswith("--"):
-                words.append(parameter.opts[0])
-            words.append(given.get(parameter.name, "nothing"))
+    for argument in arguments(name):
+        parameter = argument.field_info.name
+        if parameter in given or argument.required:
+            if argument.name.startswith("--"):
+                words.append(argument.name)
+            words.append(given.get(parameter, "nothing"))
     return [*name.split(), *words]
 
 
@@ -190,9 +189,8 @@ def test_every_path_is_known_as_read_or_written_and_every_output_is_tested() -> 
         assert paths <= INPUTS | OUTPUTS, name
         if paths & OUTPUTS:
             written.add(name)
-            root = typer.main.get_command(make_app(name.split()))
-            options = {one.name for one in invoked(root, name.split()).params}
-            assert "overwrite" in options, name
+            options = {argument.name for argument in arguments(name)}
+            assert "--overwrite" in options, name
     assert written == {*FOLDERS, *FILES}
 
 

@@ -118,9 +118,8 @@ def test_sizes_are_read_with_and_without_units() -> None:
             parse_size(wrong)
 
 
-def streamed(path: Path, stream: bool | None, memory: str, engine: str | None = None) -> object:
-    values = {"stream": stream, "memory": memory, "engine": engine, "jobs": None, "scratch": None}
-    return Streaming(values).shards(path)
+def streamed(path: Path, stream: bool | None, memory: str, engine: str = "local") -> object:
+    return Streaming(stream=stream, memory=memory, engine=engine).shards(path)
 
 
 def test_a_folder_is_streamed_when_it_is_large_or_asked_for(made: Cut) -> None:

@@ -352,7 +352,7 @@ def test_a_table_of_people_is_enough_to_predict_pairs_and_panels(
         *("predict", tmp_path / "ensemble", "--predictions", pairs),
         *("--annotators", tmp_path / "new.csv", "--out", tmp_path / "more.csv"),
     )
-    assert "--annotators and --predictions are given, but no --panel" in str(done.exception)
+    assert "annotators and predictions are given, but no panel" in str(done.exception)
 
 
 @pytest.mark.parametrize(

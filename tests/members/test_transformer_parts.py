@@ -433,7 +433,7 @@ def test_a_bare_machine_needs_neither_pandas_nor_pyarrow() -> None:
     # Training imports what is on a GPU machine anyway, and torch only when it trains.
     script = (
         "import sys\n"
-        "for name in ('pandas', 'pyarrow', 'optuna', 'typer', 'rich', 'altair', 'skops'):\n"
+        "for name in ('pandas', 'pyarrow', 'optuna', 'cyclopts', 'rich', 'altair', 'skops'):\n"
         "    sys.modules[name] = None\n"
         "import edokit.members.recipes.transformer, edokit.members.recipes._end_to_end\n"
         "import edokit.members.tuning\n"

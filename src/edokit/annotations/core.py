@@ -394,7 +394,7 @@ class Annotations:
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
-            warn(f"{tied_items}; {tie_message(self.scale)}", TieWarning)
+            warn(TieWarning(tied_items, tie_message(self.scale)))
         return labels.reshape(shape)
 
     @cached_property

@@ -5,37 +5,36 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from edokit._errors import counted, in_bytes
 from edokit.cli import console, options
 
 
 def bundle(
-    ensemble: Annotated[
-        Path,
-        typer.Argument(help="A folder made by `edo fit`, or RUN/ensemble of a search."),
-    ],
-    members: Annotated[Path, typer.Option(help="The folder of its members (`edo train`).")],
-    out: Annotated[Path, typer.Option(help="The folder of the bundle.")],
-    device: options.Device = None,
-    trust: options.Trust = None,
+    ensemble: options.Argument,
+    /,
+    *,
+    members: Path,
+    out: Path,
+    loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Put an ensemble and the members that carry weight into one folder that predicts texts."""
+    """Put an ensemble and the members that carry weight into one folder that predicts texts.
+
+    Parameters
+    ----------
+    ensemble : Path
+        A folder made by `edo fit`, or RUN/ensemble of a search.
+    members : Path
+        The folder of its members (`edo train`).
+    out : Path
+        The folder of the bundle.
+    """
     from edokit.bundle import Bundle
 
-    made = Bundle.create(
-        ensemble,
-        members,
-        out,
-        device=device,
-        trust=options.names(trust) or (),
-        overwrite=overwrite,
-    )
+    made = Bundle.create(ensemble, members, out, overwrite=overwrite, **loading.keywords())
     seconds = made.seconds_per_text
-    result = {
+    summary = {
         "out": str(out),
         "version": made.version,
         "members": made.members.names,
@@ -46,4 +45,4 @@ def bundle(
     line = f"{out}: {counted(len(made.members.names), 'member')}, {in_bytes(made.size)}"
     line += "" if seconds is None else f", {1000 * seconds:.3g} ms per text on this machine"
     line += f"; predict with `edo predict {out} --texts FILE --out FILE`"
-    console.done(result, line, json)
+    console.done(summary, line, json)

@@ -10,14 +10,24 @@ from contextlib import contextmanager
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from edokit._errors import InputError, counted, money, printable, warn
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from edokit.panels import PanelComparison
+
+
+def write_line(text: str = "") -> None:
+    """A line on stdout, at once."""
+    print(text, flush=True)  # noqa: T201
+
+
+def command_line() -> str:
+    """The command as it was typed, for the record of a run."""
+    from edokit.runs import command_text
+
+    return command_text(["edo", *sys.argv[1:]])
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -27,7 +37,7 @@ def print_lines(lines: Iterable[str]) -> None:
     console = Console()
     for line in map(printable, lines):
         for part in fitted(line, console.width) if console.is_terminal else [line]:
-            typer.echo(part)
+            write_line(part)
 
 
 def fitted(line: str, width: int) -> list[str]:
@@ -49,7 +59,7 @@ def print_json(value: Any) -> None:
     """One JSON object on stdout."""
     from edokit._io import json_text
 
-    typer.echo(json_text(value, allow_nan=False))
+    write_line(json_text(value, allow_nan=False))
 
 
 def print_table(
@@ -97,7 +107,7 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
     first = next((one for one in previews if one["requests"] > one["cached"]), previews[0])
     for message in first["messages"]:
         for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
-            typer.echo(printable(line))
+            write_line(printable(line))
     columns = {"model": "model", "base_url": "endpoint", "requests": "requests"}
     columns |= {"cached": "answered before", "tokens_in": "tokens in", "tokens_out": "out"}
     notes = [
@@ -293,7 +303,7 @@ which is what a shell shows of most other commands. Not 0: the command may have 
 def unless_unread(run: Callable[[], int]) -> int:
     """The exit status of ``run``; if its reader leaves, it stops there, silently.
 
-    typer and rich turn a broken pipe into an exit with status 1, which would look like a failure.
+    rich turns a broken pipe into an exit with status 1, which would look like a failure.
     """
     try:
         return run()

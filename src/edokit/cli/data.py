@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
 from edokit._errors import InputError, are, counted, examples, one_of
 from edokit.cli import console, options
 
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations
 
-@options.reads(options.SPLIT, options.FORMATS)
-def info(source: options.Source, *, reading: options.Reading, json: options.Json = False) -> None:
+SPLITS = Parameter(metavar="SPLITS")
+
+
+def info(
+    source: options.Source,
+    /,
+    *,
+    reading: Annotated[options.SplitSourceReading, options.FLAT] = options.SplitSourceReading(),
+    json: options.Json = False,
+) -> None:
     """Count items, annotators, annotations and near-duplicate texts, split by split."""
     from edokit.datasets import describe_annotations
 
@@ -26,43 +37,32 @@ def info(source: options.Source, *, reading: options.Reading, json: options.Json
         console.print_described(str(source), result)
 
 
-@options.reads(options.SPLIT, options.FORMATS, options.TEXTS)
 def convert(
     source: options.Source,
     out: options.TableOut,
-    items: Annotated[
-        list[Path] | None,
-        typer.Option(help="Only the items of these predictions (repeatable).", metavar="FILE"),
-    ] = None,
+    /,
+    *,
+    items: Annotated[list[Path] | None, Parameter(metavar="FILE")] = None,
     quote_formulas: options.QuoteFormulas = False,
     overwrite: options.Overwrite = False,
-    *,
-    reading: options.Reading,
+    reading: Annotated[options.ConvertReading, options.FLAT] = options.ConvertReading(),
     json: options.Json = False,
 ) -> None:
-    """Write any source as one row per annotation, with all its columns of text or numbers."""
-    import numpy as np
+    """Write any source as one row per annotation, with all its columns of text or numbers.
 
+    Parameters
+    ----------
+    items : list of Path, optional
+        Only the items of these predictions (repeatable).
+    """
     from edokit._outputs import output_files
     from edokit.datasets import write_annotations
-    from edokit.predictions import read_predictions
 
     left_out = ""
     with output_files(out, inputs=[source, *(items or ())], overwrite=overwrite):
         annotations = reading.annotations(source)
         if items:
-            known = np.concatenate([read_predictions(file).items for file in items])
-            kept = np.isin(annotations.items, known)
-            if not kept.any():
-                raise InputError(
-                    f"none of the {counted(len(kept), 'item')} of {source} is in"
-                    f" {', '.join(map(str, items))}",
-                    "check the ids",
-                )
-            gone = annotations.items[~kept]
-            some = f": {examples(gone)}" if len(gone) else ""
-            left_out = f"; {are(len(gone), len(kept), noun='item')} left out (--items){some}"
-            annotations = annotations.take(kept)
+            annotations, left_out = _predicted_items(annotations, items, source)
         write_annotations(annotations, out, quote_formulas=quote_formulas)
     n, columns = len(annotations.items), annotations.to_table().column_names
     console.done(
@@ -73,36 +73,53 @@ def convert(
     )
 
 
-@options.reads(options.FORMATS)
+def _predicted_items(
+    annotations: Annotations, files: Sequence[Path], source: Path
+) -> tuple[Annotations, str]:
+    """The annotations of the items in these predictions, and what to say about the others."""
+    import numpy as np
+
+    from edokit.predictions import read_predictions
+
+    predicted = np.concatenate([read_predictions(file).items for file in files])
+    mask = np.isin(annotations.items, predicted)
+    if not mask.any():
+        raise InputError(
+            f"none of the {counted(len(mask), 'item')} of {source} is in"
+            f" {', '.join(map(str, files))}",
+            "check the ids",
+        )
+    missing = annotations.items[~mask]
+    names = f": {examples(missing)}" if len(missing) else ""
+    left_out = f"; {are(len(missing), len(mask), noun='item')} left out (--items){names}"
+    return annotations.take(mask), left_out
+
+
 def split(
     source: options.Source,
     out: options.TableOut,
-    from_splits: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="SPLITS",
-            help="The splits whose items are divided, e.g. dev; else the items without a split.",
-        ),
-    ] = None,
-    shares: Annotated[
-        str | None,
-        typer.Option(
-            "--into",
-            "--shares",
-            help="The splits to divide into, with or without shares: train,dev or"
-            " train=0.7,dev=0.3; by default train=0.8,dev=0.1,test=0.1 if no item is in a split.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random split.")] = 0,
-    overwrite: options.Overwrite = False,
+    /,
     *,
-    reading: options.Reading,
+    from_splits: Annotated[options.Names, Parameter(name="--from"), SPLITS] = None,
+    shares: Annotated[str | None, Parameter(name=("--into", "--shares"))] = None,
+    random_state: int = 0,
+    overwrite: options.Overwrite = False,
+    reading: Annotated[options.SourceReading, options.FLAT] = options.SourceReading(),
     json: options.Json = False,
 ) -> None:
     """Split by item, stratified by hard label, near-duplicate texts kept on one side.
 
     Items that are in a split already stay there, unless --from names it.
+
+    Parameters
+    ----------
+    from_splits : list of str, optional
+        The splits whose items are divided, e.g. dev; else the items without a split.
+    shares : str, optional
+        The splits to divide into, with or without shares: train,dev or train=0.7,dev=0.3; by
+        default train=0.8,dev=0.1,test=0.1 if no item is in a split.
+    random_state : int, default=0
+        Seed of the random split.
     """
     from edokit._outputs import output_files
     from edokit.datasets import describe_annotations, split_items, write_annotations
@@ -114,8 +131,8 @@ def split(
         annotations = split_items(
             before,
             None if shares is None else _shares(shares),
-            from_splits=options.names(from_splits),
-            random_state=seed,
+            from_splits=from_splits,
+            random_state=random_state,
         )
         write_annotations(annotations, out)
     moves, result = split_moves(before, annotations), describe_annotations(annotations)
@@ -129,74 +146,81 @@ def split(
         for (old, new), n in moves.items()
         if old != new
     ]
-    kept = [f"{old} {n}" for (old, new), n in moves.items() if old == new]
+    unmoved = [f"{old} {n}" for (old, new), n in moves.items() if old == new]
     lines = lines or ["Every item is in a split already: nothing moves."]
-    console.print_lines([*lines, *([f"Kept: {', '.join(kept)}."] if kept else [])])
+    console.print_lines([*lines, *([f"Kept: {', '.join(unmoved)}."] if unmoved else [])])
 
 
 def get(
-    name: Annotated[str, typer.Argument(help="lewidi2023 or lewidi2025.")],
-    out: Annotated[
-        Path | None,
-        typer.Argument(help="Where the dataset goes; else a folder of its name."),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from", help="A local copy, a folder or a zip, instead of the official repository."
-        ),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that all downloads together may take.")
-    ] = 600,
+    name: Annotated[str, options.POSITIONAL],
+    out: Annotated[Path | None, options.POSITIONAL] = None,
+    /,
+    *,
+    source: Annotated[Path | None, Parameter(name="--from")] = None,
+    timeout: float = 600,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Download a dataset from its official repository, or copy it, with checksums verified."""
+    """Download a dataset from its official repository, or copy it, with checksums verified.
+
+    Parameters
+    ----------
+    name : str
+        lewidi2023 or lewidi2025.
+    out : Path, optional
+        Where the dataset goes; else a folder of its name.
+    source : Path, optional
+        A local copy, a folder or a zip, instead of the official repository.
+    timeout : float, default=600
+        Seconds that all downloads together may take.
+    """
     from edokit._outputs import locked, output_files
     from edokit.datasets.read import obtainable
 
-    known = obtainable()
-    one_of("the dataset", name, known)
-    out = Path(name) if out is None else out
-    with locked(out), output_files(out, overwrite=overwrite), console.progress() as bars:
+    datasets = obtainable()
+    one_of("the dataset", name, datasets)
+    folder = Path(name) if out is None else out
+    with locked(folder), output_files(folder, overwrite=overwrite), console.progress() as bars:
         bar = console.add_bar(bars, "files")
-        files = known[name](out, source=source, timeout=timeout, progress=bar)
+        files = datasets[name](folder, source=source, timeout=timeout, progress=bar)
     console.done(
-        {"out": str(out), "files": [str(file) for file in files]},
-        f"{out}: {counted(len(files), 'file')}, checksums verified",
+        {"out": str(folder), "files": [str(file) for file in files]},
+        f"{folder}: {counted(len(files), 'file')}, checksums verified",
         json,
     )
 
 
 def simulate(
-    regime: Annotated[
-        str,
-        typer.Argument(
-            help="three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or"
-            " three-labels (multi-label)."
-        ),
-    ],
+    regime: Annotated[str, options.POSITIONAL],
     out: options.TableOut,
-    truth: Annotated[
-        Path | None,
-        typer.Option(help="Also a table with the shares of the whole population, item by item."),
-    ] = None,
-    items: Annotated[
-        str | None, typer.Option(help="Items of train, dev and test, e.g. 600,100,100.")
-    ] = None,
-    n_classes: Annotated[
-        int | None, typer.Option(help="How many classes or points; the regime's by default.")
-    ] = None,
-    structured: Annotated[
-        float | None,
-        typer.Option(help="The lasting part of the disagreement: 0 is pure noise, 1 has none."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of annotators and texts.")] = 0,
+    /,
+    *,
+    truth: Path | None = None,
+    items: str | None = None,
+    n_classes: int | None = None,
+    structured: float | None = None,
+    random_state: int = 0,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Simulate annotators of short posts, whose true label distribution is known."""
+    """Simulate annotators of short posts, whose true label distribution is known.
+
+    Parameters
+    ----------
+    regime : str
+        three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or three-labels
+        (multi-label).
+    truth : Path, optional
+        Also a table with the shares of the whole population, item by item.
+    items : str, optional
+        Items of train, dev and test, e.g. 600,100,100.
+    n_classes : int, optional
+        How many classes or points; the regime's by default.
+    structured : float, optional
+        The lasting part of the disagreement: 0 is pure noise, 1 has none.
+    random_state : int, default=0
+        Seed of annotators and texts.
+    """
     from edokit._outputs import output_files
     from edokit.annotations import Annotations
     from edokit.datasets import describe_annotations, write_annotations
@@ -204,14 +228,18 @@ def simulate(
 
     sizes = None if items is None else _sizes(items)
     with output_files(out, truth, overwrite=overwrite):
-        found = simulate_regime(
-            regime, random_state=seed, items=sizes, n_classes=n_classes, structured=structured
+        simulation = simulate_regime(
+            regime,
+            random_state=random_state,
+            items=sizes,
+            n_classes=n_classes,
+            structured=structured,
         )
-        people = found.annotations
+        people = simulation.annotations
         write_annotations(people, out)
         if truth is not None:
             shares = Annotations.from_soft_labels(
-                found.truth,
+                simulation.truth,
                 items=people.items,
                 classes=people.classes,
                 annotator="everyone",

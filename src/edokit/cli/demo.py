@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from edokit._errors import are
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 
-NAMES = {
+METHODS = {
     "constant": "constant",
     "best-single": "best single member",
     "uniform": "uniform mean",
@@ -22,18 +19,11 @@ NAMES = {
 
 
 def demo(
-    out: Annotated[
-        Path | None, typer.Option(help="Keep data, predictions and results in this folder.")
-    ] = None,
-    regime: Annotated[
-        str,
-        typer.Option(
-            help="Regime: three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or"
-            " three-labels (multi-label)."
-        ),
-    ] = "partial-panel",
-    members: Annotated[int, typer.Option(help="How many members to train.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of annotators, texts and members.")] = 0,
+    *,
+    out: Path | None = None,
+    regime: str = "partial-panel",
+    members: int = 10,
+    random_state: int = 0,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -41,56 +31,40 @@ def demo(
 
     Once with its defaults, and once as the paper does: fifty trials of a search. Then two panels of
     annotators are asked, with members that know who answers: where do they part ways?
+
+    Parameters
+    ----------
+    out : Path, optional
+        Keep data, predictions and results in this folder.
+    regime : str, default="partial-panel"
+        Regime: three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or
+        three-labels (multi-label).
+    members : int, default=10
+        How many members to train.
+    random_state : int, default=0
+        Seed of annotators, texts and members.
     """
     with console.progress() as bars:
         update = console.add_bar(bars, "starting")
         from edokit.demo import run_demo
-        from edokit.metrics import METRIC
-        from edokit.runs import command_text
 
-        result, compared = run_demo(
+        result, panels = run_demo(
             regime,
             members=members,
-            random_state=seed,
+            random_state=random_state,
             out=out,
             overwrite=overwrite,
             step=lambda done, total, what: update(done, total, description=what),
-            command=command_text(["edo", *sys.argv[1:]]),
+            command=console.command_line(),
         )
         if out is not None:
             add_page(out, overwrite=overwrite)
     if json:
         console.print_json(result)
         return
-    sizes = ", ".join(f"{count} {name}" for name, count in result["items"].items())
-    metrics = [name for name in METRIC if name in result["methods"][0]]
-    rows = [
-        [NAMES[method["name"]], *(f"{method[key]:.4f}" for key in (*metrics, "truth_ce"))]
-        for method in result["methods"]
-    ]
-    floor, true_floor = f"{result['ce_floor']:.4f}", f"{result['truth_ce_floor']:.4f}"
-    floors = [floor if name == "ce" else "" for name in metrics]
-    rows.append(["best possible", *floors, true_floor])
-    headline = METRIC[result["headline"]].short
-    soft = [METRIC[name].short for name in metrics if not METRIC[name].hard]
-    gain, size, searched = result["gain"], result["ensemble"]["size"], result["search"]
-    console.print_table(
-        f"{result['annotators']} simulated annotators ({regime}), {sizes} items",
-        ["test split", *(METRIC[name].label for name in metrics), "true CE ↓"],
-        rows,
-        [
-            f"{', '.join(soft)}: distance to the annotators' label distribution.",
-            "true CE: to the distribution of everyone's labels, which only a simulator knows.",
-            f"EDO keeps {size} of {members} members."
-            f" Δ{headline} vs uniform: {gain['difference']:+.4f}",
-            f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
-            f"The paper's search of {searched['trials']} trials keeps"
-            f" {searched['chosen']['size']}; {are(len(searched['front']), noun='trial')} on the"
-            " front.",
-        ],
-    )
+    _print_scores(result, regime, members)
     console.print_lines([""])
-    console.print_panels(compared, rows=3)
+    console.print_panels(panels, rows=3)
     if out:
         console.print_lines(
             [
@@ -98,3 +72,35 @@ def demo(
                 " panels.html."
             ]
         )
+
+
+def _print_scores(result: dict[str, Any], regime: str, members: int) -> None:
+    """The methods side by side, and what EDO and the search kept."""
+    from edokit.metrics import METRIC
+
+    sizes = ", ".join(f"{count} {name}" for name, count in result["items"].items())
+    metrics = [name for name in METRIC if name in result["methods"][0]]
+    rows = [
+        [METHODS[method["name"]], *(f"{method[key]:.4f}" for key in (*metrics, "truth_ce"))]
+        for method in result["methods"]
+    ]
+    floors = [f"{result['ce_floor']:.4f}" if name == "ce" else "" for name in metrics]
+    rows.append(["best possible", *floors, f"{result['truth_ce_floor']:.4f}"])
+    headline = METRIC[result["headline"]].short
+    soft = [METRIC[name].short for name in metrics if not METRIC[name].hard]
+    gain, search = result["gain"], result["search"]
+    console.print_table(
+        f"{result['annotators']} simulated annotators ({regime}), {sizes} items",
+        ["test split", *(METRIC[name].label for name in metrics), "true CE ↓"],
+        rows,
+        [
+            f"{', '.join(soft)}: distance to the annotators' label distribution.",
+            "true CE: to the distribution of everyone's labels, which only a simulator knows.",
+            f"EDO keeps {result['ensemble']['size']} of {members} members."
+            f" Δ{headline} vs uniform: {gain['difference']:+.4f}",
+            f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
+            f"The paper's search of {search['trials']} trials keeps"
+            f" {search['chosen']['size']}; {are(len(search['front']), noun='trial')} on the"
+            " front.",
+        ],
+    )

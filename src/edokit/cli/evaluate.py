@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 from edokit._errors import counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
-    from edokit.annotations import Ties
     from edokit.evaluation import Evaluation
 
 
@@ -19,45 +19,35 @@ _ANNOTATORS = 10
 """Annotators that a terminal shows."""
 
 
-@options.reads(options.SPLIT, options.LABELS)
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """What is computed.
+
+    Parameters
+    ----------
+    scorer : str, optional
+        Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels) or
+        lewidi2025-b (the answer of each annotator).
+    """
+
+    by: options.By = None
+    scorer: str | None = None
+    ties: options.Ties = "first"
+    samples: options.Bootstrap = 1000
+    level: options.Level = 0.95
+    random_state: Annotated[int, Parameter(help="Seed of the bootstrap and of random ties.")] = 0
+
+
 def evaluate(
-    annotations: Annotated[Path, typer.Option(help="Annotations of the same items (any source).")],
-    probabilities: Annotated[
-        Path | None,
-        typer.Option(
-            help="A table with item and p_<class> columns; answers for each annotator have a column"
-            " annotator, too, and p_<class> or label (or are predictions of `edo score"
-            " --annotators`)."
-        ),
-    ] = None,
-    ensemble: Annotated[
-        Path | None,
-        typer.Option(help="The ensemble that made them: it knows the constant answer to beat."),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            help="The members' predictions of these items: their uniform mean is shown, too; with"
-            " --ensemble they are pooled, and --probabilities is not needed."
-        ),
-    ] = None,
-    train_annotations: options.TrainAnnotations = None,
-    train_split: options.TrainSplit = None,
-    by: options.By = None,
-    scorer: Annotated[
-        str | None,
-        typer.Option(
-            help="Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels)"
-            " or lewidi2025-b (the answer of each annotator)."
-        ),
-    ] = None,
-    ties: options.Ties = "first",
-    normalize: options.Normalize = False,
-    bootstrap: options.Bootstrap = 1000,
-    level: options.Level = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of random ties.")] = 0,
     *,
-    reading: options.Reading,
+    annotations: Path,
+    probabilities: Path | None = None,
+    ensemble: Path | None = None,
+    predictions: Path | None = None,
+    train: Annotated[options.TrainFiles, options.FLAT] = options.TrainFiles(),
+    scoring: Annotated[Scoring, options.FLAT] = Scoring(),
+    normalize: options.Normalize = False,
+    reading: Annotated[options.SplitLabelReading, options.FLAT] = options.SplitLabelReading(),
     json: options.Json = False,
 ) -> None:
     """Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.
@@ -65,145 +55,168 @@ def evaluate(
     On an ordinal scale also RPS, W1 and MAD, of sets exact match and label error. Beside each the
     best possible value and that of a constant answer, and a headline where they are not better
     than it.
+
+    Parameters
+    ----------
+    annotations : Path
+        Annotations of the same items (any source).
+    probabilities : Path, optional
+        A table with item and p_<class> columns; answers for each annotator have a column annotator,
+        too, and p_<class> or label (or are predictions of `edo score --annotators`).
+    ensemble : Path, optional
+        The ensemble that made them: it knows the constant answer to beat.
+    predictions : Path, optional
+        The members' predictions of these items: their uniform mean is shown, too; with --ensemble
+        they are pooled, and --probabilities is not needed.
     """
     from edokit.evaluation import evaluate as evaluate_probabilities
 
-    train = None
-    if train_annotations is not None or train_split is not None:
-        train = reading.annotations(
-            train_annotations or annotations, options.names(train_split) or []
+    train_annotations = None
+    if train.train_annotations is not None or train.train_split is not None:
+        train_annotations = reading.annotations(
+            train.train_annotations or annotations, train.train_split or []
         )
-    found = evaluate_probabilities(
+    settings: dict[str, Any] = asdict(scoring)
+    evaluation = evaluate_probabilities(
         probabilities,
         reading.annotations(annotations),
         predictions=predictions,
         ensemble=ensemble,
-        train_annotations=train,
-        by=by,
-        scorer=scorer,  # type: ignore[arg-type]  # checked there
+        train_annotations=train_annotations,
         invalid="normalize" if normalize else "error",
-        ties=cast("Ties", ties),
-        samples=bootstrap,
-        level=level,
-        random_state=seed,
+        **settings,
     )
     if json:
-        console.print_json(found.to_dict())
+        console.print_json(evaluation.to_dict())
         return
-    from edokit.metrics import METRIC
+    if evaluation.official is not None:
+        _print_official(evaluation)
+    _print_metrics(evaluation, (probabilities or ensemble or annotations).name)
+    _print_methods(evaluation, (probabilities or Path("ensemble")).name)
+    if evaluation.pairs:
+        _print_pairs(evaluation)
+        _print_annotators(evaluation)
+    if evaluation.slices:
+        from edokit.baselines.slices import slice_table
 
-    intervals = found.intervals
-    rows = [
-        [
-            f"{METRIC[name].title} {METRIC[name].arrow}",
-            _number(value),
-            *([_ends(intervals[name].low, intervals[name].high)] if intervals else []),
-            _number(found.best_possible[name]),
-            _number(found.constant_metrics[name]),
-        ]
-        for name, value in found.metrics.items()
-    ]
-    ends = [f"{level:.0%} interval"] if intervals else []
-    if found.official is not None:
-        official = found.official
-        console.print_table(
-            f"{official.scorer}: {counted(found.items, 'item')}",
-            ["score", "value", *ends, "constant"],
-            [
-                [
-                    name,
-                    _number(value),
-                    *([_ends(*official.intervals[name])] if intervals else []),
-                    _number(official.constant[name]),
-                ]
-                for name, value in official.scores.items()
-            ],
-            [official.note],
-        )
-    console.print_table(
-        f"{(probabilities or ensemble or annotations).name}: {counted(found.items, 'item')}",
-        ["metric", "value", *ends, "best possible", "constant"],
-        rows,
-        ["Of sets, micro-F1 is the share of labels that are right."]
-        if found.scale.is_multi_label
-        else [],
-        found.headline,
-    )
-    _show_others(found, (probabilities or Path("ensemble")).name)
-
-
-def _show_others(found: Evaluation, name: str) -> None:
-    """The probabilities beside the uniform mean and the constant, and by slice."""
-    from edokit.baselines.scores import SHARES, difference
-    from edokit.baselines.slices import slice_table
-    from edokit.metrics import METRIC
-
-    first = found.scores[0]
-    rows = [
-        [
-            name if score is first else score.name,
-            *map(_number, score.metrics.values()),
-            difference(score.against_constant.get(score.headline)) or "–",
-        ]
-        for score in found.scores
-    ]
-    labels = [METRIC[metric].label for metric in first.metrics]
-    hard = "their majority class"
-    if found.scale.is_multi_label:
-        hard = "the labels that most of them have"
-    console.print_table(
-        "Beside a constant answer",
-        ["", *labels, f"Δ{METRIC[first.headline].short} vs constant"],
-        rows,
-        [f"constant: {SHARES[found.constant.source]}, and {hard}."],
-    )
-    if found.pairs:
-        _show_annotators(found)
-    if found.slices:
-        table = slice_table(found.slices, found.level, name)
+        name = (probabilities or Path("ensemble")).name
+        table = slice_table(evaluation.slices, evaluation.level, name)
         console.print_table(table.title, table.header, table.shown(), table.notes)
 
 
-def _show_annotators(found: Evaluation) -> None:
-    """Answers for annotators on their own labels, and the annotators with the highest error."""
+def _interval_header(evaluation: Evaluation) -> list[str]:
+    return [f"{evaluation.level:.0%} interval"] if evaluation.intervals else []
+
+
+def _print_official(evaluation: Evaluation) -> None:
+    """The scores of a shared task."""
+    official: Any = evaluation.official
+    rows = []
+    for name, value in official.scores.items():
+        interval = [_ends(*official.intervals[name])] if evaluation.intervals else []
+        rows.append([name, _number(value), *interval, _number(official.constant[name])])
+    console.print_table(
+        f"{official.scorer}: {counted(evaluation.items, 'item')}",
+        ["score", "value", *_interval_header(evaluation), "constant"],
+        rows,
+        [official.note],
+    )
+
+
+def _print_metrics(evaluation: Evaluation, name: str) -> None:
+    """All metrics, with the best possible values and those of a constant answer."""
+    from edokit.metrics import METRIC
+
+    intervals = evaluation.intervals
+    rows = []
+    for metric, value in evaluation.metrics.items():
+        ends = [_ends(intervals[metric].low, intervals[metric].high)] if intervals else []
+        best, constant = evaluation.best_possible[metric], evaluation.constant_metrics[metric]
+        title = f"{METRIC[metric].title} {METRIC[metric].arrow}"
+        rows.append([title, _number(value), *ends, _number(best), _number(constant)])
+    sets = ["Of sets, micro-F1 is the share of labels that are right."]
+    console.print_table(
+        f"{name}: {counted(evaluation.items, 'item')}",
+        ["metric", "value", *_interval_header(evaluation), "best possible", "constant"],
+        rows,
+        sets if evaluation.scale.is_multi_label else [],
+        evaluation.headline,
+    )
+
+
+def _print_methods(evaluation: Evaluation, name: str) -> None:
+    """The probabilities beside the uniform mean and the constant."""
+    from edokit.baselines.scores import SHARES, difference
+    from edokit.metrics import METRIC
+
+    judged = evaluation.scores[0]
+    rows = [
+        [
+            name if score is judged else score.name,
+            *map(_number, score.metrics.values()),
+            difference(score.against_constant.get(score.headline)) or "–",
+        ]
+        for score in evaluation.scores
+    ]
+    labels = [METRIC[metric].label for metric in judged.metrics]
+    hard = "their majority class"
+    if evaluation.scale.is_multi_label:
+        hard = "the labels that most of them have"
+    console.print_table(
+        "Beside a constant answer",
+        ["", *labels, f"Δ{METRIC[judged.headline].short} vs constant"],
+        rows,
+        [f"constant: {SHARES[evaluation.constant.source]}, and {hard}."],
+    )
+
+
+def _print_pairs(evaluation: Evaluation) -> None:
+    """Answers for annotators on their own labels."""
     from edokit.baselines.scores import difference
     from edokit.metrics import METRIC
 
-    first = found.pairs[0]
-    name = METRIC[first.headline].short
+    judged = evaluation.pairs[0]
+    labels = sum(row["n"] for row in evaluation.annotators)
     console.print_table(
-        f"Annotators' own labels: {counted(sum(one['n'] for one in found.annotators), 'label')}",
-        ["", *(METRIC[metric].label for metric in first.metrics), f"Δ{name} vs anonymous"],
+        f"Annotators' own labels: {counted(labels, 'label')}",
+        [
+            "",
+            *(METRIC[metric].label for metric in judged.metrics),
+            f"Δ{METRIC[judged.headline].short} vs anonymous",
+        ],
         [
             [
                 score.name,
                 *map(_number, score.metrics.values()),
                 difference(score.against.get(score.headline)) or "–",
             ]
-            for score in found.pairs
+            for score in evaluation.pairs
         ],
         ["Resampled by item: the labels of an item belong together."],
     )
-    ranked = sorted(found.annotators, key=lambda one: -one["ce"])
+
+
+def _print_annotators(evaluation: Evaluation) -> None:
+    """The annotators with the highest error."""
+    ranked = sorted(evaluation.annotators, key=lambda row: -row["ce"])
     anonymous = ["anonymous CE"] if "anonymous_ce" in ranked[0] else []
     rows = []
-    for one in ranked[:_ANNOTATORS]:
-        ends = one.get("ce_interval")
-        row = [one["annotator"], str(one["n"]), _number(one["error"]), _number(one["ce"])]
-        row += [
-            _ends(*ends) if ends else "–",
-            *([_number(one["anonymous_ce"])] if anonymous else []),
-        ]
-        rows.append([*row, "yes" if one["served_badly"] else ""])
-    left = len(ranked) - len(rows)
+    for scores in ranked[:_ANNOTATORS]:
+        ends = scores.get("ce_interval")
+        row = [scores["annotator"], str(scores["n"]), _number(scores["error"])]
+        row += [_number(scores["ce"]), _ends(*ends) if ends else "–"]
+        row += [_number(scores["anonymous_ce"])] if anonymous else []
+        rows.append([*row, "yes" if scores["served_badly"] else ""])
+    unlisted = len(ranked) - len(rows)
+    note = "badly: CE clearly above that on all other labels."
+    if unlisted:
+        note += f" {counted(unlisted, 'annotator')} with a lower CE: see --json."
+    interval = f"{evaluation.level:.0%} interval"
     console.print_table(
         "Error by annotator",
-        ["annotator", "labels", "error", "CE", f"{found.level:.0%} interval", *anonymous, "badly"],
+        ["annotator", "labels", "error", "CE", interval, *anonymous, "badly"],
         rows,
-        [
-            "badly: CE clearly above that on all other labels."
-            + (f" {counted(left, 'annotator')} with a lower CE: see --json." if left else "")
-        ],
+        [note],
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from edokit._errors import InputError, counted, money
 from edokit.cli import console, options
 
@@ -14,23 +12,27 @@ if TYPE_CHECKING:
     from edokit.ensemble.trade_off import TradeOff
 
 
-@options.streams
-@options.reads(options.SPLIT, options.LABELS, options.LEARNING)
 def explain(
-    ensemble: Annotated[Path, typer.Argument(help="A folder made by `edo fit`.")],
-    predictions: Annotated[
-        Path | None,
-        typer.Option(help="What the ensemble was fitted on: the members' predictions, …"),
-    ] = None,
-    annotations: Annotated[
-        Path | None, typer.Option(help="… and the annotations of these items.")
-    ] = None,
+    ensemble: options.Argument,
+    /,
     *,
-    reading: options.Reading,
-    streaming: options.Streaming,
+    predictions: Path | None = None,
+    annotations: Path | None = None,
+    reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
+    streaming: Annotated[options.Streaming, options.FLAT] = options.Streaming(),
     json: options.Json = False,
 ) -> None:
-    """Show why members have their weights, what they cost, and what dropping one would lose."""
+    """Show why members have their weights, what they cost, and what dropping one would lose.
+
+    Parameters
+    ----------
+    ensemble : Path
+        A folder made by `edo fit`.
+    predictions : Path, optional
+        What the ensemble was fitted on: the members' predictions, …
+    annotations : Path, optional
+        … and the annotations of these items.
+    """
     from edokit.ensemble import EDOEnsemble
     from edokit.ensemble.files import explain_costs
     from edokit.ensemble.trade_off import earned
@@ -40,26 +42,28 @@ def explain(
         raise InputError(
             "predictions and annotations belong together", "give --predictions and --annotations"
         )
-    found: TradeOff | None = None
+    trade_off: TradeOff | None = None
     if predictions is not None:
         with console.progress() as bars:
-            how = streaming.fit_inputs(bars, predictions, reading)
-            found = explain_costs(loaded, predictions, annotations, **how)
+            inputs = streaming.fit_inputs(bars, predictions, reading)
+            trade_off = explain_costs(loaded, predictions, annotations, **inputs)
     fitted = loaded.fitted_
     by_value = earned(fitted)
     if json:
         members = [
-            {**one.to_dict(), **fitted.member_info.get(one.member, {})}
-            for one in fitted.explanation
+            {**reason.to_dict(), **fitted.member_info.get(reason.member, {})}
+            for reason in fitted.explanation
         ]
-        traded = None if found is None else found.to_dict()
-        console.print_json({"members": members, "earned": by_value, "trade_off": traded})
+        costs = None if trade_off is None else trade_off.to_dict()
+        console.print_json({"members": members, "earned": by_value, "trade_off": costs})
         return
     console.print_lines(map(str, fitted.explanation))
     if by_value:
         _print_earned(by_value)
-    if found is not None:
-        _print_trade_off(found, {one.member: one.weight for one in fitted.explanation})
+    if trade_off is not None:
+        weights = {reason.member: reason.weight for reason in fitted.explanation}
+        _print_drops(trade_off, weights)
+        _print_path(trade_off)
     else:
         console.print_lines(
             [
@@ -88,39 +92,45 @@ def _print_earned(by_value: dict[str, list[dict[str, Any]]]) -> None:
     )
 
 
-def _print_trade_off(found: TradeOff, weights: dict[str, float]) -> None:
+def _print_drops(trade_off: TradeOff, weights: dict[str, float]) -> None:
     from edokit.ensemble.trade_off import VERDICTS, signed
     from edokit.metrics import METRIC
 
-    short = METRIC[found.metric].short
     console.print_table(
-        f"Without one {found.unit}, the weights solved again",
-        [found.unit, "weight", "saves per item", f"Δ{short}", ""],
+        f"Without one {trade_off.unit}, the weights solved again",
+        [trade_off.unit, "weight", "saves per item", f"Δ{METRIC[trade_off.metric].short}", ""],
         [
             [
-                one.dropped[0],
-                f"{weights.get(one.dropped[0], 0.0):.3f}",
-                money(found.saved(one)),
-                signed(one),
-                VERDICTS[one.verdict],
+                drop.dropped[0],
+                f"{weights.get(drop.dropped[0], 0.0):.3f}",
+                money(trade_off.saved(drop)),
+                signed(drop),
+                VERDICTS[drop.verdict],
             ]
-            for one in found.drops
+            for drop in trade_off.drops
         ],
         ["free to drop: worse by 1% at most, interval included; each alone, not several at once."],
     )
+
+
+def _print_path(trade_off: TradeOff) -> None:
+    from edokit.ensemble.trade_off import VERDICTS, signed
+    from edokit.metrics import METRIC
+
+    short = METRIC[trade_off.metric].short
     console.print_table(
         "Ever cheaper ensembles",
         ["dropped", "left", "cost per item", short, f"Δ{short}", ""],
         [
             [
-                one.dropped[-1] if one.dropped else "nothing",
-                counted(len(one.members), found.unit),
-                money(one.cost),
-                f"{one.loss:.4f}",
-                signed(one) if one.dropped else "",
-                VERDICTS[one.verdict] if one.dropped else "",
+                step.dropped[-1] if step.dropped else "nothing",
+                counted(len(step.members), trade_off.unit),
+                money(step.cost),
+                f"{step.loss:.4f}",
+                signed(step) if step.dropped else "",
+                VERDICTS[step.verdict] if step.dropped else "",
             ]
-            for one in found.path
+            for step in trade_off.path
         ],
-        found.summary,
+        trade_off.summary,
     )

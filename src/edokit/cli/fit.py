@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from edokit._errors import counted
 from edokit.cli import console, options
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
     from edokit.solvers import Certificate
 
 
-TERMS = {
+LOSS_TERMS = {
     "f1": "1 − soft F1",
     "ce": "cross-entropy",
     "div": "disagreement",
@@ -27,67 +25,101 @@ TERMS = {
 }
 
 
-@options.streams
-@options.reads(options.SPLIT, options.LABELS, options.LEARNING)
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """Parameters of `EDOEnsemble`; what is not given is as the preset says.
+
+    Parameters
+    ----------
+    preset : str, default="default"
+        default, paper-fixed, or paper (where the paper's search starts).
+    solver : str, optional
+        exact or gumbel.
+    ce : str, optional
+        mean, all or random.
+    diversity : str, optional
+        preserve or suppress.
+    pool : str, optional
+        linear or log.
+    groups : bool, optional
+        Average the members of each group first.
+    lambda_f1 : float, optional
+        Weight of the F1 term.
+    lambda_ce : float, optional
+        Weight of the cross-entropy.
+    lambda_div : float, optional
+        Weight of the diversity term.
+    lambda_reg : float, optional
+        Weight of the squared norm; in the default preset chosen by cross-validation.
+    lambda_rps : float, optional
+        Weight of the ranked probability score (ordinal scales).
+    lambda_w1 : float, optional
+        Weight of the Wasserstein-1 distance (ordinal scales).
+    class_weights : bool, optional
+        Weigh rare classes up.
+    min_members : int, optional
+        Smallest size (gumbel).
+    max_members : int, optional
+        Largest size.
+    epochs : int, optional
+        Epochs (gumbel).
+    learning_rate : float, optional
+        Step size (gumbel).
+    recalibrate : str, optional
+        temperature: fit one after pooling.
+    label_weights : str, default="shared"
+        Sets of labels: shared weights, or per-label.
+    ties : str, default="first"
+        Hard label of evenly split items: first, error or random.
+    random_state : int, default=0
+        Seed of folds, of random ties and of the gumbel solver.
+    """
+
+    preset: str = "default"
+    solver: str | None = None
+    ce: str | None = None
+    diversity: str | None = None
+    pool: str | None = None
+    groups: Annotated[bool | None, options.TWO_SIDED] = None
+    lambda_f1: float | None = None
+    lambda_ce: float | None = None
+    lambda_div: float | None = None
+    lambda_reg: float | None = None
+    lambda_rps: float | None = None
+    lambda_w1: float | None = None
+    class_weights: Annotated[bool | None, options.TWO_SIDED] = None
+    min_members: int | None = None
+    max_members: int | None = None
+    epochs: int | None = None
+    learning_rate: float | None = None
+    recalibrate: str | None = None
+    label_weights: str = "shared"
+    ties: str = "first"
+    random_state: int = 0
+
+
 def fit(
-    predictions: options.Predictions,
-    annotations: options.Labels,
-    out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
-    preset: Annotated[
-        str,
-        typer.Option(help="default, paper-fixed, or paper (where the paper's search starts)."),
-    ] = "default",
-    solver: Annotated[str | None, typer.Option(help="exact or gumbel.")] = None,
-    ce: Annotated[str | None, typer.Option(help="mean, all or random.")] = None,
-    diversity: Annotated[str | None, typer.Option(help="preserve or suppress.")] = None,
-    pool: Annotated[str | None, typer.Option(help="linear or log.")] = None,
-    groups: options.Groups = None,
-    lambda_f1: Annotated[float | None, typer.Option(help="Weight of the F1 term.")] = None,
-    lambda_ce: Annotated[float | None, typer.Option(help="Weight of the cross-entropy.")] = None,
-    lambda_div: Annotated[float | None, typer.Option(help="Weight of the diversity term.")] = None,
-    lambda_reg: Annotated[
-        float | None,
-        typer.Option(
-            help="Weight of the squared norm; in the default preset chosen by cross-validation."
-        ),
-    ] = None,
-    lambda_rps: Annotated[
-        float | None,
-        typer.Option(help="Weight of the ranked probability score (ordinal scales)."),
-    ] = None,
-    lambda_w1: Annotated[
-        float | None, typer.Option(help="Weight of the Wasserstein-1 distance (ordinal scales).")
-    ] = None,
-    class_weights: Annotated[
-        bool | None,
-        typer.Option("--class-weights/--no-class-weights", help="Weigh rare classes up."),
-    ] = None,
-    min_members: Annotated[int | None, typer.Option(help="Smallest size (gumbel).")] = None,
-    max_members: Annotated[int | None, typer.Option(help="Largest size.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs (gumbel).")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Step size (gumbel).")] = None,
-    recalibrate: Annotated[
-        str | None, typer.Option(help="temperature: fit one after pooling.")
-    ] = None,
-    label_weights: Annotated[
-        str, typer.Option(help="Sets of labels: shared weights, or per-label.")
-    ] = "shared",
-    ties: options.Ties = "first",
-    seed: Annotated[
-        int, typer.Option(help="Seed of folds, of random ties and of the gumbel solver.")
-    ] = 0,
-    overwrite: options.Overwrite = False,
     *,
-    reading: options.Reading,
-    streaming: options.Streaming,
+    predictions: options.Pool,
+    annotations: options.Labels,
+    out: Path,
+    configuration: Annotated[Configuration, options.FLAT] = Configuration(),
+    overwrite: options.Overwrite = False,
+    reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
+    streaming: Annotated[options.Streaming, options.FLAT] = options.Streaming(),
     json: options.Json = False,
 ) -> None:
-    """Learn member weights and ensemble size, so that the pool matches the annotators."""
-    flat = dict(locals())
-    from edokit import ensemble
-    from edokit.runs import command_text
+    """Learn member weights and ensemble size, so that the pool matches the annotators.
 
-    flat = {name: value for name, value in flat.items() if name in ensemble.OPTION_NAMES}
+    Parameters
+    ----------
+    out : Path
+        Folder for the ensemble.
+    """
+    from edokit import ensemble
+
+    flat = asdict(configuration)
+    seed = flat.pop("random_state")
     with console.progress() as bars:
         fitted = ensemble.fit(
             predictions,
@@ -95,28 +127,29 @@ def fit(
             ensemble=ensemble.EDOEnsemble(**ensemble.from_flat(flat), random_state=seed),
             out=out,
             overwrite=overwrite,
-            command=command_text(["edo", *sys.argv[1:]]),
+            command=console.command_line(),
             **streaming.fit_inputs(bars, predictions, reading),
         ).fitted_
     if json:
         console.print_json(fitted.summary())
-        return
-    objective = fitted.objective
+    else:
+        _print(fitted, out, configuration.recalibrate is not None)
+
+
+def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:
+    verb = "carries" if fitted.size == 1 else "carry"
+    losses = fitted.objective
+    notes: list[str | None] = [str(reason) for reason in fitted.explanation]
+    if fitted.by_label:
+        notes += ["Each label has weights of its own:", *fitted.by_label]
+    if recalibrated:
+        notes.append(f"Temperature after pooling: {fitted.temperature:.3f}.")
+    notes += [fitted.cost_of_items, fitted.regularization, _promise(fitted.certificate)]
     console.print_table(
-        f"{out}: {fitted.size} of {_units(fitted)}"
-        f" {'carries' if fitted.size == 1 else 'carry'} weight"
-        f" ({fitted.learned_from})",
+        f"{out}: {fitted.size} of {_units(fitted)} {verb} weight ({fitted.learned_from})",
         ["term", "value on the fit data"],
-        [[name, f"{objective[term]:.4f}"] for term, name in TERMS.items() if term in objective],
-        [
-            *map(str, fitted.explanation),
-            *(["Each label has weights of its own:"] if fitted.by_label else []),
-            *fitted.by_label,
-            *([f"Temperature after pooling: {fitted.temperature:.3f}."] if recalibrate else []),
-            *filter(None, [fitted.cost_of_items, fitted.regularization]),
-            _promise(fitted.certificate),
-            *filter(None, [fitted.nothing_learned]),
-        ],
+        [[name, f"{losses[term]:.4f}"] for term, name in LOSS_TERMS.items() if term in losses],
+        list(filter(None, [*notes, fitted.nothing_learned])),
     )
 
 

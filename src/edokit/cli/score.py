@@ -3,70 +3,149 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, option
 from edokit.cli import console, options
 
+if TYPE_CHECKING:
+    from edokit.members.hub import LabelMap
+    from edokit.members.texts import Texts
+    from edokit.predictions import Predictions
 
-@options.reads(options.SPLIT, options.COLUMNS, options.DIALOGUE)
+
+@dataclass(frozen=True, kw_only=True)
+class Trained(options.PreviewedSpending):
+    """Trained members that predict.
+
+    Parameters
+    ----------
+    annotators : Path, optional
+        Predict each annotator of each item (item and annotator columns, or a source of annotations;
+        annotators alone, as in a panel, are asked about every item): a row per item and annotator,
+        and one without annotator, the anonymous answer.
+    judges : Path, optional
+        The annotators of each item (item and annotator columns, or a source of annotations):
+        members that know annotators predict for these.
+    """
+
+    annotators: Path | None = None
+    judges: Path | None = None
+
+    @property
+    def people(self) -> Path | None:
+        """Who is predicted, if anybody is named."""
+        return self.annotators or self.judges
+
+
+@dataclass(frozen=True, kw_only=True)
+class Existing:
+    """Models from elsewhere that predict.
+
+    Parameters
+    ----------
+    model : list of str, optional
+        A text-classification model: hub id or folder (repeatable).
+    label : dict of str, optional
+        The class of a model's label (repeatable).
+    classes : list of str, optional
+        The classes in order, separated by commas.
+    """
+
+    model: Annotated[list[str] | None, Parameter(metavar="[NAME=]MODEL")] = None
+    label: Annotated[dict[str, str] | None, options.keyed("LABEL=CLASS")] = None
+    classes: options.Names = None
+
+
 def score(
-    texts: Annotated[
-        Path,
-        typer.Option(
-            help="A table with item and text columns, a .txt file with a text per line, or any"
-            " source of annotations."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="The predictions: .npz or .parquet.")],
-    members: Annotated[
-        Path | None, typer.Option(help="A folder of members that `edo train` made.")
-    ] = None,
-    ensemble: Annotated[
-        Path | None, typer.Option(help="Only the members of this ensemble.")
-    ] = None,
-    only: Annotated[
-        str | None, typer.Option(help="Only these members, separated by commas.")
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]MODEL",
-            help="A text-classification model: hub id or folder (repeatable).",
-        ),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LABEL=CLASS", help="The class of a model's label (repeatable)."),
-    ] = None,
-    classes: Annotated[
-        str | None, typer.Option(help="The classes in order, separated by commas.")
-    ] = None,
-    device: options.Device = None,
-    trust: options.Trust = None,
-    annotators: options.Annotators = None,
-    judges: options.Judges = None,
-    pairs: options.Pairs = False,
-    budget: options.Budget = None,
-    dry_run: options.DryRun = False,
-    overwrite: options.Overwrite = False,
     *,
-    reading: options.Reading,
+    texts: Path,
+    out: Path,
+    members: Path | None = None,
+    ensemble: Path | None = None,
+    only: options.Names = None,
+    trained: Annotated[Trained, options.FLAT] = Trained(),
+    existing: Annotated[Existing, options.FLAT] = Existing(),
+    loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
+    pairs: options.PairedTexts = False,
+    overwrite: options.Overwrite = False,
+    reading: Annotated[options.ScoreReading, options.FLAT] = options.ScoreReading(),
     json: options.Json = False,
 ) -> None:
-    """Write the predictions of trained members, or of models that you have, for texts."""
+    """Write the predictions of trained members, or of models that you have, for texts.
+
+    Parameters
+    ----------
+    texts : Path
+        A table with item and text columns, a .txt file with a text per line, or any source of
+        annotations.
+    out : Path
+        The predictions: .npz or .parquet.
+    members : Path, optional
+        A folder of members that `edo train` made.
+    ensemble : Path, optional
+        Only the members of this ensemble.
+    only : list of str, optional
+        Only these members, separated by commas.
+    """
     from edokit._outputs import output_files
     from edokit.ensemble import EDOEnsemble
     from edokit.members import score_members, score_models
-    from edokit.members.hub import LabelMap, model_names
+    from edokit.members.hub import model_names
     from edokit.members.recipes._endpoint import session
-    from edokit.predictions import read_predictions, write_predictions
+    from edokit.predictions import write_predictions
     from edokit.predictions.files import check_ending
 
-    if (members is None) == (not model):
+    _check(members, trained, existing)
+    inputs = [texts, trained.annotators, trained.judges]
+    check_ending(out)
+    source, annotators = reading.text_source(texts, pairs), None
+    with output_files(out, inputs=inputs):
+        if trained.people is None:
+            items = source.read()
+        else:
+            items, annotators = source.read_for(trained.people)
+    if not overwrite:
+        _refuse_other_texts(out, items)
+    labels: dict[str, LabelMap] = {}
+    with console.progress() as bars, session(dry=trained.dry_run) as requests:
+        step = console.add_bar(bars, "scoring")
+        if members is not None:
+            predictions = score_members(
+                members,
+                items,
+                EDOEnsemble.load(ensemble).needed_members() if ensemble else only,
+                annotators=annotators,
+                by_annotator=trained.annotators is not None,
+                budget=trained.budget,
+                attributes=source.attributes(members, trained.people),
+                step=step,
+                **loading.keywords(),
+            )
+        else:
+            predictions, labels = score_models(
+                model_names(existing.model or []),
+                items,
+                classes=existing.classes,
+                labels=existing.label or {},
+                device=loading.device,
+                step=step,
+            )
+    if trained.dry_run:
+        console.print_requests(requests.previews, json)
+        return
+    with output_files(out, inputs=inputs, overwrite=overwrite):
+        write_predictions(predictions, out)
+    _show(predictions, out, labels, trained.judges, json)
+
+
+def _check(members: Path | None, trained: Trained, existing: Existing) -> None:
+    """Refuse options that do not belong together."""
+    if (members is None) == (not existing.model):
         raise InputError(
             "neither --members nor --model is given"
             if members is None
@@ -74,89 +153,66 @@ def score(
             "give one of them: it says which models predict",
         )
     if members is None:
-        of_members = {
-            "--annotators": annotators is not None,
-            "--judges": judges is not None,
-            "--budget": budget is not None,
-            "--dry-run": dry_run,
-        }
-        options.refuse(of_members, "trained members (--members), but --model is given")
-    if annotators is not None and judges is not None:
+        options.refuse(trained, "trained members (--members), but --model is given")
+    if trained.annotators is not None and trained.judges is not None:
         raise InputError(
             "--annotators gives a row per item and annotator, --judges one per item",
             "leave one of them out",
         )
-    inputs = [texts, annotators, judges]
-    check_ending(out)
-    with output_files(out, inputs=inputs):
-        asked, known = reading.texts(texts, annotators or judges, pairs=pairs)
-    if out.is_file() and not overwrite:
-        # Scoring may take hours: what can't be the same is refused before.
-        there = None
-        with suppress(InputError):
-            there = set(map(str, read_predictions(out).items))
-        if there != set(asked.items):
-            raise InputError(
-                f"{out} is there already, and does not hold predictions of these texts",
-                "name another file, or replace it with overwrite=True",
-                parameters=("overwrite",),
-            )
-    maps: dict[str, LabelMap] = {}
-    with console.progress() as bars, session(dry=dry_run) as requests:
-        step = console.add_bar(bars, "scoring")
-        if members is not None:
-            table = score_members(
-                members,
-                asked,
-                EDOEnsemble.load(ensemble).needed_members() if ensemble else options.names(only),
-                device=device,
-                trust=options.names(trust) or (),
-                annotators=known,
-                by_annotator=annotators is not None,
-                budget=budget,
-                attributes=reading.attributes(members, annotators or judges),
-                step=step,
-            )
-        else:
-            table, maps = score_models(
-                model_names(model or []),
-                asked,
-                classes=options.names(classes),
-                labels=options.pairs(label, "--label", "LABEL=CLASS"),
-                device=device,
-                step=step,
-            )
-    if dry_run:
-        console.print_requests(requests.previews, json)
+
+
+def _refuse_other_texts(out: Path, texts: Texts) -> None:
+    """Refuse a file of other predictions before scoring, which may take hours."""
+    from edokit.predictions import read_predictions
+
+    if not out.is_file():
         return
-    with output_files(out, inputs=inputs, overwrite=overwrite):
-        write_predictions(table, out)
-    (n, k, _), items = table.shape, len(set(table.items))
+    scored = None
+    with suppress(InputError):
+        scored = set(map(str, read_predictions(out).items))
+    if scored != set(texts.items):
+        raise InputError(
+            f"{out} is there already, and does not hold predictions of these texts",
+            f"name another file, or replace it with {option('overwrite', True)}",
+        )
+
+
+def _show(
+    predictions: Predictions,
+    out: Path,
+    labels: dict[str, LabelMap],
+    judges: Path | None,
+    json: bool,
+) -> None:
+    (n, k, _), items = predictions.shape, len(set(predictions.items))
     rows, people = counted(n, "item"), None
-    if table.annotators is not None:
-        people = len({*table.annotators} - {""})
+    if predictions.annotators is not None:
+        people = len({*predictions.annotators} - {""})
         rows = (
             f"{counted(n - items, 'pair')} of item and annotator ({counted(items, 'item')},"
             f" {counted(people, 'annotator')}) and anonymous answers"
         )
-    shown = "".join(
-        f"\n{name}: " + ", ".join(f"{own} → {mine}" for own, mine in labels.items())
-        for name, labels in maps.items()
-    )
-    console.done(
-        {
-            "out": str(out),
-            "items": items,
-            "rows": n,
-            "members": list(table.members),
-            "classes": list(table.classes),
-            "labels": maps,
-            "judges": None if judges is None else str(judges),
-            "annotators": people,
-            "member_info": {name: dict(about) for name, about in table.member_info.items()},
-        },
-        f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(table.classes)}{shown}",
-        json,
-    )
+    lines = [
+        f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(predictions.classes)}",
+        *(
+            f"{name}: " + ", ".join(f"{label} → {target}" for label, target in classes.items())
+            for name, classes in labels.items()
+        ),
+    ]
+    member_info: dict[str, Any] = {
+        name: dict(details) for name, details in predictions.member_info.items()
+    }
+    summary = {
+        "out": str(out),
+        "items": items,
+        "rows": n,
+        "members": list(predictions.members),
+        "classes": list(predictions.classes),
+        "labels": labels,
+        "judges": None if judges is None else str(judges),
+        "annotators": people,
+        "member_info": member_info,
+    }
+    console.done(summary, "\n".join(lines), json)
     if not json:
-        console.print_asked(table.member_info)
+        console.print_asked(predictions.member_info)

@@ -3,62 +3,78 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from edokit._errors import counted
+from edokit._errors import check_number, counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
     from edokit.serve import About
 
 
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """How much the server takes on at once.
+
+    Parameters
+    ----------
+    max_batch : int, default=64
+        Texts that the members predict at once.
+    max_delay_ms : float, default=0
+        How long a batch that is not full waits for more texts. Requests that arrive while the
+        members work share a batch anyway.
+    max_texts : int, default=1024
+        Texts of one request.
+    max_length : int, default=100000
+        Characters of one text, its context included.
+    max_bytes : int, default=4194304
+        Bytes of one request.
+    max_queue : int, default=8192
+        Texts that may wait; beyond them requests are refused (503).
+    max_connections : int, default=512
+        Connections that may be open; others are refused (503).
+    """
+
+    max_batch: int = 64
+    max_delay_ms: float = 0
+    max_texts: int = 1024
+    max_length: int = 100_000
+    max_bytes: int = 4 << 20
+    max_queue: int = 8192
+    max_connections: int = 512
+
+
 def serve(
-    bundle: Annotated[Path, typer.Argument(help="A folder made by `edo bundle`.")],
-    host: Annotated[
-        str,
-        typer.Option(
-            help="Where to listen. Anywhere but on this machine itself needs a bearer token in the"
-            " environment variable EDO_SERVE_TOKEN."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 8000,
-    device: options.Device = None,
-    max_batch: Annotated[
-        int, typer.Option(min=1, help="Texts that the members predict at once.")
-    ] = 64,
-    max_delay_ms: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            max=10_000,
-            help="How long a batch that is not full waits for more texts. Requests that arrive"
-            " while the members work share a batch anyway.",
-        ),
-    ] = 0,
-    max_texts: Annotated[int, typer.Option(min=1, help="Texts of one request.")] = 1024,
-    max_length: Annotated[
-        int, typer.Option(min=1, help="Characters of one text, its context included.")
-    ] = 100_000,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Bytes of one request.")] = 4 << 20,
-    max_queue: Annotated[
-        int,
-        typer.Option(min=1, help="Texts that may wait; beyond them requests are refused (503)."),
-    ] = 8192,
-    max_connections: Annotated[
-        int, typer.Option(min=1, help="Connections that may be open; others are refused (503).")
-    ] = 512,
-    trust: options.Trust = None,
+    bundle: options.Argument,
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    load: Annotated[Load, options.FLAT] = Load(),
+    loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     json: options.Json = False,
 ) -> None:
     """Answer texts over HTTP: POST /predict, GET /health, /metrics and /docs.
 
     SIGTERM or Ctrl-C ends it; requests under way are answered first.
+
+    Parameters
+    ----------
+    bundle : Path
+        A folder made by `edo bundle`.
+    host : str, default="127.0.0.1"
+        Where to listen. Anywhere but on this machine itself needs a bearer token in the environment
+        variable EDO_SERVE_TOKEN.
+    port : int, default=8000
+        0 chooses a free one.
     """
     from edokit.serve import TOKEN, Limits
     from edokit.serve import serve as run
+
+    check_number("port", port, 0, 65535, whole=True)
+    for name, limit in asdict(load).items():
+        check_number(name, limit, 0 if name == "max_delay_ms" else 1)
 
     def ready(loaded: About, url: str) -> None:
         about = {"url": url, "version": loaded.version, "classes": loaded.classes}
@@ -72,13 +88,10 @@ def serve(
         bundle,
         host=host,
         port=port,
-        device=device,
-        trust=options.names(trust) or (),
-        limits=Limits(
-            max_batch, max_delay_ms, max_texts, max_length, max_bytes, max_queue, max_connections
-        ),
+        limits=Limits(**asdict(load)),
         token=os.environ.get(TOKEN),
         ready=ready,
         # Not by sys.stderr, whose lock a thread that waits for a full pipe would keep.
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),
+        **loading.keywords(),
     )

@@ -2,194 +2,229 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
+    from edokit.annotations import Annotations
     from edokit.members import Trained
 
 
-@options.reads(options.FORMATS, options.TEXTS)
+def recipe_options(texts: Sequence[str], option: str, form: str) -> dict[str, str | list[str]]:
+    """``["a=1", "a=2", "b=x"]`` as ``{"a": ["1", "2"], "b": "x"}``."""
+    listed: dict[str, list[str]] = {}
+    for text in texts:
+        for key, value in options.key_values([text], option, form).items():
+            listed.setdefault(key, []).append(value)
+    return {key: values if len(values) > 1 else values[0] for key, values in listed.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """Which members are trained, and on what.
+
+    Parameters
+    ----------
+    recipe : str, optional
+        linear (the default), encoder, sklearn, transformer or llm; several as linear:5,encoder:5;
+        or a TOML file.
+    supervision : str, default="random-select"
+        Targets: random-select, per-annotator, soft or majority.
+    posterior : str, optional
+        dawid-skene or mace: this model's posterior of each train item in place of the soft label
+        (with --supervision soft; needs the extra crowds).
+    draw : str, optional
+        random-select draws every epoch or once.
+    members : int, optional
+        How many members of a group; 10 (of llm 1) unless the recipe says.
+    option : dict, optional
+        An option of the recipe, or GROUP.KEY=VALUE; one that is given several times makes a group
+        of members for each value.
+    end_to_end : bool, default=False
+        Fine-tune one transformer with a head per member, together with the weights that pool them.
+    preset : str, optional
+        With --end-to-end, the objective: default or paper-fixed.
+    pairs : bool, default=False
+        The first line of a text is labelled, the rest is context.
+    random_state : int, default=0
+        Seed of all members.
+    """
+
+    recipe: str | None = None
+    supervision: str = "random-select"
+    posterior: str | None = None
+    draw: Annotated[str | None, Parameter(metavar="epoch|once")] = None
+    members: int | None = None
+    option: Annotated[
+        dict[str, Any] | None,
+        options.parsed(recipe_options, "KEY=VALUE"),
+    ] = None
+    end_to_end: bool = False
+    preset: str | None = None
+    pairs: bool = False
+    random_state: int = 0
+
+    def annotations(self, source: Path, reading: options.Reading) -> Annotations:
+        """The annotations, with the targets that a crowd model gives them if one is named."""
+        annotations = reading.annotations(source)
+        if self.posterior is None:
+            return annotations
+        from edokit.members.supervision import crowd_targets
+
+        return crowd_targets(annotations, self.posterior, random_state=self.random_state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(options.PreviewedSpending):
+    """How members are trained one by one.
+
+    Parameters
+    ----------
+    cross_fit : int, optional
+        Train on train and dev in so many folds; predictions/fit.npz.
+    tune : int, optional
+        Search a transformer's options on dev in so many trials first.
+    jobs : int, optional
+        Members that train at a time; else as many as fit into a GPU's memory, or one per core.
+    forget_models : bool, default=False
+        Keep the predictions, not the models.
+    """
+
+    cross_fit: int | None = None
+    tune: int | None = None
+    jobs: int | None = None
+    forget_models: bool = False
+
+
 def train(
     data: options.Source,
-    out: Annotated[Path, typer.Option(help="Folder for members, predictions and manifest.")],
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            help="linear (the default), encoder, sklearn, transformer or llm; several as"
-            " linear:5,encoder:5; or a TOML file."
-        ),
-    ] = None,
-    supervision: Annotated[
-        str, typer.Option(help="Targets: random-select, per-annotator, soft or majority.")
-    ] = "random-select",
-    posterior: Annotated[
-        str | None,
-        typer.Option(
-            help="dawid-skene or mace: this model's posterior of each train item in place of the"
-            " soft label (with --supervision soft; needs the extra crowds)."
-        ),
-    ] = None,
-    draw: Annotated[
-        str | None,
-        typer.Option(help="random-select draws every epoch or once.", metavar="epoch|once"),
-    ] = None,
-    members: Annotated[
-        int | None,
-        typer.Option(help="How many members of a group; 10 (of llm 1) unless the recipe says."),
-    ] = None,
-    end_to_end: Annotated[
-        bool,
-        typer.Option(
-            "--end-to-end",
-            help="Fine-tune one transformer with a head per member, together with the weights that"
-            " pool them.",
-        ),
-    ] = False,
-    preset: Annotated[
-        str | None,
-        typer.Option(help="With --end-to-end, the objective: default or paper-fixed."),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="An option of the recipe, or GROUP.KEY=VALUE; one that is given several times"
-            " makes a group of members for each value.",
-        ),
-    ] = None,
-    cross_fit: Annotated[
-        int | None,
-        typer.Option(help="Train on train and dev in so many folds; predictions/fit.npz."),
-    ] = None,
-    tune: Annotated[
-        int | None,
-        typer.Option(help="Search a transformer's options on dev in so many trials first."),
-    ] = None,
-    pairs: options.Pairs = False,
-    seed: Annotated[int, typer.Option(help="Seed of all members.")] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Members that train at a time; else as many as fit into a GPU's memory, or one"
-            " per core."
-        ),
-    ] = None,
-    device: options.Device = None,
-    forget_models: Annotated[
-        bool, typer.Option("--forget-models", help="Keep the predictions, not the models.")
-    ] = False,
-    budget: options.Budget = None,
-    dry_run: options.DryRun = False,
-    overwrite: options.Overwrite = False,
+    /,
     *,
-    reading: options.Reading,
+    out: Path,
+    pool: Annotated[Pool, options.FLAT] = Pool(),
+    training: Annotated[Training, options.FLAT] = Training(),
+    device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    reading: Annotated[options.TrainReading, options.FLAT] = options.TrainReading(),
     json: options.Json = False,
 ) -> None:
-    """Train members and write their predictions for dev and test; run it again to resume."""
+    """Train members and write their predictions for dev and test; run it again to resume.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for members, predictions and manifest.
+    """
     from edokit._outputs import check_output
-    from edokit.members import parse_groups, train_members
+    from edokit.members import parse_groups, train_end_to_end, train_members
     from edokit.members.train import preview_training
 
     check_output(out, "members", data, overwrite=overwrite)
-    listed: dict[str, list[str]] = {}
-    for one in option or ():
-        for key, value in options.pairs([one], "--option", "KEY=VALUE").items():
-            listed.setdefault(key, []).append(value)
-    chosen: dict[str, Any] = {key: v if len(v) > 1 else v[0] for key, v in listed.items()}
-    if end_to_end:
-        if recipe not in (None, "transformer"):
-            raise InputError(
-                f"end to end a transformer is trained with a head per member, but --recipe is"
-                f" {recipe}",
-                "leave it out, and say how many heads with --members",
-            )
-        one_by_one = {
-            "--cross-fit": cross_fit is not None,
-            "--tune": tune is not None,
-            "--jobs": jobs is not None,
-            "--forget-models": forget_models,
-            "--budget": budget is not None,
-            "--dry-run": dry_run,
-        }
-        why = "members that are trained one by one, but --end-to-end is given"
-        options.refuse(one_by_one, why)
-        from edokit.members import train_end_to_end
-    elif preset is not None:
-        raise InputError(
-            "--preset chooses the objective of --end-to-end, which is not given",
-            "choose it when you fit weights: edo fit --preset",
+    _check(pool, training)
+    groups = []
+    if not pool.end_to_end:
+        groups = parse_groups(
+            pool.recipe or "linear",
+            options=pool.option or {},
+            members=pool.members,
+            supervision=pool.supervision,
+            draw=pool.draw,
         )
-    else:
-        more: Any = {"members": members, "supervision": supervision, "draw": draw}
-        groups = parse_groups(recipe or "linear", options=chosen, **more)
-    annotations = reading.annotations(data)
-    if posterior is not None:
-        from edokit.members.supervision import crowd_targets
-
-        annotations = crowd_targets(annotations, posterior, random_state=seed)
-    how: dict[str, Any] = {"out": out, "random_state": seed, "cross_fit": cross_fit, "pairs": pairs}
-    if dry_run:
-        del how["out"]
-        console.print_requests(preview_training(annotations, groups, **how), json)
+    annotations = pool.annotations(data, reading)
+    shared: dict[str, Any] = {"random_state": pool.random_state, "pairs": pool.pairs}
+    if training.dry_run:
+        previews = preview_training(annotations, groups, cross_fit=training.cross_fit, **shared)
+        console.print_requests(previews, json)
         return
-    trained: Trained
-    kept = 0
-    with console.kept_if_interrupted(), console.progress() as bars:
-        task = bars.add_task("training", total=None, detail="")
-
-        def step(event: dict[str, Any]) -> None:
-            nonlocal kept
-            kept = event.get("kept", kept)
-            done = {"completed": event["done"]} if "done" in event else {}
-            bars.update(task, total=event.get("total"), detail=_detail(event), **done)
-
-        if end_to_end:
+    shared |= {"out": out, "device": device, "overwrite": overwrite, "source": data.name}
+    with console.kept_if_interrupted(), TrainingBar() as bar:
+        if pool.end_to_end:
             trained = train_end_to_end(
                 annotations,
-                out=out,
-                members=10 if members is None else members,
-                options=chosen,
-                preset=preset or "default",
-                supervision=supervision,
-                draw=draw or "epoch",
-                random_state=seed,
-                device=device,
-                pairs=pairs,
-                overwrite=overwrite,
-                source=data.name,
-                step=step,
+                members=10 if pool.members is None else pool.members,
+                options=pool.option or {},
+                preset=pool.preset or "default",
+                supervision=pool.supervision,
+                draw=pool.draw or "epoch",
+                step=bar.step,
+                **shared,
             )
         else:
             trained = train_members(
                 annotations,
                 groups,
-                **how,
-                tune=tune,
-                jobs=jobs,
-                device=device,
-                keep_models=not forget_models,
-                overwrite=overwrite,
-                source=data.name,
-                budget=budget,
-                step=step,
+                cross_fit=training.cross_fit,
+                tune=training.tune,
+                jobs=training.jobs,
+                keep_models=not training.forget_models,
+                budget=training.budget,
+                step=bar.step,
+                **shared,
             )
-    _show(trained, out, json, kept)
-    if trained.failed:
-        reasons = dict.fromkeys(one.reason for one in trained.failed)
-        why = "; ".join(
-            f"{', '.join(one.job.path for one in trained.failed if one.reason == reason)}: {reason}"
-            for reason in reasons
-        )
+    _show(trained, out, json, bar.resumed)
+    _check_failures(trained)
+
+
+def _check(pool: Pool, training: Training) -> None:
+    """Refuse options that do not belong together."""
+    if pool.preset is not None and not pool.end_to_end:
         raise InputError(
-            f"every member must be trained, but {len(trained.failed)} failed ({why})",
-            "the others are saved; start again to try these again",
+            "--preset chooses the objective of --end-to-end, which is not given",
+            "choose it when you fit weights: edo fit --preset",
         )
+    if pool.end_to_end and pool.recipe not in (None, "transformer"):
+        raise InputError(
+            f"end to end a transformer is trained with a head per member, but --recipe is"
+            f" {pool.recipe}",
+            "leave it out, and say how many heads with --members",
+        )
+    if pool.end_to_end:
+        purpose = "members that are trained one by one, but --end-to-end is given"
+        options.refuse(training, purpose)
+
+
+def _check_failures(trained: Trained) -> None:
+    """Refuse to succeed if members failed, with the members of each reason."""
+    if not trained.failed:
+        return
+    members: dict[str, list[str]] = {}
+    for failure in trained.failed:
+        members.setdefault(failure.reason, []).append(failure.job.path)
+    reasons = "; ".join(f"{', '.join(paths)}: {reason}" for reason, paths in members.items())
+    raise InputError(
+        f"every member must be trained, but {len(trained.failed)} failed ({reasons})",
+        "the others are saved; start again to try these again",
+    )
+
+
+class TrainingBar:
+    """A progress bar for the events of a training."""
+
+    def __init__(self) -> None:
+        self.resumed = 0
+        """Fits that had been done before."""
+
+    def __enter__(self) -> TrainingBar:
+        self._progress = console.progress()
+        self._bars = self._progress.__enter__()
+        self._task = self._bars.add_task("training", total=None, detail="")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._progress.__exit__(*error)
+
+    def step(self, event: dict[str, Any]) -> None:
+        """Show an event."""
+        self.resumed = event.get("kept", self.resumed)
+        done = {"completed": event["done"]} if "done" in event else {}
+        self._bars.update(self._task, total=event.get("total"), detail=_detail(event), **done)
 
 
 def _detail(event: dict[str, Any]) -> str:
@@ -205,60 +240,70 @@ def _detail(event: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _show(trained: Trained, out: Path, json: bool, before: int) -> None:
+_JSON = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
+
+
+def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
     manifest, ensemble = trained.manifest, trained.ensemble
     if json:
-        kept = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "seconds")
-        result = {"out": str(out), **{key: manifest[key] for key in kept}}
-        more = {} if ensemble is None else {"ensemble": ensemble.summary()}
-        console.print_json({**result, **more})
+        summary = {} if ensemble is None else {"ensemble": ensemble.summary()}
+        console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}, **summary})
         return
     from edokit.members.jobs import BY_ANNOTATOR
     from edokit.members.training_data import DEV, FIT
-    from edokit.metrics import METRIC, headline_metric
-
-    scale = next(iter(trained.predictions.values())).scale
-    names = list(dict.fromkeys([headline_metric(scale), "ce", "f1"]))
-
-    def numbers(metrics: dict[str, Any]) -> list[str]:
-        return [f"{metrics[split][name]:.4f}" for split in seen for name in names]
 
     # Quality is chosen on dev and reported on test once, by other commands.
-    seen = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
-    header = [
-        f"{split} {name}" for split in seen for name in (METRIC[each].label for each in names)
-    ]
-    rows = [[one["name"], *numbers(one["metrics"])] for one in manifest["members"]]
-    rows.append(["mean of all", *numbers(manifest["mean"])])
-    whose = [one["targets"].get("annotator", "") for one in manifest["members"]]
-    if any(whose):
-        header.insert(0, "annotator")
-        for row, name in zip(rows, [*whose, ""], strict=True):
-            row.insert(1, name)
-    written = [str(out / name) for name in manifest["predictions"].values()]
-    lines = [f"Predictions: {', '.join(written)}"]
-    if before:
-        was = "was" if before == 1 else "were"
-        lines.insert(0, f"{counted(before, 'fit')} had been done before and {was} kept.")
-    if ensemble is None:
-        header.append("seconds")
-        for row, one in zip(rows, [*manifest["members"], manifest], strict=True):
-            row.append(f"{one['seconds']:.1f}")
-    else:
-        header.append("weight")
-        for row, one in zip(rows, manifest["members"], strict=False):
-            row.append(f"{one['weight']:.3f}")
-        rows[-1].append("")
-        rows.append(["weighted pool", *numbers(manifest["pool"]), ""])
-        of_all = f"{ensemble.size_} of {len(rows) - 2} members kept"
-        lines.append(f"Weights: {out / 'ensemble'} ({of_all})")
-    splits = [name for name in manifest["predictions"] if not name.endswith(BY_ANNOTATOR)]
-    if others := ", ".join(split for split in splits if split not in seen):
-        lines.append(f"Not looked at here: {others} (edo evaluate, edo compare).")
+    looked_at = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
+    notes = []
+    if resumed:
+        verb = "was" if resumed == 1 else "were"
+        notes.append(f"{counted(resumed, 'fit')} had been done before and {verb} kept.")
+    written = (str(out / name) for name in manifest["predictions"].values())
+    notes.append(f"Predictions: {', '.join(written)}")
+    if ensemble is not None:
+        size = f"{ensemble.size_} of {len(manifest['members'])} members kept"
+        notes.append(f"Weights: {out / 'ensemble'} ({size})")
+    splits = (name for name in manifest["predictions"] if not name.endswith(BY_ANNOTATOR))
+    if unseen := ", ".join(split for split in splits if split not in looked_at):
+        notes.append(f"Not looked at here: {unseen} (edo evaluate, edo compare).")
+    header, rows = _table(trained, looked_at)
     console.print_table(
         f"{out}: {counted(len(manifest['members']), 'member')}, {manifest['seconds']:.1f} s",
-        ["member", *header],
+        header,
         rows,
-        lines,
+        notes,
     )
-    console.print_asked({one["name"]: one.get("details", {}) for one in manifest["members"]})
+    members = manifest["members"]
+    console.print_asked({member["name"]: member.get("details", {}) for member in members})
+
+
+def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Metrics of each member, of their mean and, trained end to end, of the weighted pool."""
+    from edokit.metrics import METRIC, headline_metric
+
+    manifest = trained.manifest
+    scale = next(iter(trained.predictions.values())).scale
+    names = list(dict.fromkeys([headline_metric(scale), "ce", "f1"]))
+    by_annotator = any(member["targets"].get("annotator") for member in manifest["members"])
+    weighted = trained.ensemble is not None
+
+    def row(name: str, metrics: Any, annotator: str, last_cell: str) -> list[str]:
+        numbers = [f"{metrics[split][metric]:.4f}" for split in splits for metric in names]
+        return [name, *([annotator] if by_annotator else []), *numbers, last_cell]
+
+    rows = [
+        row(
+            member["name"],
+            member["metrics"],
+            member["targets"].get("annotator", ""),
+            f"{member['weight']:.3f}" if weighted else f"{member['seconds']:.1f}",
+        )
+        for member in manifest["members"]
+    ]
+    seconds = "" if weighted else f"{manifest['seconds']:.1f}"
+    rows.append(row("mean of all", manifest["mean"], "", seconds))
+    if weighted:
+        rows.append(row("weighted pool", manifest["pool"], "", ""))
+    labels = [f"{split} {METRIC[name].label}" for split in splits for name in names]
+    annotator = ["annotator"] if by_annotator else []
+    return ["member", *annotator, *labels, "weight" if weighted else "seconds"], rows

@@ -385,8 +385,8 @@ class ShardedData(FitData):
         if contradicted:
             warn(contradiction_message(contradicted, len(self._shards)), PublishedLabelWarning)
         if tied and self._cached[0].ties == "first":
-            tied_items = are(tied, len(self._shards), noun="item")
-            warn(f"{tied_items} tied; {tie_message(self.scale)}", TieWarning)
+            count = are(tied, len(self._shards), noun="item")
+            warn(TieWarning(f"{count} tied", tie_message(self.scale)))
 
 
 def write_shard(part: CachedShard) -> tuple[FileState, LabelCounts | None, Summaries]:
