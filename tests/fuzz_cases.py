@@ -27,7 +27,7 @@ from edokit.members.recipe import read_arrays
 from edokit.members.score import load_member
 from edokit.predictions import join_models, read_predictions, write_predictions
 from edokit.report import write_report
-from edokit.report.results import method_rows, read_comparison, read_search
+from edokit.report.results import ranked_scores, read_comparison, read_search
 from edokit.report.summary import describe_choice
 from edokit.runs import RunRecord, digest
 from edokit.tuning.storage import open_storage
@@ -113,7 +113,7 @@ def _journal(path: Path) -> Any:
 
 
 def _comparison(path: Path) -> Any:
-    return method_rows(read_comparison(path), None)
+    return ranked_scores(read_comparison(path), None)
 
 
 def _in_a_run(path: Path) -> Any:

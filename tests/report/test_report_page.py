@@ -300,7 +300,7 @@ def test_a_fit_records_its_files_and_a_page_knows_its_items_from_others(tmp_path
 def test_annotations_alone_are_refused(tmp_path: Path) -> None:
     make_run(tmp_path)
     people, _ = people_and_pool(10)
-    with pytest.raises(InputError, match="pass `predictions`"):
+    with pytest.raises(InputError, match="pass predictions"):
         collect(tmp_path, annotations=people)
 
 

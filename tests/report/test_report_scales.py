@@ -23,7 +23,7 @@ from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.figures import figure_layouts, write_all
 from edokit.report.items import filters, item_table, minority_lost
-from edokit.report.results import method_rows, parse_search, read_comparison
+from edokit.report.results import best_values, parse_search, ranked_scores, read_comparison
 from edokit.report.summary import describe_choice, summarize
 from edokit.scales import Declared, Scale
 
@@ -55,9 +55,9 @@ def text_of(data: ReportData, tmp_path: Path) -> str:
 
 
 def test_methods_of_ratings_are_ranked_by_rps(ordinal: ReportData, tmp_path: Path) -> None:
-    rows = method_rows(None, ordinal.evaluation)
-    assert rows[0]["metrics"] == ("f1", "ce", "rps", "w1")
-    values = [row["value"] for row in rows]
+    scores = ranked_scores(None, ordinal.evaluation)
+    assert list(best_values(scores)) == ["f1", "ce", "rps", "w1"]
+    values = [score.rps for score in scores]
     assert values == sorted(values)
     assert values[0] == min(score.rps for score in ordinal.evaluation.scores)
     text = text_of(ordinal, tmp_path)
@@ -68,9 +68,9 @@ def test_methods_of_ratings_are_ranked_by_rps(ordinal: ReportData, tmp_path: Pat
 
 
 def test_sets_are_ranked_by_ce_and_have_exact_match(sets: ReportData, tmp_path: Path) -> None:
-    rows = method_rows(None, sets.evaluation)
-    assert set(rows[0]["metrics"]) == {"f1", "exact_match", "ce", "md"}
-    assert rows[0]["headline"] == "ce"
+    scores = ranked_scores(None, sets.evaluation)
+    assert set(best_values(scores)) == {"f1", "exact_match", "ce", "md"}
+    assert scores[0].headline == "ce"
     text = text_of(sets, tmp_path)
     for shown in ("exact ↑", "ΔCE vs uniform", "share of sets right", "α of “ rude ”"):
         assert shown in text
@@ -301,9 +301,9 @@ def test_a_comparison_of_ratings_is_ranked_by_rps(tmp_path: Path) -> None:
     ]
     path = tmp_path / "methods.json"
     path.write_text(json.dumps({"methods": rows}))
-    best, other = method_rows(read_comparison(path), None)
-    assert (best["name"], best["headline"], other["name"]) == ("edo", "rps", "uniform")
-    assert best["differences"][0][0] == "−0.0100"
+    best, other = ranked_scores(read_comparison(path), None)
+    assert (best.name, best.headline, other.name) == ("edo", "rps", "uniform")
+    assert best.against["rps"].difference == -0.01
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import numpy as np
 
 from edokit._errors import counted
 from edokit._types import Floats, Ints
+from edokit.baselines.scores import Score
+from edokit.baselines.slices import Slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.trade_off import TradeOff
 from edokit.metrics import METRIC, Reliability
@@ -26,17 +28,18 @@ from edokit.report.chart import (
     Chart,
     Heatmap,
     Line,
+    Mark,
     Points,
 )
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number, percent
-from edokit.report.results import Search, Trial, method_rows, slice_rows
+from edokit.report.results import Search, Trial, headline_value, is_ours, ranked_scores
 from edokit.scales import Declared, Scale
 from edokit.solvers import Trajectory
 from edokit.tuning import Correlation
 
-TERMS = {
+LOSS_TERMS = {
     "f1": "1 − soft F1",
     "ce": "Cross-entropy",
     "div": "Diversity",
@@ -84,11 +87,10 @@ def all_charts(data: ReportData) -> dict[str, Chart]:
         charts["cost"] = costs(data.trade_off)
     if data.evaluation is not None:
         charts |= _evaluated(data.evaluation)
-    rows = method_rows(data.comparison, data.evaluation)
-    if rows:
-        charts["methods"] = methods(rows)
-    if parts := slice_rows(data.evaluation):
-        charts["slices"] = slices(parts)
+    if scores := ranked_scores(data.comparison, data.evaluation):
+        charts["methods"] = methods(scores)
+    if data.evaluation is not None and data.evaluation.slices:
+        charts["slices"] = slices(data.evaluation.slices)
     return charts | diagnosis(data.diagnosis or {})
 
 
@@ -96,11 +98,11 @@ def _evaluated(evaluation: Evaluation) -> dict[str, Chart]:
     """Reliability and entropies where there are annotations, distances of several members."""
     charts = {}
     if evaluation.reliability is not None and evaluation.annotations is not None:
-        annotated, most = evaluation.annotations.entropy, evaluation.max_entropy
+        annotated, largest = evaluation.annotations.entropy, evaluation.max_entropy
         predicted, rho = evaluation.pooled.entropy, evaluation.rho.estimate
         charts["reliability"] = reliability(evaluation.reliability, evaluation.ece)
-        charts["entropies"] = entropies(predicted, annotated, most)
-        charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, most, rho)
+        charts["entropies"] = entropies(predicted, annotated, largest)
+        charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, largest, rho)
         charts |= _on_scale(evaluation, evaluation.annotations.soft_labels)
     if len(evaluation.predictions.members) > 1:
         charts["members"] = members(evaluation.distances, evaluation.predictions.members)
@@ -127,31 +129,26 @@ def weights(ensemble: EDOEnsemble) -> Chart:
     )
 
 
-def costs(found: TradeOff) -> Chart:
+def costs(trade_off: TradeOff) -> Chart:
     """Cost per item against what is lost, from the whole ensemble to one member."""
-    path, short = found.path, METRIC[found.metric].short
-    known = all(one.cost is not None for one in path)
-    y = [one.cost if known and one.cost is not None else len(one.members) for one in path]
-    ends = [one.interval for one in path]
+    path, short = trade_off.path, METRIC[trade_off.metric].short
+    prices = [step.cost for step in path if step.cost is not None]
+    priced = len(prices) == len(path)
+    y = prices if priced else [len(step.members) for step in path]
     notes = [
-        f"{'without ' + clean(one.dropped[-1], 40) if one.dropped else 'whole ensemble'}\n"
-        f"{count(len(one.members), found.unit)}, {short} {one.loss:.4f}"
-        for one in path
+        f"{'without ' + clean(step.dropped[-1], 40) if step.dropped else 'whole ensemble'}\n"
+        f"{count(len(step.members), trade_off.unit)}, {short} {step.loss:.4f}"
+        for step in path
     ]
-    points = Points(
-        [one.difference for one in path],
-        y,
-        size=9,
-        line=True,
-        interval=([low for low, _ in ends], [high for _, high in ends]),
-        notes=notes,
-    )
-    what = "cost per item" if known else f"{found.unit}s with weight"
+    lows, highs = zip(*(step.interval for step in path), strict=True)
+    differences = [step.difference for step in path]
+    points = Points(differences, y, size=9, line=True, interval=(lows, highs), notes=notes)
+    title = "cost per item" if priced else f"{trade_off.unit}s with weight"
     return Chart(
-        f"{what.capitalize()} and {short} of cheaper ensembles",
+        f"{title.capitalize()} and {short} of cheaper ensembles",
         [Line([0.0]), points],
         x=Axis(f"Δ{short} (95 % interval; right is worse)"),
-        y=Axis(what, range=(0, 1.08 * max(y))),
+        y=Axis(title, range=(0, 1.08 * max(y))),
         height=340,
     )
 
@@ -165,7 +162,7 @@ def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Chart]:
     x = Axis("epoch", step=max(1, len(trajectory) // 5))
     y = Axis("ensemble size", step=max(1, len(shares) // 10))
     charts = {"sizes": Chart("Probability of each ensemble size", [heatmap], x, y, height=300)}
-    for name, title in TERMS.items():
+    for name, title in LOSS_TERMS.items():
         line = Points(range(1, len(trajectory) + 1), getattr(trajectory, name), size=5, line=True)
         charts[f"term-{name}"] = Chart(title, [line], x, height=190)
     return charts
@@ -174,33 +171,34 @@ def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Chart]:
 def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Chart]:
     """Ordinal: cumulative shares, and mean ratings; sets: how often each label is chosen."""
     p, names = evaluation.pooled.probabilities, evaluation.pooled.classes
-    both = (("annotations", q, ORANGE), ("ensemble", p, BLUE))
+    sources = (("annotations", q, ORANGE), ("ensemble", p, BLUE))
     if (places := evaluation.scale.positions) is not None:
-        shown = [clean(name, 18) for name in names]
-        marks: list[Any] = [
-            Points(range(len(shown)), np.cumsum(each.mean(axis=0)), colour, 8, line=True, name=name)
-            for name, each, colour in both
+        at = range(len(names))
+        lines: list[Mark] = [
+            Points(at, np.cumsum(shares.mean(axis=0)), colour, 8, line=True, name=name)
+            for name, shares, colour in sources
         ]
-        axes = Axis("at most this point of the scale", labels=shown), Axis("share", percent=True)
-        title = "Cumulative shares, mean over items"
-        charts = {"cumulative": Chart(title, marks, *axes, height=340, legend=True)}
+        points = Axis("at most this point of the scale", [clean(name, 18) for name in names])
         ends = (places[0], places[-1])
-        marks = [Line(ends, ends), *_cloud(q @ places, p @ places, *ends)]
-        title = "Mean rating of annotations and ensemble"
+        marks: list[Mark] = [Line(ends, ends), *_cloud(q @ places, p @ places, *ends)]
         axes = _both_axes("mean of annotations", "mean of ensemble", *ends)
-        return charts | {"ratings": Chart(title, marks, *axes, height=340)}
+        share, title = Axis("share", percent=True), "Cumulative shares, mean over items"
+        return {
+            "cumulative": Chart(title, lines, points, share, height=340, legend=True),
+            "ratings": Chart("Mean rating of annotations and ensemble", marks, *axes, height=340),
+        }
     if not evaluation.scale.is_multi_label:
         return {}
-    most = 1.08 * max(float(each.mean(axis=0).max()) for _, each, _ in both)
-    chosen = [
-        Points(each.mean(axis=0), range(len(names)), colour, 10, name=name)
-        for name, each, colour in both
+    largest = max(float(shares.mean(axis=0).max()) for _, shares, _ in sources)
+    rates = [
+        Points(shares.mean(axis=0), range(len(names)), colour, 10, name=name)
+        for name, shares, colour in sources
     ]
     return {
         "labels": Chart(
             "How often each label is chosen, mean over items",
-            chosen,
-            x=Axis("share", range=(0, most), percent=True),
+            rates,
+            x=Axis("share", range=(0, 1.08 * largest), percent=True),
             y=Axis(labels=[clean(name, 24) for name in names]),
             height=max(110 + 30 * len(names), 200),
             legend=True,
@@ -208,48 +206,56 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Chart]:
     }
 
 
-def methods(rows: Sequence[dict[str, Any]]) -> Chart:
+def methods(scores: Sequence[Score]) -> Chart:
     """The headline metric of each method with its interval, EDO's in colour."""
     marks = []
     for ours, colour in ((False, MUTED), (True, BLUE)):
-        at = [k for k, row in enumerate(rows) if row["ours"] is ours]
-        values, interval = _with_ends([rows[k] for k in at])
-        marks.append(Points(values, at, colour, size=9, interval=interval))
-    metric = METRIC[rows[0]["headline"]]
-    return Chart(
-        f"{metric.title.capitalize()} of each method",
-        marks,
-        x=Axis(f"{metric.short} (lower is better)"),
-        y=Axis(labels=[row["name"] for row in rows]),
-        height=80 + 26 * len(rows),
-    )
+        at = [k for k, score in enumerate(scores) if is_ours(score) is ours]
+        marks.append(_with_intervals([scores[k] for k in at], at, colour))
+    return _headline_chart("method", scores[0], marks, [clean(score.name, 60) for score in scores])
 
 
-def slices(rows: Sequence[dict[str, Any]]) -> Chart:
+def slices(parts: Sequence[Slice]) -> Chart:
     """The headline metric of the ensemble on each slice, beside uniform mean and constant."""
     marks = []
-    for k, (name, colour) in enumerate((("uniform mean", MUTED), ("constant", ORANGE))):
-        at = [i for i, row in enumerate(rows) if row["others"][k] is not None]
-        values = [rows[i]["others"][k] for i in at]
-        marks.append(Points(values, at, colour, size=9, symbol="diamond", name=name))
-    ours, interval = _with_ends(rows)
-    metric = METRIC[rows[0]["headline"]]
-    marks.append(Points(ours, range(len(rows)), size=9, interval=interval, name="ensemble"))
+    for method, name, colour in (
+        ("uniform", "uniform mean", MUTED),
+        ("constant", "constant", ORANGE),
+    ):
+        found = {k: score for k, part in enumerate(parts) if (score := part.score(method))}
+        values = [headline_value(score) for score in found.values()]
+        marks.append(Points(values, list(found), colour, size=9, symbol="diamond", name=name))
+    ours = [part.scores[0] for part in parts]
+    marks.append(_with_intervals(ours, range(len(ours)), BLUE, "ensemble"))
+    names = [f"{clean(part.name, 60)} ({part.items})" for part in parts]
+    return _headline_chart("slice", ours[0], marks, names)
+
+
+def _with_intervals(
+    scores: Sequence[Score], at: Sequence[int], colour: str, name: str = ""
+) -> Points:
+    """The headline metric of each score, and its interval."""
+    values = [headline_value(score) for score in scores]
+    ends = [
+        score.intervals.get(score.headline) or (value, value)
+        for score, value in zip(scores, values, strict=True)
+    ]
+    interval = [low for low, _ in ends], [high for _, high in ends]
+    return Points(values, at, colour, size=9, interval=interval, name=name)
+
+
+def _headline_chart(
+    noun: str, score: Score, marks: Sequence[Points], names: Sequence[str]
+) -> Chart:
+    metric = METRIC[score.headline]
     return Chart(
-        f"{metric.title.capitalize()} of each slice",
+        f"{metric.title.capitalize()} of each {noun}",
         marks,
         x=Axis(f"{metric.short} (lower is better)"),
-        y=Axis(labels=[f"{row['name']} ({row['items']})" for row in rows]),
-        height=110 + 26 * len(rows),
-        legend=True,
+        y=Axis(labels=names),
+        height=100 + 26 * len(names),
+        legend=any(mark.name for mark in marks),
     )
-
-
-def _with_ends(rows: Sequence[dict[str, Any]]) -> tuple[list[float], tuple[Any, Any]]:
-    """The headline metric of each row, and the ends of its interval."""
-    values = [row["value"] for row in rows]
-    ends = [row["ends"] or (row["value"], row["value"]) for row in rows]
-    return values, ([low for low, _ in ends], [high for _, high in ends])
 
 
 def pareto(search: Search, x: str, y: str) -> Chart:
@@ -274,11 +280,13 @@ def pareto(search: Search, x: str, y: str) -> Chart:
     if search.chosen is not None:
         at = [search.chosen.metrics[x]], [search.chosen.metrics[y]]
         marks.append(Points(*at, INK, 20, symbol="ring", name="chosen", hover="none"))
-    one, other = (
-        Axis(f"{METRIC[name].short} ({'higher' if METRIC[name].higher else 'lower'} is better)")
-        for name in (x, y)
-    )
-    return Chart(f"{METRIC[x].short} and {METRIC[y].short} of the trials", marks, one, other)
+    title = f"{METRIC[x].short} and {METRIC[y].short} of the trials"
+    return Chart(title, marks, _metric_axis(x), _metric_axis(y))
+
+
+def _metric_axis(name: str) -> Axis:
+    metric = METRIC[name]
+    return Axis(f"{metric.short} ({'higher' if metric.higher else 'lower'} is better)")
 
 
 def _trial(trial: Trial) -> str:
@@ -288,33 +296,37 @@ def _trial(trial: Trial) -> str:
     return "\n".join([f"Trial {trial.number}, {state}", metrics, *settings])
 
 
-def correlations(found: Sequence[Correlation]) -> dict[str, Chart]:
+def correlations(rows: Sequence[Correlation]) -> dict[str, Chart]:
     """A heat map of Spearman's ρ [parameters, metrics] for each sign."""
-    charts = {}
-    for sign in dict.fromkeys(one.diversity for one in found):
-        pairs = {(one.parameter, one.metric): one for one in found if one.diversity == sign}
-        parameters = list(dict.fromkeys(parameter for parameter, _ in pairs))
-        metrics = [name for name in METRIC if any(metric == name for _, metric in pairs)]
-        cells = [[pairs.get((name, metric)) for metric in metrics] for name in parameters]
-        heatmap = Heatmap(
-            [[one.rho if one else None for one in row] for row in cells],
-            *(-1, 1, "ρ", DIVERGING),
-            text=[[_with_stars(one) if one else "–" for one in row] for row in cells],
-            notes=[[f"p = {one.p_value:.3g}" if one else "" for one in row] for row in cells],
-        )
-        charts[f"correlations-{sign}"] = Chart(
-            f"{sign} ({count(max(one.trials for one in pairs.values()), 'trial')})",
-            [heatmap],
-            x=Axis(labels=[METRIC[metric].short for metric in metrics]),
-            y=Axis(labels=[PARAMETERS.get(name, name.replace("_", " ")) for name in parameters]),
-            height=110 + 32 * len(parameters),
-        )
-    return charts
+    return {
+        f"correlations-{sign}": _correlation_chart(sign, [r for r in rows if r.diversity == sign])
+        for sign in dict.fromkeys(row.diversity for row in rows)
+    }
 
 
-def _with_stars(one: Correlation) -> str:
+def _correlation_chart(sign: str, rows: Sequence[Correlation]) -> Chart:
+    parameters = list(dict.fromkeys(row.parameter for row in rows))
+    metrics = sorted({row.metric for row in rows}, key=list(METRIC).index)
+    shape = len(parameters), len(metrics)
+    values, text, notes = (np.full(shape, empty, object) for empty in (None, "–", ""))
+    for row in rows:
+        cell = parameters.index(row.parameter), metrics.index(row.metric)
+        values[cell], text[cell], notes[cell] = row.rho, _with_stars(row), f"p = {row.p_value:.3g}"
+    heatmap = Heatmap(
+        values.tolist(), -1, 1, "ρ", DIVERGING, text=text.tolist(), notes=notes.tolist()
+    )
+    return Chart(
+        f"{sign} ({count(max(row.trials for row in rows), 'trial')})",
+        [heatmap],
+        x=Axis(labels=[METRIC[metric].short for metric in metrics]),
+        y=Axis(labels=[PARAMETERS.get(name, name.replace("_", " ")) for name in parameters]),
+        height=110 + 32 * len(parameters),
+    )
+
+
+def _with_stars(row: Correlation) -> str:
     """``0.42**``: one star for p below 0.05, two below 0.01, three below 0.001."""
-    return number(one.rho, 2) + "*" * sum(one.p_value < bound for bound in (0.05, 0.01, 0.001))
+    return number(row.rho, 2) + "*" * sum(row.p_value < bound for bound in (0.05, 0.01, 0.001))
 
 
 def reliability(curve: Reliability, ece: float | None = None) -> Chart:
@@ -337,8 +349,8 @@ def entropies(predicted: Floats, annotated: Floats, max_entropy: float) -> Chart
     edges = np.linspace(0, max_entropy, BINS + 1)
     middle, width = (edges[:-1] + edges[1:]) / 2, float(edges[1]) * 0.94
     bars = []
-    both = (("annotations", annotated, ORANGE), ("ensemble", predicted, BLUE))
-    for name, values, colour in both:
+    sources = (("annotations", annotated, ORANGE), ("ensemble", predicted, BLUE))
+    for name, values, colour in sources:
         # Rounding may leave a value above the last edge.
         items = np.histogram(np.clip(values, 0, max_entropy), edges)[0]
         bars.append(Bars(middle, items, colour, 0.6, width=width, name=name))
@@ -360,11 +372,11 @@ def entropy_against_entropy(
 
 def _cloud(x: Floats, y: Floats, low: float, high: float, jitter: Any = 0.0) -> list[Points]:
     """A point per item, and the means of y per tenth of x, which is between low and high."""
-    shown = np.linspace(0, max(len(x) - 1, 0), min(len(x), POINTS)).astype(np.int64)
+    drawn = np.linspace(0, max(len(x) - 1, 0), min(len(x), POINTS)).astype(np.int64)
     at, mean, items = binned_means(x - low, y - low, high - low)
     notes = [f"mean of {count(int(k), 'item')}" for k in items]
     return [
-        Points((x + jitter)[shown], y[shown], size=5, opacity=0.28, hover="none"),
+        Points((x + jitter)[drawn], y[drawn], size=5, opacity=0.28, hover="none"),
         Points(at + low, mean + low, INK, _dots(items, 8), line=True, notes=notes),
     ]
 
@@ -388,9 +400,10 @@ def members(distances: Floats, names: Sequence[str]) -> Chart:
     order, tree = clustered(distances)
     values = distances[np.ix_(order, order)]
     high = max(float(distances.max()), 1e-4)
-    text = [[f"{one:.2f}" if one else "" for one in row] for row in values]
-    shown = text if len(order) <= NUMBERED else None
-    heatmap = Heatmap(values.tolist(), 0, high, "distance", text=shown, tree=tree)
+    text = None
+    if len(order) <= NUMBERED:
+        text = [[f"{value:.2f}" if value else "" for value in row] for row in values]
+    heatmap = Heatmap(values.tolist(), 0, high, "distance", text=text, tree=tree)
     return _matrix("Mean distance between members", heatmap, [clean(names[k], 20) for k in order])
 
 
@@ -409,14 +422,14 @@ def clustered(distances: Floats) -> tuple[Ints, list[tuple[list[float], list[flo
     return np.array(tree["leaves"], dtype=np.int64), sorted(zip(at, heights, strict=True))
 
 
-def diagnosis(found: dict[str, Any]) -> dict[str, Chart]:
+def diagnosis(content: dict[str, Any]) -> dict[str, Chart]:
     """The charts that a diagnosis (`edokit.diagnose`, as a dictionary) has numbers for."""
-    scale = Declared(found.get("scale") or "nominal").on(found.get("classes") or ())
+    scale = Declared(content.get("scale") or "nominal").on(content.get("classes") or ())
     charts = {
-        "variance": _variance(found.get("variance") or {}),
-        "permutations": _permutations((found.get("test") or {}).get("group_item") or {}),
-        "annotators": _annotators(found, scale),
-        "agreement": _agreement((found.get("agreement") or {}).get("matrix") or {}, scale.span),
+        "variance": _variance(content.get("variance") or {}),
+        "permutations": _permutations((content.get("test") or {}).get("group_item") or {}),
+        "annotators": _annotators(content, scale),
+        "agreement": _agreement((content.get("agreement") or {}).get("matrix") or {}, scale.span),
     }
     return {name: chart for name, chart in charts.items() if chart is not None}
 
@@ -461,75 +474,77 @@ def _permutations(test: dict[str, Any]) -> Chart | None:
     )
 
 
-def _annotators(found: dict[str, Any], scale: Scale) -> Chart | None:
+def _annotators(content: dict[str, Any], scale: Scale) -> Chart | None:
     """A point per annotator: how often they choose a class, and agree with others.
 
     Of several classes, the one whose share differs most between annotators; on a scale, the mean
     rating and the distance from others.
     """
-    classes = [str(name) for name in found.get("classes") or []]
-    known = [one for one in found.get("people") or [] if one.get("shares")]
-    known = [one for one in known if one.get("agreement") is not None]
-    if len(known) < 2 or len(classes) < 2:
+    classes = [str(name) for name in content.get("classes") or []]
+    people = [person for person in content.get("people") or [] if _is_comparable(person)]
+    if len(people) < 2 or len(classes) < 2:
         return None
-    totals = np.array([int(one.get("annotations") or 1) for one in known])
-    shares = np.array([[float(one["shares"].get(c) or 0.0) for c in classes] for one in known])
-    mean = totals @ shares / totals.sum()
-    apart = np.sqrt(totals @ (shares - mean) ** 2 / totals.sum())
-    # Of two classes, which differ alike, the last.
-    two = scale.is_binary(len(classes))
-    shown = len(classes) - 1 if two else int(apart.argmax())
-    across = shares[:, shown]
-    agreed = np.array([float(one["agreement"]) for one in known])
+    totals = np.array([int(person.get("annotations") or 1) for person in people])
+    shares = np.array(
+        [[float(person["shares"].get(c) or 0.0) for c in classes] for person in people]
+    )
+    agreement = np.array([float(person["agreement"]) for person in people])
     if scale.span is not None:
-        across, agreed = shares @ np.array(scale.positions), (1 - agreed) * scale.span
-    sizes = _dots(totals, 12)
-    # Annotators without a group are drawn first, below the others.
-    group_of = [str(one.get("group") or "") for one in known]
-    groups = sorted(set(group_of))
+        title, axes = "Annotators", (Axis("mean rating"), Axis("distance from the others"))
+        x, y = shares @ np.array(scale.positions), (1 - agreement) * scale.span
+    else:
+        # Of two classes, which differ alike, the last.
+        title, column = "Annotators", len(classes) - 1
+        if not scale.is_binary(len(classes)):
+            title += ", by the label they differ most in"
+            mean = totals @ shares / totals.sum()
+            column = int((totals @ (shares - mean) ** 2).argmax())
+        x, y = shares[:, column], agreement
+        label = Axis(f"share of label “{clean(classes[column], 24)}”", percent=True)
+        axes = label, Axis("agreement with the others", percent=True)
+    marks = _by_group(people, x, y, totals)
+    return Chart(title, marks, *axes, legend=len(marks) > 1)
+
+
+def _is_comparable(person: dict[str, Any]) -> bool:
+    return bool(person.get("shares")) and person.get("agreement") is not None
+
+
+def _by_group(people: Sequence[dict[str, Any]], x: Floats, y: Floats, totals: Ints) -> list[Points]:
+    """Points in the colour of their group; those without one are drawn first, below the others."""
+    group_of = [str(person.get("group") or "") for person in people]
+    groups, sizes = sorted(set(group_of)), _dots(totals, 12)
     marks = []
     for k, group in enumerate(groups):
-        inside = [i for i, name in enumerate(group_of) if name == group]
-        points = Points(
-            across[inside],
-            agreed[inside],
-            NOMINAL[k % len(NOMINAL)] if group else MUTED if len(groups) > 1 else BLUE,
-            sizes[inside],
-            opacity=0.75,
-            name=(group or "no group") if len(groups) > 1 else "",
-            notes=[
-                f"{clean(known[i].get('annotator', ''), 24)}, {count(int(totals[i]), 'annotation')}"
-                for i in inside
-            ],
+        rows = [i for i, name in enumerate(group_of) if name == group]
+        colour = NOMINAL[k % len(NOMINAL)] if group else BLUE if len(groups) == 1 else MUTED
+        notes = [
+            f"{clean(people[i].get('annotator', ''), 24)}, {count(int(totals[i]), 'annotation')}"
+            for i in rows
+        ]
+        name = "" if len(groups) == 1 else group or "no group"
+        marks.append(
+            Points(x[rows], y[rows], colour, sizes[rows], opacity=0.75, name=name, notes=notes)
         )
-        marks.append(points)
-    title = "Annotators" if two or scale.span else "Annotators, by the label they differ most in"
-    axes = (
-        Axis(f"share of label “{clean(classes[shown], 24)}”", percent=True),
-        Axis("agreement with the others", percent=True),
-    )
-    if scale.span is not None:
-        axes = Axis("mean rating"), Axis("distance from the others")
-    return Chart(title, marks, *axes, legend=len(groups) > 1)
+    return marks
 
 
 def _agreement(matrix: dict[str, Any], span: float | None) -> Chart | None:
     """How often two annotators agree on the items they share, or how far apart they rate."""
     names = [clean(name, 18) for name in matrix.get("annotators") or []]
-    values = matrix.get("agreement") or []
-    if len(names) < 3 or len(values) != len(names):
+    table = matrix.get("agreement") or []
+    if len(names) < 3 or len(table) != len(names):
         return None
+    values = np.array(table, dtype=np.float64)
+    values = values if span is None else (1 - values) * span
+    low, high = (0.0, 1.0) if np.isnan(values).all() else (np.nanmin(values), np.nanmax(values))
     shared = matrix.get("shared")
-    if span is not None:
-        values = [
-            [None if value is None else (1 - value) * span for value in row] for row in values
-        ]
-    known = [value for row in values for value in row if value is not None]
-    low, high = min(known, default=0.0), max(known, default=1.0)
     notes = shared and [[counted(n, "shared item") for n in row] for row in shared]
-    what = "agreement" if span is None else "distance"
-    heatmap = Heatmap(values, low, max(high, low + 1e-4), what, percent=span is None, notes=notes)
-    return _matrix(f"{what.capitalize()} on shared items", heatmap, names)
+    title = "agreement" if span is None else "distance"
+    cells = [[None if np.isnan(value) else float(value) for value in row] for row in values]
+    ends = float(low), max(float(high), float(low) + 1e-4)
+    heatmap = Heatmap(cells, *ends, title, percent=span is None, notes=notes)
+    return _matrix(f"{title.capitalize()} on shared items", heatmap, names)
 
 
 def _matrix(title: str, heatmap: Heatmap, names: Sequence[str]) -> Chart:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from edokit._errors import EDOError, EDOWarning, InputError
+from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit._names import PAIR, as_names, factorized, owners
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
@@ -61,12 +61,12 @@ class ReportData:
     missing: list[str] = field(default_factory=list)
     """What is missing and why, one sentence each."""
 
-    def attempt(self, what: str, read: Callable[[], Value]) -> Value | None:
+    def attempt(self, title: str, read: Callable[[], Value]) -> Value | None:
         """The result of ``read``; if it fails, a note instead."""
         try:
             return read()
         except EDOError as error:
-            self.missing.append(f"{what} could not be shown: {error}.")
+            self.missing.append(f"{title} could not be shown: {error}.")
         return None
 
 
@@ -120,6 +120,39 @@ def collect(
     []
     """
     folder = Path(run)
+    data = _read_folder(folder)
+    if annotations is not None and predictions is None and data.ensemble is not None:
+        raise InputError(
+            "there are annotations, but no predictions of the same items",
+            f"pass {option('predictions')} as well",
+        )
+    source = _Source(data, folder, predictions, annotations, fit_items)
+    if data.ensemble is not None:
+        data.evaluation = source.evaluation(data.ensemble, by)
+        data.trade_off = data.attempt("What cheaper ensembles lose", source.trade_off)
+    evaluation = data.evaluation
+    if by and (evaluation is None or evaluation.annotations is None):
+        raise InputError(
+            "there are no annotated items to slice",
+            f"pass {option('predictions')} and {option('annotations')}, or no {option('by')}",
+        )
+    if evaluation is None:
+        return data
+    if evaluation.source == "items":
+        data.missing.append(
+            "The ensemble was saved by an earlier version, without the shares of its fit data;"
+            " the constant answer has the shares of the items shown here."
+        )
+    if PAIR not in str(evaluation.pooled.items[0]):  # items are reviewed, not pairs
+        data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
+    labels, pooled = evaluation.annotations, evaluation.pooled
+    if labels is not None:
+        data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(labels, pooled))
+    return data
+
+
+def _read_folder(folder: Path) -> ReportData:
+    """The record, the ensemble, the search and the comparison of a run."""
     ensemble_folder = _ensemble_folder(folder)
     data = ReportData(folder.resolve().name)
     if (folder / RUN_RECORD).exists():
@@ -136,65 +169,7 @@ def collect(
             data.comparison = data.attempt("The comparison", partial(read_comparison, path))
     if data.record is not None:
         data.inputs = {role: _state(data.record, role, folder) for role in data.record.inputs}
-    if data.ensemble is not None:
-        data.evaluation = _evaluation(
-            data, data.ensemble, folder, predictions, annotations, fit_items, by
-        )
-        data.trade_off = data.attempt(
-            "What cheaper ensembles lose",
-            lambda: _trade_off(data, folder, predictions, annotations, fit_items),
-        )
-    if by and (data.evaluation is None or data.evaluation.annotations is None):
-        raise InputError(
-            "there are no annotated items to slice",
-            "pass predictions and annotations, or leave by out",
-            parameters=("predictions", "annotations", "by"),
-        )
-    if data.evaluation is not None:
-        if data.evaluation.source == "items":
-            data.missing.append(
-                "The ensemble was saved by an earlier version, without the shares of its fit data;"
-                " the constant answer has the shares of the items shown here."
-            )
-        if PAIR not in str(data.evaluation.pooled.items[0]):  # items are reviewed, not pairs
-            data.review = [one.to_dict() for one in review(data.evaluation.pooled, QUEUE)]
-        shown = data.evaluation.annotations
-        if shown is not None:
-            pooled = data.evaluation.pooled
-            data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(shown, pooled))
     return data
-
-
-def _trade_off(
-    data: ReportData,
-    folder: Path,
-    predictions: Predictions | None,
-    annotations: Annotations | None,
-    fit_items: bool,
-) -> TradeOff | None:
-    """From the items that the ensemble was fitted on, where members have costs."""
-    ensemble = data.ensemble
-    assert ensemble is not None
-    if not any(COST in own for own in ensemble.fitted_.member_info.values()):
-        return None
-    pair: tuple[Any, Any] | None = None
-    if predictions is not None:
-        shown = None if data.evaluation is None else data.evaluation.metrics
-        same = shown and np.isclose(shown["ce"] or 0.0, ensemble.metrics_["ce"] or 0.0, atol=1e-6)
-        pair = (predictions, annotations) if same and annotations is not None else None
-    elif data.record is not None and fit_items:
-        before = list(data.missing)
-        pair = _read_pair(data, data.record, folder, "")
-        data.missing = list(dict.fromkeys([*before, *data.missing]))
-    if pair is None:
-        data.missing.append(
-            "What cheaper ensembles lose is not shown: it needs the items that the ensemble was"
-            " fitted on; pass them as predictions and annotations."
-        )
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)
-        return ensemble.trade_off(*pair)
 
 
 def _ensemble_folder(folder: Path) -> Path:
@@ -204,8 +179,8 @@ def _ensemble_folder(folder: Path) -> Path:
     if (folder / "ensemble.json").exists():
         return folder
     if not any((folder / name).exists() for name in (RUN_RECORD, "ensemble", "search", "compare")):
-        what = f"it has neither {RUN_RECORD} nor an ensemble"
-        raise InputError(f"the folder {folder} is not one of a run: {what}", _NO_FOLDER)
+        message = f"the folder {folder} is not one of a run: it has neither {RUN_RECORD} nor an"
+        raise InputError(f"{message} ensemble", _NO_FOLDER)
     return folder / "ensemble"
 
 
@@ -245,99 +220,124 @@ def _state(record: RunRecord, role: str, folder: Path) -> str:
     try:
         if path is None or not os.path.exists(path):
             return "gone"
-        found = digest(path)
+        checksum = digest(path)
     except EDOError:
         return "gone"
-    if found is None:
+    if checksum is None:
         return "large"
-    return "same" if found == record.inputs[role].sha256 else "changed"
+    return "same" if checksum == record.inputs[role].sha256 else "changed"
 
 
-def _evaluation(
-    data: ReportData,
-    ensemble: EDOEnsemble,
-    folder: Path,
-    predictions: Predictions | None,
-    annotations: Annotations | None,
-    fit_items: bool,
-    by: str | Sequence[str] | None,
-) -> Evaluation | None:
-    """The given items, else the test items of the run, else those it was fitted on."""
-    seed = data.record.seed if data.record is not None else 0
-    evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, random_state=seed)
-    if data.comparison is not None and data.comparison.samples is not None:
-        # The intervals of the comparison that the page shows.
-        own = data.comparison
-        evaluate = partial(evaluate, samples=own.samples, level=own.level)
-        by = own.by if by is None else by
-    evaluate = partial(evaluate, by=by)
-    if predictions is not None:
-        if annotations is None:
-            data.missing.append("The items have no annotations; pass annotations, too.")
-        # The caller chose these: what is wrong with them is an error.
-        held_out = _held_out(data, folder, predictions)
-        return evaluate(predictions, annotations, name="given items", held_out=held_out)
-    if annotations is not None:
-        raise InputError(
-            "there are annotations, but no predictions of the same items",
-            "pass `predictions` as well",
-            parameters=("predictions", "annotations"),
-        )
-    pass_items = "pass predictions and annotations to show items"
-    if data.record is None:
-        data.missing.append(
-            f"The page has no items, since the folder does not record where they are; {pass_items}."
-        )
+@dataclass
+class _Source:
+    """Where the items of a page come from: the caller, or the files of the run."""
+
+    data: ReportData
+    folder: Path
+    predictions: Predictions | None
+    annotations: Annotations | None
+    fit_items: bool
+
+    def evaluation(
+        self, ensemble: EDOEnsemble, by: str | Sequence[str] | None
+    ) -> Evaluation | None:
+        """The caller's items, else the test items of the run, else those it was fitted on."""
+        data, record = self.data, self.data.record
+        options: dict[str, Any] = {"random_state": 0 if record is None else record.seed}
+        if data.comparison is not None and data.comparison.samples is not None:
+            # The intervals of the comparison that the page shows.
+            options |= {"samples": data.comparison.samples, "level": data.comparison.level}
+            by = data.comparison.by if by is None else by
+        evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, by=by, **options)
+        if self.predictions is not None:
+            if self.annotations is None:
+                data.missing.append("The items have no annotations; pass annotations, too.")
+            # The caller chose these: what is wrong with them is an error.
+            held_out = self._held_out(self.predictions)
+            return evaluate(
+                self.predictions, self.annotations, name="given items", held_out=held_out
+            )
+        pass_items = "pass predictions and annotations to show items"
+        if record is None:
+            data.missing.append(
+                "The page has no items, since the folder does not record where they are;"
+                f" {pass_items}."
+            )
+            return None
+        for prefix, name in (("test_", "test items"), ("", "fit items")):
+            if not prefix and not self.fit_items:
+                data.missing.append("The items of the fit were read shard by shard.")
+            elif (items := self._read(record, prefix)) is not None:
+                find_slices(items[1], by)  # a column that is not there is the caller's error
+                evaluated = partial(evaluate, *items, name=name, held_out=bool(prefix))
+                if (evaluation := data.attempt(f"The {name}", evaluated)) is not None:
+                    return evaluation
+        data.missing.append(f"The page has no items; {pass_items}.")
         return None
-    for prefix, name in (("test_", "test items"), ("", "fit items")):
-        if not prefix and not fit_items:
-            data.missing.append("The items of the fit were read shard by shard.")
-        elif (pair := _read_pair(data, data.record, folder, prefix)) is not None:
-            find_slices(pair[1], by)  # a column that is not there is the caller's error
-            shown = partial(evaluate, *pair, name=name, held_out=bool(prefix))
-            if (found := data.attempt(f"The {name}", shown)) is not None:
-                return found
-    data.missing.append(f"The page has no items; {pass_items}.")
-    return None
 
+    def trade_off(self) -> TradeOff | None:
+        """From the items that the ensemble was fitted on, where members have costs."""
+        data, ensemble = self.data, self.data.ensemble
+        assert ensemble is not None
+        if not any(COST in info for info in ensemble.fitted_.member_info.values()):
+            return None
+        items: tuple[Predictions, Annotations] | None = None
+        if self.predictions is not None and self.annotations is not None:
+            ce = None if data.evaluation is None else data.evaluation.metrics["ce"]
+            if ce is not None and np.isclose(ce, ensemble.metrics_["ce"] or 0.0, atol=1e-6):
+                items = self.predictions, self.annotations
+        elif self.predictions is None and data.record is not None and self.fit_items:
+            items = self._read(data.record, "")
+            data.missing = list(dict.fromkeys(data.missing))  # read a second time
+        if items is None:
+            data.missing.append(
+                "What cheaper ensembles lose is not shown: it needs the items that the ensemble was"
+                " fitted on; pass them as predictions and annotations."
+            )
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)
+            return ensemble.trade_off(*items)
 
-def _held_out(data: ReportData, folder: Path, given: Predictions) -> bool | None:
-    """Whether given items were no part of the fit, by its record; None if that is not known."""
-    if data.record is None or data.inputs.get("predictions") != "same":
+    def _held_out(self, predictions: Predictions) -> bool | None:
+        """Whether these were no part of the fit, by its record; None if that is not known."""
+        if self.data.record is None or self.data.inputs.get("predictions") != "same":
+            return None
+        try:
+            fitted = self.data.record.predictions("predictions", self.folder)
+        except EDOError:
+            return None
+        assert fitted is not None
+        if not set(fitted.items) & set(predictions.items):
+            return True
+        # The same ids may name other items.
+        same_items = np.array_equal(fitted.items, predictions.items)
+        if same_items and np.array_equal(fitted.probabilities, predictions.probabilities):
+            return False
         return None
-    try:
-        fitted = data.record.predictions("predictions", folder)
-    except EDOError:
-        return None
-    assert fitted is not None
-    if not set(fitted.items) & set(given.items):
-        return True
-    # The same ids may name other items.
-    same = np.array_equal(fitted.items, given.items)
-    return False if same and np.array_equal(fitted.probabilities, given.probabilities) else None
 
-
-def _read_pair(
-    data: ReportData, record: RunRecord, folder: Path, prefix: str
-) -> tuple[Predictions, Annotations] | None:
-    """Predictions and annotations of a role, as the run read them."""
-    roles = [prefix + "predictions", prefix + "annotations"]
-    if not all(role in record.inputs for role in roles):
-        return None
-    reasons = {
-        "gone": "{} are no longer at {}.",
-        "large": "{} ({}) are over one GiB, too large for a page; pass a part of them as"
-        " predictions and annotations.",
-    }
-    unread = [role for role in roles if data.inputs[role] in reasons]
-    for role in unread:
-        reason = reasons[data.inputs[role]]
-        data.missing.append(reason.format(ROLES[role], record.inputs[role].path))
-    if unread:
-        return None
-    with warnings.catch_warnings():
-        # The run warned already.
-        warnings.simplefilter("ignore", EDOWarning)
-        predictions = data.attempt(ROLES[roles[0]], lambda: record.predictions(roles[0], folder))
-        annotations = data.attempt(ROLES[roles[1]], lambda: record.annotations(roles[1], folder))
-    return None if predictions is None or annotations is None else (predictions, annotations)
+    def _read(self, record: RunRecord, prefix: str) -> tuple[Predictions, Annotations] | None:
+        """Predictions and annotations of a role, as the run read them."""
+        data, roles = self.data, [prefix + "predictions", prefix + "annotations"]
+        if not all(role in record.inputs for role in roles):
+            return None
+        reasons = {
+            "gone": "{} are no longer at {}.",
+            "large": "{} ({}) are over one GiB, too large for a page; pass a part of them as"
+            " predictions and annotations.",
+        }
+        unread = [role for role in roles if data.inputs[role] in reasons]
+        for role in unread:
+            reason = reasons[data.inputs[role]]
+            data.missing.append(reason.format(ROLES[role], record.inputs[role].path))
+        if unread:
+            return None
+        with warnings.catch_warnings():
+            # The run warned already.
+            warnings.simplefilter("ignore", EDOWarning)
+            tables = (
+                data.attempt(ROLES[roles[0]], lambda: record.predictions(roles[0], self.folder)),
+                data.attempt(ROLES[roles[1]], lambda: record.annotations(roles[1], self.folder)),
+            )
+        predictions, annotations = tables
+        return None if predictions is None or annotations is None else (predictions, annotations)

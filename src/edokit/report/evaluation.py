@@ -130,11 +130,11 @@ class Evaluation:
     def distances(self) -> Floats:
         """Mean distance between members [K, K] by `distance_metric`, as in ``predictions``."""
         P = self.scale.coordinates(self.predictions.probabilities)
-        apart = np.zeros((P.shape[1], P.shape[1]))
-        for k, other in combinations(range(P.shape[1]), 2):
-            gap = np.abs(P[:, k] - P[:, other]).sum(axis=1).mean(dtype=np.float64)
-            apart[k, other] = apart[other, k] = gap
-        return apart
+        distances = np.zeros((P.shape[1], P.shape[1]))
+        for k, j in combinations(range(P.shape[1]), 2):
+            distance = np.abs(P[:, k] - P[:, j]).sum(axis=1).mean(dtype=np.float64)
+            distances[k, j] = distances[j, k] = distance
+        return distances
 
     @property
     def max_entropy(self) -> float:
@@ -160,8 +160,8 @@ def evaluate_items(
     more than 20,000 items. ``by`` names item columns to slice by.
     """
     if predictions.annotators is not None:  # each pair is an item of the page
-        both = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
-        predictions = predictions.pairs(anonymous=both)
+        anonymous = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
+        predictions = predictions.pairs(anonymous=anonymous)
         annotations = None if annotations is None else annotations.pairs()
     clusters = owner_codes(predictions.items)
     name = name if clusters is None else name.replace("items", "pairs")
@@ -169,13 +169,7 @@ def evaluate_items(
     pooled = ensemble.describe(predictions)
     if annotations is None:
         return Evaluation(name, held_out, pooled, predictions)
-    position = {name: i for i, name in enumerate(annotations.items)}
-    found = [position[name] for name in predictions.items if name in position]
-    if len(found) == len(predictions.items):
-        # There may be annotations of other items, too.
-        annotations = annotations.take(np.array(found, dtype=np.int64))
-    # Where items are missing, `align` names them.
-    annotations = annotations.align(predictions.items).with_classes(predictions.classes)
+    annotations = _aligned(annotations, predictions)
     scale = pooled.scale
     check_same_scale(annotations.scale, "annotations", scale, "ensemble")
     p, q = pooled.probabilities, annotations.soft_labels
@@ -187,21 +181,15 @@ def evaluate_items(
             ties="first" if policy == "error" else policy,
             random_state=int(ensemble.settings_.get("random_state") or 0),
         )
-    # The uniform mean is that of the members which the ensemble could choose from.
-    known = [member for member in ensemble.members_ if member in predictions.members]
-    probabilities = {"edo": p, "uniform": predictions.select(known).uniform}
-    best = ensemble.members_[int(ensemble.member_ce_.argmin())]
-    if best in predictions.members and len(predictions.members) > 1:
-        single = predictions.select([best]).probabilities[:, 0]
-        probabilities["best-single"] = np.asarray(single, dtype=np.float64)
     if samples is None:
         samples = SAMPLES if len(q) <= MANY else FEWER
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
     resampling |= {"scale": scale, "clusters": clusters}
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
     constant = constant_of(ensemble, predictions.classes, q, y, scale)
+    answers = _answers(ensemble, predictions, p)
     scores, losses = score_answers(
-        probabilities, constant, q, y, predictions.classes, about=ABOUT, **resampling
+        answers, constant, q, y, predictions.classes, about=ABOUT, **resampling
     )
     slices = score_slices(
         find_slices(annotations, by),
@@ -221,3 +209,26 @@ def evaluate_items(
         level=level,
         slices=slices,
     )
+
+
+def _aligned(annotations: Annotations, predictions: Predictions) -> Annotations:
+    """The annotations of the predicted items, in their order and with their classes."""
+    position = {name: i for i, name in enumerate(annotations.items)}
+    rows = [position[name] for name in predictions.items if name in position]
+    if len(rows) == len(predictions.items):
+        # There may be annotations of other items, too.
+        annotations = annotations.take(np.array(rows, dtype=np.int64))
+    # Where items are missing, `align` names them.
+    return annotations.align(predictions.items).with_classes(predictions.classes)
+
+
+def _answers(ensemble: EDOEnsemble, predictions: Predictions, p: Floats) -> dict[str, Floats]:
+    """The probabilities of the ensemble, the uniform mean and the best single member."""
+    # The uniform mean is that of the members which the ensemble could choose from.
+    members = [member for member in ensemble.members_ if member in predictions.members]
+    answers = {"edo": p, "uniform": predictions.select(members).uniform}
+    best = ensemble.members_[int(ensemble.member_ce_.argmin())]
+    if best in predictions.members and len(predictions.members) > 1:
+        single = predictions.select([best]).probabilities[:, 0]
+        answers["best-single"] = np.asarray(single, dtype=np.float64)
+    return answers

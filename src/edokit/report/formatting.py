@@ -6,6 +6,7 @@ import html
 import math
 import unicodedata
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
 from markupsafe import Markup
@@ -13,6 +14,11 @@ from markupsafe import Markup
 from edokit._io import json_text
 
 NONE = "–"
+
+
+def asset(name: str) -> str:
+    """The text of a file in the folder ``assets``."""
+    return (files("edokit.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def number(value: float | None, digits: int = 4, sign: str = "") -> str:

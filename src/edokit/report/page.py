@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,15 +14,26 @@ from markupsafe import Markup
 from edokit._errors import money, printable
 from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.trade_off import VERDICTS, earned, signed
+from edokit.ensemble.trade_off import VERDICTS, earned
+from edokit.ensemble.trade_off import signed as signed_difference
 from edokit.metrics import METRIC, headline_metric, search_metrics
 from edokit.panels import PanelAnswer, PanelComparison
 from edokit.report.chart import DARK, class_colours
-from edokit.report.charts import TERMS, all_charts
+from edokit.report.charts import LOSS_TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
-from edokit.report.formatting import clean, count, embed, number, percent, prose
+from edokit.report.formatting import (
+    asset,
+    clean,
+    count,
+    embed,
+    interval,
+    number,
+    percent,
+    prose,
+    signed,
+)
 from edokit.report.items import item_table, shortened
-from edokit.report.results import method_rows, slice_rows
+from edokit.report.results import Trial, best_values, is_ours, ranked_scores
 from edokit.report.summary import EQUAL, summarize
 from edokit.report.vega import CONFIG, page_spec
 from edokit.scales import NOMINAL, Scale
@@ -49,38 +59,24 @@ STATES = {
 def render(data: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data give the same text."""
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
-    rows, charts = method_rows(data.comparison, evaluation), all_charts(data)
+    scores, charts = ranked_scores(data.comparison, evaluation), all_charts(data)
     items = None if evaluation is None else item_table(evaluation, texts=texts)
-    trials = [] if search is None else search.trials
-    front = [] if search is None else sorted(search.front, key=lambda t: t.metrics[search.headline])
-    excluded = [
-        (reason.member, reason.detail[:1].upper() + reason.detail[1:])
-        for reason in (() if ensemble is None else ensemble.explain())
-        if not reason.has_weight
-    ]
     scale = NOMINAL if evaluation is None else evaluation.scale
     colours = class_colours([] if items is None else items["classes"], scale)
-    metrics = rows[0]["metrics"] if rows else ()
-    headline = METRIC[rows[0]["headline"] if rows else headline_metric(scale)].short
+    headline = METRIC[scores[0].headline if scores else headline_metric(scale)].short
     embedded = {
         "figures": {name: page_spec(chart) for name, chart in charts.items()},
         "config": CONFIG,
         "dark": DARK | dict(colours),
         "colours": [light for light, _ in colours],
         # The settings of each trial are shown on a click.
-        "trials": {
-            str(trial.number): {
-                "metrics": {METRIC[name].short: round(v, 6) for name, v in trial.metrics.items()},
-                "front": trial.on_front,
-                "chosen": trial.chosen,
-                "settings": {clean(name): clean(value) for name, value in trial.settings.items()},
-            }
-            for trial in trials
-        },
+        "trials": {} if search is None else dict(map(_trial_facts, search.trials)),
         "items": items,
     }
-    library = _vega()
-    script = _asset("report.js") + _asset("explorer.js")
+    front = [] if search is None else sorted(search.front, key=lambda t: t.metrics[search.headline])
+    differences = {"against": f"Δ{headline} vs uniform"}
+    differences["against_constant"] = f"Δ{headline} vs constant"
+    library, script = _vega(), asset("report.js") + asset("explorer.js")
     return _fill(
         "report.html",
         library,
@@ -91,25 +87,26 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         search=search,
         record=data.record,
         summary=summarize(data),
-        rows=rows,
+        scores=scores,
+        is_ours=is_ours,
+        best=best_values(scores),
         scale=scale,
         metric=METRIC,
-        metrics=metrics,
         headline=headline,
         distance=METRIC[search_metrics(scale)[-1]],
         differences=[
-            (k, f"Δ{headline} vs {other}")
-            for k, other in enumerate(("uniform", "constant"))
-            if any(row["differences"][k] for row in rows)
+            (tests, title)
+            for tests, title in differences.items()
+            if any(score.headline in getattr(score, tests) for score in scores)
         ],
-        slices=slice_rows(evaluation),
+        slices=() if evaluation is None else evaluation.slices,
         charts=charts,
-        terms=TERMS,
+        terms=LOSS_TERMS,
         items=items,
-        excluded=excluded,
+        reasons=() if ensemble is None else ensemble.explain(),
         earned={} if ensemble is None else earned(ensemble.fitted_),
         verdicts=VERDICTS,
-        signed=signed,
+        signed=signed_difference,
         money=money,
         front=front[:FRONT_ROWS],
         final_size=_final_size(ensemble),
@@ -122,11 +119,19 @@ def render(data: ReportData, *, texts: bool = True) -> str:
     )
 
 
+def _trial_facts(trial: Trial) -> tuple[str, dict[str, Any]]:
+    """The number of a trial, and what the page shows of it."""
+    return str(trial.number), {
+        "metrics": {METRIC[name].short: round(v, 6) for name, v in trial.metrics.items()},
+        "front": trial.on_front,
+        "chosen": trial.chosen,
+        "settings": {clean(name): clean(value) for name, value in trial.settings.items()},
+    }
+
+
 def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
     """A page about two panels, without scripts."""
-    scale, names = comparison.scale, comparison.classes
-    found = comparison.summary()
-    differ = comparison.decisions_differ
+    scale, differ = comparison.scale, comparison.decisions_differ
     items = []
     for i in comparison.order[:PANEL_ROWS]:
         item = str(comparison.one.items[i])
@@ -137,24 +142,23 @@ def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
                 "distance": comparison.distances[i],
                 "differ": differ[i],
                 "cells": [
-                    _panel_cell(each, i, scale, votes=each is not comparison.anonymous)
-                    for each in comparison.answers
+                    _panel_cell(answer, i, scale, votes=answer is not comparison.anonymous)
+                    for answer in comparison.answers
                 ],
             }
         )
-    means = [
-        [(float(p), None, None, False) for p in each.probabilities.mean(axis=0)]
-        for each in comparison.answers
-    ]
     return _fill(
         "panels.html",
         comparison=comparison,
-        found=found,
+        found=comparison.summary(),
         items=items,
-        means=means,
-        classes=names,
+        means=[
+            [(float(share), None, None, False) for share in answer.probabilities.mean(axis=0)]
+            for answer in comparison.answers
+        ],
+        classes=comparison.classes,
         scale=scale,
-        colours=class_colours(names, scale),
+        colours=class_colours(comparison.classes, scale),
         distance=PANEL_DISTANCES[scale.kind],
         texts=bool(texts),
     )
@@ -165,12 +169,9 @@ def _panel_cell(
 ) -> list[tuple[float, float | None, float | None, bool]]:
     """Share, ends of its interval, and whether it is decided for, of each class of an item."""
     p = answer.probabilities[i]
-    chosen = scale.indicators(scale.hard(p[None]), len(p))[0]
-    rows = zip(p, answer.low[i], answer.high[i], chosen, strict=True)
-    return [
-        (float(share), float(low) if votes else None, float(high) if votes else None, bool(own))
-        for share, low, high, own in rows
-    ]
+    decided = scale.indicators(scale.hard(p[None]), len(p))[0].tolist()
+    ends = [rows[i].tolist() if votes else [None] * len(p) for rows in (answer.low, answer.high)]
+    return list(zip(p.tolist(), *ends, map(bool, decided), strict=True))
 
 
 def _fill(template: str, *scripts: str, **content: Any) -> str:
@@ -182,13 +183,13 @@ def _fill(template: str, *scripts: str, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "clean": clean, "prose": prose}
-    environment.filters["printable"] = printable
+    filters = (number, signed, percent, interval, clean, prose, printable)
+    environment.filters |= {function.__name__: function for function in filters}
     page = environment.get_template(template).render(
         **content,
         version=__version__,
         policy=_policy(*scripts),
-        style=Markup(_asset("report.css")),
+        style=Markup(asset("report.css")),
         count=count,
     )
     # A name may hold a lone surrogate, which no file can.
@@ -200,10 +201,10 @@ def _final_size(ensemble: EDOEnsemble | None) -> str:
     trajectory = None if ensemble is None else ensemble.trajectory_
     if ensemble is None or trajectory is None or not len(trajectory):
         return ""
-    last = trajectory.sizes[-1]
-    size = int(ensemble.settings_.get("min_members") or 1) + int(last.argmax())
-    share, equal = percent(float(last.max()), 1), percent(1 / len(last), 1)
-    if len(last) > 1 and last.max() < EQUAL / len(last):
+    final = trajectory.sizes[-1]
+    size = int(ensemble.settings_.get("min_members") or 1) + int(final.argmax())
+    share, equal = percent(float(final.max()), 1), percent(1 / len(final), 1)
+    if len(final) > 1 and final.max() < EQUAL / len(final):
         return f"all sizes are about equally probable (size {size}: {share}, equal: {equal})"
     return f"size {size} is the most probable ({share}; equal probabilities would be {equal})"
 
@@ -211,12 +212,14 @@ def _final_size(ensemble: EDOEnsemble | None) -> str:
 def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
     """The review queue with the texts of the items, where they may be shown."""
     annotations = None if data.evaluation is None else data.evaluation.annotations
-    shown: dict[str, str] = {}
-    if annotations is not None and annotations.texts is not None and texts:
-        wanted = {str(entry["item"]) for entry in data.review}
-        pairs = zip(annotations.items, annotations.texts, strict=True)
-        shown = {str(item): shortened(text) for item, text in pairs if item in wanted}
-    return [{**entry, "text": shown.get(str(entry["item"]))} for entry in data.review]
+    item_texts: dict[str, str] = {}
+    if texts and annotations is not None and annotations.texts is not None:
+        item_texts = dict(zip(annotations.items, annotations.texts, strict=True))
+    queue = []
+    for entry in data.review:
+        text = item_texts.get(entry["item"])
+        queue.append({**entry, "text": None if text is None else shortened(text)})
+    return queue
 
 
 @cache
@@ -226,10 +229,6 @@ def _vega() -> str:
 
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return script.replace("\r\n", "\n").replace("</script", "<\\/script")
-
-
-def _asset(name: str) -> str:
-    return (files("edokit.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _policy(*scripts: str) -> str:

@@ -1,21 +1,23 @@
-"""Results that a page shows: the trials of a search, and the table of methods."""
+"""Results that a page shows: the trials of a search, and the scores of methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, create_model
 
 from edokit._errors import InputError
-from edokit._io import schema
+from edokit._io.documents import Count, Document, read_model, to_model
+from edokit._io.json import read_json
 from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
 from edokit.metrics import METRIC, SEARCH_METRICS, PairedTest
 from edokit.report.evaluation import ABOUT, Evaluation
-from edokit.report.formatting import NONE, clean, interval, number, signed
+from edokit.report.formatting import clean, number
 from edokit.tuning import Correlation
 
 _ABOUT = ABOUT | {
@@ -28,69 +30,66 @@ _OUTCOMES = {
     *(*METRIC, *(f"{name}_se" for name in METRIC)),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
-_REAL = schema.number(finite=False)
-_SEARCH = schema.record(
-    {},
-    {
-        "metrics": schema.listed(schema.choice(*METRIC), 3),
-        "chosen": schema.record(
-            {},
-            {
-                "rule": schema.text,
-                "estimates": schema.mapping(
-                    schema.optional(schema.record({}, dict.fromkeys(METRIC, _REAL), only=True))
-                ),
-                "weights": schema.mapping(_REAL),
-            },
-            only=True,
-        ),
-        "correlations": schema.listed(
-            schema.record(
-                {
-                    **dict.fromkeys(("diversity", "parameter", "metric"), schema.text),
-                    **dict.fromkeys(("rho", "p_value"), _REAL),
-                    "trials": schema.number(0, whole=True),
-                },
-                only=True,
-            )
-        ),
-    },
-    only=True,
-)
-_ENDS = schema.listed(_REAL, 2)
-_TESTS = schema.mapping(
-    schema.instance(
-        partial(PairedTest, p_value=math.nan, n=0),
-        dict.fromkeys(("difference", "low", "high"), _REAL),
-    )
-)
-_METHODS = schema.record(
-    {
-        "methods": schema.listed(
-            schema.record(
-                {"name": schema.text},
-                {
-                    "about": schema.text,
-                    **dict.fromkeys(METRIC, _REAL),
-                    "intervals": schema.mapping(_ENDS),
-                    **dict.fromkeys(("against_reference", "against_constant"), _TESTS),
-                },
-                only=True,
-            )
-        )
-    },
-    {
-        "samples": schema.number(0, whole=True),
-        "level": schema.number(1e-6, 1 - 1e-6),
-        "by": schema.listed(schema.text),
-        "skipped": schema.listed(
-            schema.record({}, {"name": schema.text, "reason": schema.text}, only=True)
-        ),
-    },
-    only=True,
-)
-# Anyone may have written the files.
-_DAMAGED = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+
+
+def _is_metric(name: str) -> str:
+    if name not in METRIC:
+        raise ValueError("is not the name of a metric")
+    return name
+
+
+class _Correlation(Document):
+    diversity: str
+    parameter: str
+    metric: str
+    rho: float
+    p_value: float
+    trials: Count
+
+
+class _ChosenTrial(Document):
+    rule: str | None = None
+    estimates: dict[str, dict[str, float | None] | None] | None = None
+    weights: dict[str, float] | None = None
+
+
+class _SearchFile(Document):
+    metrics: Annotated[
+        list[Annotated[str, AfterValidator(_is_metric)]], Field(min_length=3, max_length=3)
+    ] = Field(default_factory=lambda: list(SEARCH_METRICS))
+    chosen: _ChosenTrial | None = None
+    correlations: list[_Correlation] = Field(default_factory=list)
+
+
+class _Test(Document):
+    difference: float
+    low: float
+    high: float
+
+
+class _MethodBase(Document):
+    name: str
+    about: str | None = None
+    intervals: dict[str, tuple[float, float]] | None = None
+    against_reference: dict[str, _Test] | None = None
+    against_constant: dict[str, _Test] | None = None
+
+
+_METRICS: dict[str, Any] = dict.fromkeys(METRIC, (float | None, None))
+_Method: Any = create_model("_Method", __base__=_MethodBase, **_METRICS)
+
+
+class _Skipped(Document):
+    name: str = ""
+    reason: str = ""
+
+
+class _ComparisonFile(Document):
+    methods: list[_Method]
+    samples: Count | None = None
+    level: Annotated[float, Field(gt=0, lt=1)] | None = None
+    by: list[str] | None = None
+    skipped: list[_Skipped] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -143,35 +142,41 @@ class Search:
 
 def read_search(folder: Path) -> Search:
     """Read the folder ``search/`` of a run."""
-    about, path = {}, folder / "search.json"
-    if path.exists():
-        about = schema.read_document(
-            path, _SEARCH, "the result of a search", "run the search again"
-        )
-    return parse_search(read_table(folder / "trials.parquet").to_pylist(), about)
+    path = folder / "search.json"
+    content = read_json(path) if path.exists() else {}
+    return parse_search(read_table(folder / "trials.parquet").to_pylist(), content)
 
 
-def parse_search(rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> Search:
+def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
+    document = to_model(
+        content,
+        _SearchFile,
+        "search.json",
+        title="the result of a search",
+        hint="run the search again",
+    )
+    chosen = document.chosen or _ChosenTrial()
+    headline = document.metrics[1]
+    estimates = {
+        kind: (values or {}).get(headline) for kind, values in (chosen.estimates or {}).items()
+    }
     try:
-        metrics = tuple(about.get("metrics") or SEARCH_METRICS)
-        done = [row for row in rows if all(_finite(row[goal]) for goal in metrics)]
-        chosen = about.get("chosen") or {}
-        found = chosen.get("estimates") or {}
-        estimates = {kind: (one or {}).get(metrics[1]) for kind, one in found.items()}
-        return Search(
-            sorted((_trial(row, metrics) for row in done), key=lambda trial: trial.number),
-            len(rows) - len(done),
-            str(chosen.get("rule")),
-            metrics,
-            {kind: float(value) for kind, value in estimates.items() if value is not None},
-            {name: float(weight) for name, weight in (chosen.get("weights") or {}).items()},
-            [Correlation(**one) for one in about.get("correlations") or []],
-        )
-    except _DAMAGED as error:
-        raise InputError(
-            f"trials.parquet or search.json is damaged ({error!r})", "run the search again"
-        ) from error
+        done = [row for row in rows if all(_finite(row[metric]) for metric in document.metrics)]
+        trials = [_trial(row, document.metrics) for row in done]
+    # Anyone may have written the table.
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        message = f"trials.parquet is damaged ({error!r})"
+        raise InputError(message, "run the search again") from error
+    return Search(
+        sorted(trials, key=lambda trial: trial.number),
+        len(rows) - len(done),
+        str(chosen.rule),
+        tuple(document.metrics),
+        {kind: value for kind, value in estimates.items() if value is not None},
+        chosen.weights or {},
+        [Correlation(**dict(row)) for row in document.correlations],
+    )
 
 
 def _trial(row: Mapping[str, Any], metrics: Sequence[str]) -> Trial:
@@ -180,7 +185,8 @@ def _trial(row: Mapping[str, Any], metrics: Sequence[str]) -> Trial:
         for name, value in row.items()
         if value is not None and name not in _OUTCOMES and not name.startswith(_ESTIMATES)
     }
-    last = {name: str(row[name]) for name in ("size", "generation") if row.get(name) is not None}
+    results = ("size", "generation")
+    settings |= {name: str(row[name]) for name in results if row.get(name) is not None}
     sign = str(row.get("diversity"))
     return Trial(
         number=int(row["number"]),
@@ -188,7 +194,7 @@ def _trial(row: Mapping[str, Any], metrics: Sequence[str]) -> Trial:
         metrics={metric: float(row[metric]) for metric in metrics},
         on_front=bool(row.get("on_front")),
         chosen=bool(row.get("chosen")),
-        settings=settings | last,
+        settings=settings,
     )
 
 
@@ -212,102 +218,62 @@ class Comparison:
 
 def read_comparison(path: Path) -> Comparison:
     """Read ``compare/methods.json``."""
-    what = "the result of a comparison"
-    content = schema.read_document(path, _METHODS, what, "run the comparison again")
-    skipped = [
-        f"{clean(row.get('name'), 60)}: {clean(row.get('reason'), 300)}"
-        for row in content.get("skipped") or []
-    ]
-    scores = [_score(row) for row in content["methods"]]
-    how = (content.get("samples") or None, content.get("level") or 0.95, content.get("by") or [])
-    return Comparison(scores, skipped, *how)
+    document = read_model(
+        path,
+        _ComparisonFile,
+        title="the result of a comparison",
+        hint="run the comparison again",
+    )
+    return Comparison(
+        [_score(row) for row in document.methods],
+        [f"{clean(row.name, 60)}: {clean(row.reason, 300)}" for row in document.skipped],
+        document.samples or None,
+        document.level or 0.95,
+        document.by or [],
+    )
 
 
-def _score(row: Mapping[str, Any]) -> Score:
-    name, ends = str(row["name"]), row.get("intervals")
-    metrics = {metric: float(row[metric]) for metric in METRIC if row.get(metric) is not None}
-    intervals = {metric: (float(low), float(high)) for metric, (low, high) in (ends or {}).items()}
-    against, constant = (row.get(key) or {} for key in ("against_reference", "against_constant"))
-    about = str(row.get("about") or _ABOUT.get(name, ""))
+def _score(row: Any) -> Score:
+    values = {metric: getattr(row, metric) for metric in METRIC}
+    metrics = {metric: value for metric, value in values.items() if value is not None}
     # An ordinal scale has RPS, which ranks methods there.
     headline = "rps" if "rps" in metrics else "ce"
-    return Score(name, about, metrics, intervals, against, constant, headline=headline)
+    about = row.about or _ABOUT.get(row.name, "")
+    tests = _tests(row.against_reference), _tests(row.against_constant)
+    return Score(row.name, about, metrics, row.intervals or {}, *tests, headline=headline)
 
 
-def method_rows(
-    comparison: Comparison | None, evaluation: Evaluation | None
-) -> list[dict[str, Any]]:
-    """The table of methods, lowest headline metric first: of the comparison, else the evaluation.
+def _tests(tests: dict[str, _Test] | None) -> dict[str, PairedTest]:
+    return {
+        metric: PairedTest(test.difference, test.low, test.high, p_value=math.nan, n=0)
+        for metric, test in (tests or {}).items()
+    }
 
-    ``value`` is the headline metric (CE; RPS on an ordinal scale) and ``ends`` its interval;
-    ``cells`` hold the value of each metric, its interval, and whether it is the best;
-    ``differences`` are those of the headline metric vs uniform and vs constant with their
-    intervals, None where not known.
-    """
+
+def ranked_scores(comparison: Comparison | None, evaluation: Evaluation | None) -> list[Score]:
+    """The scores of the comparison, else of the evaluation, lowest headline metric first."""
     source = evaluation if comparison is None else comparison
     scores = [] if source is None else source.scores
-    scores = [one for one in scores if math.isfinite(headline_value(one))]
-    scores.sort(key=headline_value)
-    metrics = tuple(name for name in METRIC if any(name in one.metrics for one in scores))
+    finite = [score for score in scores if math.isfinite(headline_value(score))]
+    return sorted(finite, key=headline_value)
+
+
+def best_values(scores: Sequence[Score]) -> dict[str, str]:
+    """The best value of each metric that some score has, as it is shown."""
     best = {}
-    for metric in metrics:
-        values = [v for one in scores if math.isfinite(v := getattr(one, metric))]
-        best[metric] = number((max if METRIC[metric].higher else min)(values, default=None))
-    rows = []
-    for one in scores:
-        shown = {metric: number(getattr(one, metric)) for metric in metrics}
-        tests = one.against.get(one.headline), one.against_constant.get(one.headline)
-        row = {
-            "name": clean(one.name, 60),
-            "about": clean(one.about, 120),
-            "ours": one.name == "edo" or one.name.startswith(("edo-", "edo:")),
-            "value": headline_value(one),
-            "metrics": metrics,
-            "headline": one.headline,
-            "ends": one.intervals.get(one.headline),
-            "cells": [
-                (value, interval(one.intervals.get(metric)), value == best[metric] != NONE)
-                for metric, value in shown.items()
-            ],
-            "differences": [
-                t and (signed(t.difference), f"{signed(t.low)} to {signed(t.high)}") for t in tests
-            ],
-        }
-        rows.append(row)
-    return rows
+    for metric, about in METRIC.items():
+        values = [score.metrics[metric] for score in scores if metric in score.metrics]
+        if values:
+            finite = [value for value in values if math.isfinite(value)]
+            best[metric] = number((max if about.higher else min)(finite, default=None))
+    return best
+
+
+def is_ours(score: Score) -> bool:
+    """Whether the method is EDO."""
+    return score.name == "edo" or score.name.startswith(("edo-", "edo:"))
 
 
 def headline_value(score: Score) -> float:
     """The metric that ranks methods."""
     return float(getattr(score, score.headline))
-
-
-def slice_rows(evaluation: Evaluation | None) -> list[dict[str, Any]]:
-    """The table of slices: items, F1 and headline metric with intervals, and that of others.
-
-    ``difference`` is that of the headline metric vs constant with its interval, if known.
-    """
-    rows = []
-    for one in () if evaluation is None else evaluation.slices:
-        ours, headline = one.scores[0], one.scores[0].headline
-        test = ours.against_constant.get(headline)
-        beside = [one.score(name) for name in ("uniform", "constant")]
-        others = [None if score is None else headline_value(score) for score in beside]
-        row = {
-            "name": clean(one.name, 60),
-            "items": one.items,
-            "headline": headline,
-            "value": headline_value(ours),
-            "ends": ours.intervals.get(headline),
-            "others": others,
-            "cells": [
-                (number(getattr(ours, metric)), interval(ours.intervals.get(metric)))
-                for metric in ("f1", headline)
-            ],
-            "beside": [number(value) for value in others],
-            "floor": number(one.floor),
-            "difference": test
-            and (signed(test.difference), f"{signed(test.low)} to {signed(test.high)}"),
-        }
-        rows.append(row)
-    return rows

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from edokit._types import Codes
 from edokit.baselines.scores import SHARES
 from edokit.ensemble import EDOEnsemble
-from edokit.metrics import METRIC, search_metrics
+from edokit.metrics import METRIC, PairedTest, search_metrics
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, interval, listed, number, percent, signed
@@ -110,7 +111,7 @@ def _unit(ensemble: EDOEnsemble) -> str:
     return "member" if ensemble.group_weights_ is None else "group"
 
 
-def _kept(ensemble: EDOEnsemble) -> str:
+def _size(ensemble: EDOEnsemble) -> str:
     total = count(len(ensemble.fitted_.unit_weights[0]), _unit(ensemble))
     return f"{ensemble.size_} of {total} {'has' if ensemble.size_ == 1 else 'have'} weight"
 
@@ -120,25 +121,25 @@ def lead(ensemble: EDOEnsemble | None, evaluation: Evaluation | None) -> str:
     if ensemble is None:
         return "The ensemble of this run could not be read."
     if evaluation is None or not evaluation.differences:
-        return f"{_kept(ensemble)}, fitted on {ensemble.fitted_.learned_from}."
+        return f"{_size(ensemble)}, fitted on {ensemble.fitted_.learned_from}."
     n = len(evaluation.pooled.items)
-    where = f"On {count(n, evaluation.name.removesuffix('s'))}"
+    place = f"On {count(n, evaluation.name.removesuffix('s'))}"
     if evaluation.held_out is False:
         noun = evaluation.name.rpartition(" ")[2].removesuffix("s")
-        where = f"In-sample (optimistic), on the {count(n, noun)} of the fit,"
-    found = standings(evaluation)
-    better, worse, noise = (listed(names) for names in found.values())
-    verdict = f"does not differ significantly from the uniform mean in {noise}"
-    if better or worse:
-        both = (("better", better), ("worse", worse))
-        parts = " and ".join(
-            f"{'slightly ' if _is_slight(evaluation, found[kind]) else ''}{kind} in {names}"
-            for kind, names in both
-            if names
-        )
-        rest = f"; no significant difference in {noise}" if noise else ""
-        verdict = f"is {parts.replace(' in ', ' than the uniform mean in ', 1)}{rest}"
-    return f"{_kept(ensemble)}. {where} the ensemble {verdict}."
+        place = f"In-sample (optimistic), on the {count(n, noun)} of the fit,"
+    metrics = standings(evaluation)
+    better, worse, noise = (listed(names) for names in metrics.values())
+    if not better and not worse:
+        verdict = f"does not differ significantly from the uniform mean in {noise}"
+        return f"{_size(ensemble)}. {place} the ensemble {verdict}."
+    parts = [
+        f"{'slightly ' if _is_slight(evaluation, metrics[kind]) else ''}{kind} in {names}"
+        for kind, names in (("better", better), ("worse", worse))
+        if names
+    ]
+    verdict = " and ".join(parts).replace(" in ", " than the uniform mean in ", 1)
+    verdict += f"; no significant difference in {noise}" if noise else ""
+    return f"{_size(ensemble)}. {place} the ensemble is {verdict}."
 
 
 def _is_slight(evaluation: Evaluation, metrics: list[str]) -> bool:
@@ -153,12 +154,15 @@ def _is_slight(evaluation: Evaluation, metrics: list[str]) -> bool:
 
 def standings(evaluation: Evaluation) -> dict[str, list[str]]:
     """The metrics by standing; ``noise`` if the interval of the difference includes 0."""
-    found: dict[str, list[str]] = {kind: [] for kind in VERDICTS}
+    metrics: dict[str, list[str]] = {kind: [] for kind in VERDICTS}
     for metric, test in evaluation.differences.items():
-        higher, short = METRIC[metric].higher, _short(metric)
-        low, high = (-test.high, -test.low) if higher else (test.low, test.high)
-        found["better" if high < 0 else "worse" if low > 0 else "noise"].append(short)
-    return found
+        metrics[_standing(metric, test)].append(_short(metric))
+    return metrics
+
+
+def _standing(metric: str, test: PairedTest) -> str:
+    low, high = (-test.high, -test.low) if METRIC[metric].higher else (test.low, test.high)
+    return "better" if high < 0 else "worse" if low > 0 else "noise"
 
 
 def describe_improvement(evaluation: Evaluation) -> list[str]:
@@ -167,70 +171,76 @@ def describe_improvement(evaluation: Evaluation) -> list[str]:
     if headline not in evaluation.differences:
         return []
     edo, uniform, level = *evaluation.scores[:2], percent(evaluation.level)
-    test, metric = evaluation.differences[headline], METRIC[headline]
-    verdict = next(
-        VERDICTS[kind] for kind, names in standings(evaluation).items() if metric.short in names
-    )
+    test = evaluation.differences[headline]
     sentences = [
-        f"On {count(test.n, evaluation.name.removesuffix('s'))} the {metric.title} is"
+        f"On {count(test.n, evaluation.name.removesuffix('s'))} the {METRIC[headline].title} is"
         f" {number(headline_value(edo))} ({level}: {interval(edo.intervals[headline])}); that of"
         f" the uniform mean is {number(headline_value(uniform))}. The difference is"
         f" {signed(test.difference)} ({level}: {signed(test.low)} to {signed(test.high)}):"
-        f" {verdict}."
+        f" {VERDICTS[_standing(headline, test)]}."
     ]
-    others: list[str] = []
-    for name, one in sorted(evaluation.differences.items(), key=lambda pair: pair[0] == "f1"):
+    parts: list[str] = []
+    for name in sorted(evaluation.differences, key=lambda name: name == "f1"):
         if name != headline:
-            ends = f"{signed(one.low)} to {signed(one.high)}"
-            the = f"{'the' if others else 'The'} " if name != "f1" else ""
+            article = f"{'the' if parts else 'The'} " if name != "f1" else ""
             value = number(getattr(edo, name))
-            others.append(f"{the}{_named(name)} is {value} ({signed(one.difference)}; {ends})")
-    sentences.append(f"{listed(others)}; in brackets: difference from the uniform mean.")
+            parts.append(
+                f"{article}{_named(name)} is {value} {_bracket(evaluation.differences[name])}"
+            )
+    sentences.append(f"{listed(parts)}; in brackets: difference from the uniform mean.")
     if evaluation.constant is not None:
-        parts = [
-            f"{_short(name)} {number(getattr(evaluation.constant, name))}"
-            f" ({signed(one.difference)}; {signed(one.low)} to {signed(one.high)})"
-            for name, one in edo.against_constant.items()
+        values = [
+            f"{_short(name)} {number(getattr(evaluation.constant, name))} {_bracket(test)}"
+            for name, test in edo.against_constant.items()
         ]
         sentences.append(
-            f"A constant answer ({SHARES[evaluation.source]}) has {listed(parts)}; in brackets:"
+            f"A constant answer ({SHARES[evaluation.source]}) has {listed(values)}; in brackets:"
             " ensemble minus constant."
         )
-    rho = evaluation.rho.estimate
-    if rho is not None:
-        low, high = evaluation.rho.low, evaluation.rho.high
-        ends = interval((low, high), 2)
-        strength = "clearly" if abs(rho) >= 0.3 else "weakly" if abs(rho) >= 0.1 else "hardly"
-        if low is not None and high is not None and low <= 0 <= high:
-            strength = "not significantly"
-        elif rho < 0:
-            strength += ", and negatively,"
-        sentences.append(
-            f"The entropies of ensemble and annotations are {strength} correlated:"
-            f" ρ = {number(rho, 2)}{f' ({level}: {ends})' if ends else ''}."
-        )
-    return sentences
+    return sentences + _describe_correlation(evaluation)
+
+
+def _bracket(test: PairedTest) -> str:
+    return f"({signed(test.difference)}; {signed(test.low)} to {signed(test.high)})"
+
+
+def _describe_correlation(evaluation: Evaluation) -> list[str]:
+    """How strongly the entropies of ensemble and annotations are correlated."""
+    rho, low, high = evaluation.rho.estimate, evaluation.rho.low, evaluation.rho.high
+    if rho is None:
+        return []
+    strength = "clearly" if abs(rho) >= 0.3 else "weakly" if abs(rho) >= 0.1 else "hardly"
+    if low is not None and high is not None and low <= 0 <= high:
+        strength = "not significantly"
+    elif rho < 0:
+        strength += ", and negatively,"
+    ends = interval((low, high), 2)
+    return [
+        f"The entropies of ensemble and annotations are {strength} correlated:"
+        f" ρ = {number(rho, 2)}{f' ({percent(evaluation.level)}: {ends})' if ends else ''}."
+    ]
 
 
 def describe_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> list[str]:
     """Which members have weight, and why."""
     names, weights = ensemble.fitted_.unit_weights
     classes = [f"“{clean(name, 40)}”" for name in ensemble.classes_]
-    nouns = {"ordinal": "points of the scale,", "multi-label": "labels of sets,"}
+    nouns = {"ordinal": "points of the scale", "multi-label": "labels of sets"}
     noun = nouns.get(ensemble.scale_.kind, "classes")
-    shown = f"{noun} {listed(classes)}" if len(classes) <= 6 else f"{len(classes)} {noun}"
-    shown = shown if len(classes) <= 6 else shown.rstrip(",")
+    answers = f"{len(classes)} {noun}"
+    if len(classes) <= 6:
+        answers = f"{noun}{'' if noun == 'classes' else ','} {listed(classes)}"
     annotations = ""
     if data := ensemble.data_:
         annotators = count(int(data["annotators"]), "annotator")
         annotations = f" with {count(int(data['annotations']), 'annotation')} of {annotators}"
     sentences = [
-        f"{_kept(ensemble)} in a {ensemble.settings_['pool']} pool over the {shown},"
+        f"{_size(ensemble)} in a {ensemble.settings_['pool']} pool over the {answers},"
         f" fitted on {ensemble.fitted_.learned_from}{annotations}."
     ]
-    kept = weights[weights > 0]
-    if len(kept) > 1 and kept.max() < EQUAL * kept.min():
-        low, high = number(float(kept.min()), 3), number(float(kept.max()), 3)
+    positive = weights[weights > 0]
+    if len(positive) > 1 and positive.max() < EQUAL * positive.min():
+        low, high = number(float(positive.min()), 3), number(float(positive.max()), 3)
         alike = f"equal ({low})" if low == high else f"nearly equal ({low} to {high})"
         sentences.append(f"Their weights are {alike}.")
     elif len(names) > 1:
@@ -242,12 +252,12 @@ def describe_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> li
         verb = "has" if len(largest) == 1 else "have"
         reasons = _reasons_for(ensemble, largest, evaluation)
         sentences.append(f"{listed(parts)} {verb} {share} of the weight.{reasons}")
-    if (chosen := ensemble.fitted_.regularization) is not None:
-        sentences.append(chosen)
+    if (regularization := ensemble.fitted_.regularization) is not None:
+        sentences.append(regularization)
     return sentences + _without_weight(ensemble, len(names) - ensemble.size_)
 
 
-_APART = 1.25
+DISTANT = 1.25
 """A member differs whose distance to the others is so many times the median member's."""
 
 
@@ -255,17 +265,17 @@ def _reasons_for(ensemble: EDOEnsemble, largest: list[int], evaluation: Evaluati
     """The rank of the heaviest members by their own CE, and which differ from the others."""
     if ensemble.group_weights_ is not None:
         return ""
-    names, own = ensemble.members_, ensemble.member_ce_
-    apart = np.zeros(len(names))
+    names, losses = ensemble.members_, ensemble.member_ce_
+    distance = np.zeros(len(names))
     if evaluation is not None and set(names) <= set(evaluation.predictions.members):
         at = [evaluation.predictions.members.index(name) for name in names]
-        apart = evaluation.distances[np.ix_(at, at)].sum(axis=1)
+        distance = evaluation.distances[np.ix_(at, at)].sum(axis=1)
     reasons = []
     for k in largest:
-        rank = 1 + int((own < own[k]).sum())
-        differs = rank > 1 and apart[k] > _APART * np.median(apart)
+        rank = 1 + int((losses < losses[k]).sum())
+        differs = rank > 1 and distance[k] > DISTANT * np.median(distance)
         note = ", differs from the others" if differs else ""
-        reasons.append(f"“{clean(names[k], 40)}” ranks {rank} (CE {number(own[k])}{note})")
+        reasons.append(f"“{clean(names[k], 40)}” ranks {rank} (CE {number(losses[k])}{note})")
     return f" On the fit data alone, {listed(reasons)}."
 
 
@@ -300,8 +310,10 @@ def describe_choice(search: Search, ensemble: EDOEnsemble | None) -> str:
     text = f"{start}; trial {search.chosen.number} was chosen{rule}."
     cross_fitted, optimistic = map(search.estimates.get, ("cross-fitted", "optimistic"))
     if cross_fitted is not None and optimistic is not None:
-        both = f"{number(optimistic)} in-sample (optimistic) and {number(cross_fitted)}"
-        text += f" Its {headline} is {both} cross-fitted."
+        text += (
+            f" Its {headline} is {number(optimistic)} in-sample (optimistic) and"
+            f" {number(cross_fitted)} cross-fitted."
+        )
     if ensemble is not None:
         ours = dict(zip(ensemble.members_, ensemble.weights_.tolist(), strict=True))
         # Weights of groups can't be compared with those of members.
@@ -314,25 +326,27 @@ def describe_choice(search: Search, ensemble: EDOEnsemble | None) -> str:
 
 def caveats(data: ReportData) -> list[str]:
     """Sentences, the gravest first; the last one holds for every ensemble."""
-    found: list[str] = []
+    sentences: list[str] = []
     changed = [ROLES.get(role, role).lower() for role, s in data.inputs.items() if s == "changed"]
     if changed:
-        found.append(f"Changed since the run: {listed(changed)}. The page shows the current files.")
+        sentences.append(
+            f"Changed since the run: {listed(changed)}. The page shows the current files."
+        )
     if data.evaluation is not None:
-        found += _about_items(data.evaluation)
+        sentences += _about_items(data.evaluation)
     if data.ensemble is not None:
         if len(data.ensemble.members_) == 1:
-            found.append("There is a single member, so there were no weights to learn.")
+            sentences.append("There is a single member, so there were no weights to learn.")
         if unlearned := data.ensemble.fitted_.nothing_learned:
-            found.append(unlearned)
+            sentences.append(unlearned)
         certificate = data.ensemble.certificate_
         if certificate is not None and not certificate.global_optimum:
-            found.append(f"The weights may not be optimal: {certificate.reason}.")
-    found.append(
+            sentences.append(f"The weights may not be optimal: {certificate.reason}.")
+    sentences.append(
         "An ensemble reproduces the views of its annotators, biases included. It shows where"
         " people disagree; it does not replace them."
     )
-    return found
+    return sentences
 
 
 def _about_items(evaluation: Evaluation) -> list[str]:
@@ -342,52 +356,74 @@ def _about_items(evaluation: Evaluation) -> list[str]:
         " (optimistic). Evaluate on held-out items (`edo compare`, or --predictions and"
         " --annotations of a test split)."
     ]
-    found = in_sample if evaluation.held_out is False else []
+    sentences = in_sample if evaluation.held_out is False else []
     annotations, hard = evaluation.annotations, evaluation.hard_labels
     if annotations is None or hard is None:
-        return found
+        return sentences
     n, several = len(hard), len(evaluation.predictions.members) > 1
-    standing, largest = standings(evaluation), float(evaluation.distances.max())
+    metrics, largest = standings(evaluation), float(evaluation.distances.max())
     ece = evaluation.ece or 0.0
     per_item = float(np.median(annotations.annotations_per_item))
-    classes, scale = evaluation.pooled.classes, evaluation.scale
-    shares = scale.indicators(hard, len(classes)).mean(axis=0)
-    present = np.flatnonzero(shares)
-    only = len(np.unique(hard, axis=0)) == 1
-    rarest = present[shares[present].argmin()] if len(present) else 0
-    rare = clean(classes[rarest], 40)
-    # A rare point of a scale has neighbours that count.
-    even = len(scale.row_classes(classes)) if scale.span is None else np.inf
-    rare_share = float(shares[rarest]) * even
-    what = f"Class “{rare}” is the hard label of"
-    if scale.is_multi_label:
-        what = f"Most annotators chose the label “{rare}” for"
-    same = ", ".join(clean(classes[c], 40) for c in present) or "none"
-    masks = filters(evaluation)
-    sure, minority = (int(masks[key].sum()) for key in ("sure", "minority"))
-    chance, deviation = minority_by_chance(evaluation)
+    coarse = per_item < FEW_ANNOTATIONS and annotations.label_codes is not None
     # Each sentence with the condition under which it is shown.
-    sentences = {
+    conditions = {
         "It is not recorded whether the ensemble was fitted on the items shown here; if it"
         " was, all metrics are in-sample (optimistic).": evaluation.held_out is None,
         f"With {count(n, 'item')} the intervals are wide.": n < FEW_ITEMS,
         "On these items the learned weights do not differ significantly from the uniform mean,"
-        " which is simpler.": several and not standing["better"] and not standing["worse"],
+        " which is simpler.": several and not metrics["better"] and not metrics["worse"],
         f"The members are nearly identical (distance at most {number(largest, 3)}), so the"
         " weights matter little.": several and largest < SIMILAR,
         f"The probabilities are off by {number(ece, 3)} on average (ECE);"
         " `edo fit --recalibrate temperature` may help.": ece > MISCALIBRATED,
         f"Half of the items have at most {count(int(per_item), 'annotation')}, so their soft"
-        " labels are coarse.": per_item < FEW_ANNOTATIONS
-        and annotations.label_codes is not None
-        and not evaluation.name.endswith("pairs"),
-        f"Every item has the same hard label, “{same}”, so F1 is not informative.": only,
-        f"{what} only {percent(float(shares[rarest]), 1)} of the"
-        " items, so errors on it hardly affect the averages.": rare_share < RARE,
-        f"In {count(sure, 'item')} ({percent(sure / n, 1)}) annotators are divided and the ensemble"
-        " is confident.": sure > 0,
-        f"In {count(minority, 'item')} ({percent(minority / n, 1)}) {MINORITIES[scale.kind]} by at"
-        " least a fifth of the annotators gets less than half of its share; chance would explain"
-        f" {percent(chance / n, 1)}.": minority > chance + 2 * deviation,
+        " labels are coarse.": coarse and not evaluation.name.endswith("pairs"),
     }
-    return found + [sentence for sentence, holds in sentences.items() if holds]
+    sentences += [sentence for sentence, holds in conditions.items() if holds]
+    return sentences + _about_hard_labels(evaluation, hard) + _about_divided_items(evaluation)
+
+
+def _about_hard_labels(evaluation: Evaluation, hard: Codes) -> list[str]:
+    """Whether all items have the same hard label, or hardly any item has a rare one."""
+    classes, scale = evaluation.pooled.classes, evaluation.scale
+    shares = scale.indicators(hard, len(classes)).mean(axis=0)
+    present = np.flatnonzero(shares)
+    sentences = []
+    if len(np.unique(hard, axis=0)) == 1:
+        label = ", ".join(clean(classes[c], 40) for c in present) or "none"
+        sentences.append(
+            f"Every item has the same hard label, “{label}”, so F1 is not informative."
+        )
+    rarest = present[shares[present].argmin()] if len(present) else 0
+    # A rare point of a scale has neighbours that count.
+    even = len(scale.row_classes(classes)) if scale.span is None else np.inf
+    if shares[rarest] * even < RARE:
+        rare = clean(classes[rarest], 40)
+        subject = f"Class “{rare}” is the hard label of"
+        if scale.is_multi_label:
+            subject = f"Most annotators chose the label “{rare}” for"
+        sentences.append(
+            f"{subject} only {percent(float(shares[rarest]), 1)} of the items, so errors on it"
+            " hardly affect the averages."
+        )
+    return sentences
+
+
+def _about_divided_items(evaluation: Evaluation) -> list[str]:
+    """How often the ensemble is confident where annotators are divided, or misses a minority."""
+    n, masks = len(evaluation.pooled.items), filters(evaluation)
+    sure, minority = (int(masks[key].sum()) for key in ("sure", "minority"))
+    chance, deviation = minority_by_chance(evaluation)
+    sentences = []
+    if sure:
+        sentences.append(
+            f"In {count(sure, 'item')} ({percent(sure / n, 1)}) annotators are divided and the"
+            " ensemble is confident."
+        )
+    if minority > chance + 2 * deviation:
+        sentences.append(
+            f"In {count(minority, 'item')} ({percent(minority / n, 1)})"
+            f" {MINORITIES[evaluation.scale.kind]} by at least a fifth of the annotators gets less"
+            f" than half of its share; chance would explain {percent(chance / n, 1)}."
+        )
+    return sentences

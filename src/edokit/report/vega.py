@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,6 +45,8 @@ TREE = 0.22
 """Height of a dendrogram, as a share of that of the heat map below it."""
 CELL = 34
 """Cells narrower than this many pixels hold no numbers."""
+
+CORNERS = {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "tooltip": {"field": "tip"}}
 
 Layer = dict[str, Any]
 
@@ -91,33 +94,37 @@ def figure_spec(columns: Sequence[Sequence[Chart]], width: int) -> Layer:
 
 def _layers(chart: Chart, legend: bool) -> Layer:
     """The marks of a chart on its axes."""
-    heatmap = chart.heatmap
-    named = [mark for mark in chart.marks if isinstance(mark, Points | Bars) and mark.name]
-    names = {clean(mark.name, 24): mark.colour for mark in named}
+    bars = [mark for mark in chart.marks if isinstance(mark, Bars)]
+    legend_marks = [mark for mark in chart.marks if isinstance(mark, Points | Bars) and mark.name]
+    colours = {clean(mark.name, 24): mark.colour for mark in legend_marks}
     layers = []
     for mark in chart.marks:
-        for layer in _LAYERS[type(mark)](mark, chart):
-            if legend and isinstance(mark, Points | Bars) and mark.name:
-                layer["mark"].pop("color")
-                name = json.dumps(clean(mark.name, 24))
-                layer["transform"] = [{"calculate": name, "as": "name"}]
-                layer["encoding"]["color"] = {
-                    "field": "name",
-                    "type": "nominal",
-                    "scale": {"domain": list(names), "range": list(names.values())},
-                    "legend": {"orient": "top", "title": None},
-                }
-            layers.append(layer)
-    lengths = {"x" if bars.horizontal else "y" for bars in chart.marks if isinstance(bars, Bars)}
-    x, y = (
-        _axis(axis, side, heatmap, padding=0 if side in lengths else 8)
-        for side, axis in (("x", chart.x), ("y", chart.y))
-    )
-    spec: Layer = {"layer": layers, "encoding": {"x": x, "y": y}}
-    if heatmap is not None and any(value is None for row in heatmap.values for value in row):
+        mark_layers = _LAYERS[type(mark)](mark, chart)
+        if legend and isinstance(mark, Points | Bars) and mark.name:
+            for layer in mark_layers:
+                _name(layer, clean(mark.name, 24), colours)
+        layers += mark_layers
+    lengths = {"x" if mark.horizontal else "y" for mark in bars}
+    heatmap, channels = chart.heatmap, {}
+    for side, axis in (("x", chart.x), ("y", chart.y)):
+        channels[side] = _axis(axis, side, heatmap, padding=0 if side in lengths else 8)
+    spec: Layer = {"layer": layers, "encoding": channels}
+    if heatmap is not None and None in itertools.chain(*heatmap.values):
         # A pair without a value must not look like one with a low value.
         spec["view"] = {"fill": FAINT, "stroke": None}
     return spec
+
+
+def _name(layer: Layer, name: str, colours: dict[str, str]) -> None:
+    """Put a layer into the legend, in its colour."""
+    layer["mark"].pop("color")
+    layer["transform"] = [{"calculate": json.dumps(name), "as": "name"}]
+    layer["encoding"]["color"] = {
+        "field": "name",
+        "type": "nominal",
+        "scale": {"domain": list(colours), "range": list(colours.values())},
+        "legend": {"orient": "top", "title": None},
+    }
 
 
 def _axis(axis: Axis, side: str, heatmap: Heatmap | None, padding: int) -> Layer:
@@ -192,8 +199,7 @@ def _bars(mark: Bars, chart: Chart) -> list[Layer]:
         across = {sides[0]: round(place - half, 6), f"{sides[0]}2": round(place + half, 6)}
         rows.append(across | {sides[1]: value, f"{sides[1]}2": 0, "tip": tips[k]})
     rect = {"type": "rect", "color": mark.colour, "opacity": mark.opacity}
-    corners = {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "tooltip": {"field": "tip"}}
-    layers = [_layer(rect, rows, **corners)]
+    layers = [_layer(rect, rows, **CORNERS)]
     if mark.interval is not None:
         ends = zip(*(rounded(end, 6) for end in mark.interval), at, strict=True)
         spans = [{"x": low, "x2": high, "y": place} for low, high, place in ends]
@@ -228,14 +234,17 @@ def _line(mark: Line, chart: Chart) -> list[Layer]:
 def _heatmap(mark: Heatmap, chart: Chart) -> list[Layer]:
     """Coloured cells, their numbers where there is room, and the dendrogram above."""
     left, top = mark.origin
-    cells = []
-    for i, row in enumerate(rounded(mark.values)):
-        for j, value in enumerate(row):
-            if value is not None:
-                x, y, note = left + j, top + i, mark.notes[i][j] if mark.notes else ""
-                tip = _tip(chart, x, y, "", _value(mark.title, value, mark.percent), note)
-                edges = {"x": x - 0.5, "x2": x + 0.5, "y": y - 0.5, "y2": y + 0.5}
-                cells.append(edges | {"value": value, "tip": tip})
+    cells: list[dict[str, Any]] = []
+    numbers: list[dict[str, Any]] = []
+    for (i, j), value in np.ndenumerate(np.array(mark.values, dtype=np.float64)):
+        x, y = left + j, top + i
+        if mark.text is not None:
+            numbers.append({"x": x, "y": y, "text": mark.text[i][j], "value": mark.values[i][j]})
+        if not np.isnan(value):
+            note = mark.notes[i][j] if mark.notes else ""
+            tip = _tip(chart, x, y, "", _value(mark.title, value, mark.percent), note)
+            edges = {"x": x - 0.5, "x2": x + 0.5, "y": y - 0.5, "y2": y + 0.5}
+            cells.append(edges | {"value": round(value, 4), "tip": tip})
     low, high = round(mark.low, 4), round(mark.high, 4)
     colour = {
         "field": "value",
@@ -247,32 +256,29 @@ def _heatmap(mark: Heatmap, chart: Chart) -> list[Layer]:
         },
         "legend": {"title": mark.title, "format": ".0%" if mark.percent else "", "tickCount": 5},
     }
-    corners = {"x2": {"field": "x2"}, "y2": {"field": "y2"}, "tooltip": {"field": "tip"}}
-    layers = [_layer({"type": "rect", "stroke": SURFACE, "strokeWidth": 1}, cells, color=colour)]
-    layers[0]["encoding"] |= corners
-    if mark.text is not None:
+    rect = {"type": "rect", "stroke": SURFACE, "strokeWidth": 1}
+    layers = [_layer(rect, cells, color=colour, **CORNERS)]
+    if numbers:
         room = f"width / {len(mark.values[0])} < {CELL} ? 0 : 1"
         deep = 0.6 * max(abs(mark.low), abs(mark.high))
-        numbers = [
-            {"x": left + j, "y": top + i, "text": text, "value": mark.values[i][j]}
-            for i, row in enumerate(mark.text)
-            for j, text in enumerate(row)
-        ]
-        shade = {"color": _condition(f"abs(datum.value) > {deep:.6g}", SURFACE, INK)}
+        shade = _condition(f"abs(datum.value) > {deep:.6g}", SURFACE, INK)
         style = {"type": "text", "fontSize": 11, "opacity": {"expr": room}}
-        layers.append(_layer(style, numbers, text={"field": "text"}, **shade))
-    if mark.tree:
-        tallest = max(max(heights) for _, heights in mark.tree) or 1.0
-        scale = TREE * len(mark.values) / tallest
-        brackets = [
-            {"x": x, "y": round(-0.55 - 0.9 * scale * height, 4), "bracket": k, "k": n}
-            for k, bracket in enumerate(mark.tree)
-            for n, (x, height) in enumerate(zip(*bracket, strict=True))
-        ]
-        line = {"type": "line", "color": MUTED, "strokeWidth": 1.2}
-        path = {"detail": {"field": "bracket"}, "order": {"field": "k", "type": "quantitative"}}
-        layers.append(_layer(line, brackets, **path))
-    return layers
+        layers.append(_layer(style, numbers, text={"field": "text"}, color=shade))
+    return [*layers, _dendrogram(mark)] if mark.tree else layers
+
+
+def _dendrogram(mark: Heatmap) -> Layer:
+    """The brackets above the first row."""
+    tallest = max(max(heights) for _, heights in mark.tree) or 1.0
+    scale = 0.9 * TREE * len(mark.values) / tallest
+    points = [
+        {"x": x, "y": round(-0.55 - scale * height, 4), "bracket": k, "k": n}
+        for k, bracket in enumerate(mark.tree)
+        for n, (x, height) in enumerate(zip(*bracket, strict=True))
+    ]
+    line = {"type": "line", "color": MUTED, "strokeWidth": 1.2}
+    order = {"field": "k", "type": "quantitative"}
+    return _layer(line, points, detail={"field": "bracket"}, order=order)
 
 
 _LAYERS: dict[type, Callable[..., list[Layer]]] = {
