@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from edokit.predictions import Predictions, read_predictions, write_predictions
     from edokit.report import write_report
     from edokit.solvers import Exact, Gumbel
-    from edokit.tuning import SearchResult, SearchSpace, search
+    from edokit.tuning import SearchOptions, SearchResult, SearchSpace, search
 
 __all__ = [
     "Annotations",
@@ -40,6 +40,7 @@ __all__ = [
     "MissingExtraError",
     "Objective",
     "Predictions",
+    "SearchOptions",
     "SearchResult",
     "SearchSpace",
     "__version__",
@@ -75,7 +76,7 @@ __getattr__ = lazy_names(
         "predictions": ("Predictions", "read_predictions", "write_predictions"),
         "report": ("write_report",),
         "solvers": ("Exact", "Gumbel"),
-        "tuning": ("SearchResult", "SearchSpace", "search"),
+        "tuning": ("SearchOptions", "SearchResult", "SearchSpace", "search"),
     },
 )
 

@@ -10,20 +10,23 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from edokit._errors import InputError, errors_in, one_of, without_credentials
 from edokit._io import cannot_read, write_json
-from edokit._io.schema import instance, mapping, number, plain, read_document, text
+from edokit._io.documents import Count, Json, read_model
 from edokit._outputs import RUN_RECORD
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.predictions import Predictions, read_predictions
 from edokit.predictions.core import LEARN, PAIRS, WITH_ANONYMOUS, view_pairs
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
 _LIMIT = 2**30
@@ -44,7 +47,7 @@ class Input:
     """Where, as it was given; inside the run's folder, relative to it."""
     sha256: str | None = None
     """Digest of its bytes; none above one GiB."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Json] = field(default_factory=dict)
     """How annotations were read: arguments of ``read_annotations``, ``splits`` and ``learn``; of
     predictions, the ``scale`` that was declared, and ``learn``."""
 
@@ -58,7 +61,7 @@ class RunRecord:
     inputs: Mapping[str, Input]
     """By role: ``predictions``, ``annotations`` (to fit on), ``test_predictions``,
     ``test_annotations`` (to judge by)."""
-    seed: int = 0
+    seed: Count = 0
     command: str = ""
     """As typed, without credentials; empty from Python."""
     versions: Mapping[str, str] = field(default_factory=versions)
@@ -70,11 +73,7 @@ class RunRecord:
     @classmethod
     def load(cls, folder: Path) -> RunRecord:
         """Read what ``save`` wrote."""
-        of_input = instance(Input, {"path": text}, {"sha256": text, "options": mapping(plain)})
-        more = {"seed": number(0, whole=True), "command": text, "versions": mapping(text)}
-        check = instance(cls, {"kind": text, "inputs": mapping(of_input)}, more)
-        found: RunRecord = read_document(folder / RUN_RECORD, check, "a run record", "run it again")
-        return found
+        return read_model(folder / RUN_RECORD, cls, title="a run record", hint="run it again")
 
     def path(self, role: str, folder: Path) -> Path | None:
         """Where the input of this role is now, if there is one."""
@@ -222,6 +221,19 @@ def command_text(arguments: Sequence[str]) -> str:
     """A command line as text, without the credentials that a URL may carry."""
     shown = (_CREDENTIALS.sub("***@", argument) for argument in arguments)
     return shlex.join(map(without_credentials, shown))
+
+
+Options = TypeVar("Options", bound="DataclassInstance")
+
+
+def merge_options(
+    kind: type[Options], options: Options | None, settings: Mapping[str, Any]
+) -> tuple[Options, dict[str, Any]]:
+    """Options with single fields changed, and the settings that are no fields of them."""
+    names = {field.name for field in fields(kind)}
+    changes = {name: value for name, value in settings.items() if name in names}
+    others = {name: value for name, value in settings.items() if name not in names}
+    return replace(kind() if options is None else options, **changes), others
 
 
 def with_options(arguments: Sequence[str], options: Mapping[str, object]) -> list[str]:

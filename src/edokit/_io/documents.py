@@ -9,12 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+)
 
 from edokit._errors import InputError, MissingExtraError, word
 from edokit._io.json import parse_json, read_text
 
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model")
 
 
 class Document(BaseModel):
@@ -62,7 +70,7 @@ def read_model(
     title: str = "a valid document",
     hint: str = "write it again with edo",
 ) -> Model:
-    """A JSON document (TOML if the name ends so) that fits a model.
+    """A JSON document (TOML if the name ends so) that fits a model, or a dataclass.
 
     ``title`` says what the file should be, ``hint`` what to do if it is not.
     """
@@ -83,7 +91,7 @@ def to_model(
     """The content of a document as a model, or an error that names ``path`` and the place in it."""
     try:
         # As JSON, where lists may be tuples and words may be members of an enumeration.
-        return model.model_validate_json(json.dumps(content, default=str))
+        return TypeAdapter(model).validate_json(json.dumps(content, default=str), strict=True)
     except ValidationError as error:
         problem = describe_error(error, content)
         raise InputError(f"{path} is not {title}: {problem}", hint) from None

@@ -7,7 +7,7 @@ from edokit.tuning.space import Choice, Range, SearchSpace
 from edokit.tuning.trials import RULES, Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
-    from edokit.tuning.api import search
+    from edokit.tuning.api import SearchOptions, search
     from edokit.tuning.result import SearchResult
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Correlation",
     "ParetoFront",
     "Range",
+    "SearchOptions",
     "SearchResult",
     "SearchSpace",
     "SearchTrial",
@@ -23,4 +24,6 @@ __all__ = [
     "search",
 ]
 # What needs Optuna.
-__getattr__ = lazy_names(__name__, {"api": ("search",), "result": ("SearchResult",)})
+__getattr__ = lazy_names(
+    __name__, {"api": ("SearchOptions", "search"), "result": ("SearchResult",)}
+)

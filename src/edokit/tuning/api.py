@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from edokit._errors import InputError, check_number, check_seed
+from edokit._errors import InputError, check_number, check_seed, option
 from edokit._outputs import begin_run
 from edokit.annotations import Annotations, Ties
 from edokit.ensemble.inputs import (
@@ -22,7 +21,7 @@ from edokit.ensemble.inputs import (
 from edokit.fitdata import FitData
 from edokit.metrics import search_metrics
 from edokit.predictions import Predictions, Shards
-from edokit.runs import Input, InputReader, RunRecord, command_text, with_options
+from edokit.runs import Input, InputReader, RunRecord, command_text, merge_options, with_options
 from edokit.scales import NOMINAL, ScaleLike
 from edokit.tuning.result import JOURNAL, SearchResult, earlier_test, search_folder
 from edokit.tuning.run import Progress, foldable, run_study
@@ -32,55 +31,12 @@ from edokit.tuning.study import Plan, folds_and_judge
 from edokit.tuning.trials import ParetoFront, check_rule
 
 
-def search(
-    predictions: Any,
-    annotations: Any,
-    *,
-    split: str | Sequence[str] | None = None,
-    trials: int = 50,
-    space: SearchSpace | Literal["thorough", "paper", "ordinal"] = "thorough",
-    solver: Literal["gumbel", "exact"] = "gumbel",
-    population: int = 10,
-    folds: int | None = None,
-    judge: Literal["cross-fitted", "optimistic"] | None = None,
-    choose: str | None = None,
-    preference: Mapping[str, float] | None = None,
-    groups: bool = False,
-    order: Literal["ce", "given"] = "ce",
-    ties: Ties = "first",
-    random_state: int = 0,
-    test_predictions: Any = None,
-    test_annotations: Any = None,
-    test_split: str | Sequence[str] | None = None,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    storage: str | Path | None = None,
-    study: str = "edo",
-    worker: bool = False,
-    streaming: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    command: Sequence[str] = (),
-    scale: ScaleLike | None = None,
-    **read_options: Any,
-) -> SearchResult:
-    """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
-
-    On an ordinal scale the ranked probability score and the Wasserstein-1 distance take the place
-    of CE and Manhattan distance; the metrics of sets are means over their labels.
-
-    A search that is started again with the same `out` or `storage` goes on where it stopped, and
-    finds what it would have found without the interruption.
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search tries, how its trials compete, and where they are stored.
 
     Parameters
     ----------
-    predictions : Predictions, array of shape (n_items, n_members, n_classes), Shards, str or Path
-        What each member predicts for each item. A path is read as `read_predictions` does; `Shards`
-        are read one by one.
-    annotations : Annotations, array, str or Path
-        The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
-        `read_annotations` does.
-    split : str or sequence of str, optional
-        Only these splits of the annotations.
     trials : int, default=50
         Trials in all, those of an earlier run included.
     space : SearchSpace or {"thorough", "paper", "ordinal"}, default="thorough"
@@ -110,6 +66,101 @@ def search(
         Hard label of evenly split items.
     random_state : int, default=0
         Seed of the search, the solver, the folds and random ties.
+    storage : str or Path, optional
+        Where trials are stored and found again: a file, or ``postgresql://USER@HOST/DATABASE``. By
+        default ``search/journal.log`` in the folder of the results; without one, in memory.
+    study : str, default="edo"
+        Name of the search in its storage.
+    worker : bool, default=False
+        Share the search on PostgreSQL with other processes.
+
+    Raises
+    ------
+    InputError
+        If an option is invalid.
+
+    Examples
+    --------
+    >>> from edokit.tuning import SearchOptions
+    >>> SearchOptions(trials=20, solver="exact").population
+    10
+    """
+
+    trials: int = 50
+    space: SearchSpace | Literal["thorough", "paper", "ordinal"] = "thorough"
+    solver: Literal["gumbel", "exact"] = "gumbel"
+    population: int = 10
+    folds: int | None = None
+    judge: Literal["cross-fitted", "optimistic"] | None = None
+    choose: str | None = None
+    preference: Mapping[str, float] | None = None
+    groups: bool = False
+    order: Literal["ce", "given"] = "ce"
+    ties: Ties = "first"
+    random_state: int = 0
+    storage: str | Path | None = None
+    study: str = "edo"
+    worker: bool = False
+
+    def __post_init__(self) -> None:
+        check_rule(self.choose, self.preference)
+        check_number("trials", self.trials, 1, whole=True, hint="the paper runs 50")
+        check_seed(self.random_state)
+        self.plan()
+
+    def plan(self) -> Plan:
+        """What must stay the same for the search to be continued."""
+        space = SearchSpace.named(self.space) if isinstance(self.space, str) else self.space
+        folds, judge = folds_and_judge(self.folds, self.judge, self.solver, space)
+        return Plan(
+            space=space,
+            solver=self.solver,
+            population=self.population,
+            folds=folds,
+            judge=judge,
+            seed=self.random_state,
+            groups=self.groups,
+            order=self.order,
+            name=self.study,
+        )
+
+
+def search(
+    predictions: Any,
+    annotations: Any,
+    options: SearchOptions | None = None,
+    *,
+    split: str | Sequence[str] | None = None,
+    test_predictions: Any = None,
+    test_annotations: Any = None,
+    test_split: str | Sequence[str] | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    streaming: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] = (),
+    **settings: Any,
+) -> SearchResult:
+    """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
+
+    On an ordinal scale the ranked probability score and the Wasserstein-1 distance take the place
+    of CE and Manhattan distance; the metrics of sets are means over their labels.
+
+    A search that is started again with the same `out` or storage goes on where it stopped, and
+    finds what it would have found without the interruption.
+
+    Parameters
+    ----------
+    predictions : Predictions, array of shape (n_items, n_members, n_classes), Shards, str or Path
+        What each member predicts for each item. A path is read as `read_predictions` does; `Shards`
+        are read one by one.
+    annotations : Annotations, array, str or Path
+        The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
+        `read_annotations` does.
+    options : SearchOptions, optional
+        What to try, how trials compete, and where they are stored.
+    split : str or sequence of str, optional
+        Only these splits of the annotations.
     test_predictions, test_annotations : optional
         Other items, in the same forms, to evaluate the chosen ensemble on. Without
         `test_annotations`, their labels are among `annotations`.
@@ -120,13 +171,6 @@ def search(
         (``run.json``).
     overwrite : bool, default=False
         Replace files in `out` that EDO did not write. Another search is never replaced.
-    storage : str or Path, optional
-        Where trials are stored and found again: a file, or ``postgresql://USER@HOST/DATABASE``. By
-        default ``search/journal.log`` in `out`; without `out`, in memory.
-    study : str, default="edo"
-        Name of the search in its storage.
-    worker : bool, default=False
-        Share the search on PostgreSQL with other processes.
     streaming : mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
         ``jobs``, ….
@@ -134,12 +178,11 @@ def search(
         Called with the finished trials, all trials, and the best of each metric on the front.
     command : sequence of str, optional
         The command line to record in ``run.json``.
-    scale : Scale or str, optional
-        The answer scale of arrays, and of data that declare none: ``ordinal``, ``multi-label``, or
-        with the classes as in ``ordinal:low=0,mid=1,high=3``.
-    **read_options
-        Further arguments of `read_annotations`, such as ``columns`` or ``classes``, for annotations
-        that are files.
+    **settings
+        Single fields of `SearchOptions`, such as ``trials=20``; ``scale``, the answer scale of
+        arrays and of data that declare none (``ordinal``, ``multi-label``, or with the classes as
+        in ``ordinal:low=0,mid=1,high=3``); and further arguments of `read_annotations`, such as
+        ``columns`` or ``classes``, for annotations that are files.
 
     Returns
     -------
@@ -149,7 +192,7 @@ def search(
     Raises
     ------
     InputError
-        If a parameter, the data or the storage do not do, or `out` or `storage` hold another
+        If an option, the data or the storage is invalid, or `out` or the storage holds another
         search. Everything that can be checked is checked before the first trial.
 
     Examples
@@ -165,113 +208,162 @@ def search(
     >>> found.ensemble.predict_proba(P).shape
     (60, 2)
     """
-    check_rule(choose, preference)
-    check_number("trials", trials, 1, whole=True, hint="the paper runs 50")
-    check_seed(random_state)
-    space = SearchSpace.named(space) if isinstance(space, str) else space
-    parts, estimate = folds_and_judge(folds, judge, solver, space)
-    plan = Plan(
-        space=space,
-        solver=solver,
-        population=population,
-        folds=parts,
-        judge=estimate,
-        seed=random_state,
-        groups=groups,
-        order=order,
-        name=study,
-    )
+    options, reading = merge_options(SearchOptions, options, settings)
     if test_annotations is not None and test_predictions is None:
+        names = option("test_annotations"), option("test_predictions")
         raise InputError(
-            "there are test_annotations, but no test_predictions to evaluate on them",
-            "give test_predictions, too",
-            parameters=("test_annotations", "test_predictions"),
+            "there are {}, but no {} to evaluate on them".format(*names), f"give {names[1]}, too"
         )
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        given = (predictions, annotations, test_predictions, test_annotations)
-        inputs = [Path(source) for source in given if isinstance(source, str | Path)]
-        # Workers may share a folder: each has it for itself only while it checks or writes it.
-        guard = partial(
-            search_folder, folder, plan, inputs, storage, overwrite=overwrite, wait=worker
-        )
-        storage = folder / JOURNAL if storage is None else storage
+    scale = reading.pop("scale", None)
     if isinstance(annotations, str | Path):
-        read_options["scale"] = scale
-    files = InputReader(**read_options)
+        reading["scale"] = scale
+    sources = (predictions, annotations, test_predictions, test_annotations)
+    inputs = [Path(source) for source in sources if isinstance(source, str | Path)]
+    folder = None if out is None else _Folder(Path(out), options, inputs, overwrite)
+    files = InputReader(**reading)
     with ExitStack() as stack:
-        if folder is not None and worker:
-            with guard():
-                pass
-        elif folder is not None:
-            stack.enter_context(guard())
-        if streaming is not None or isinstance(predictions, Shards):
-            how = files.streamed(predictions, annotations, split) | dict(streaming or {})
-            how |= {"ties": ties, "random_state": random_state, "scale": scale}
-            predictions = stack.enter_context(FitData.open(predictions, **how))
-        fit: tuple[Any, ...]
-        if isinstance(predictions, FitData):
-            data, fit = predictions, (predictions,)
-        else:
-            fit = align_inputs(
-                files.predictions("predictions", predictions),
-                files.annotations("annotations", annotations, split),
-                scale,
-            )
-            data = FitData.from_predictions(*fit, ties=ties, random_state=random_state)
+        if folder is not None:
+            folder.enter(stack)
+        data, fit = _fit_data(
+            stack, files, (predictions, annotations, split), options, scale, streaming
+        )
         if isinstance(annotations, str | Path):
             warn_if_unanimous(data, annotations, split)
-        data = data.grouped() if groups else data
-        check_rule(choose, preference, search_metrics(data.scale))
-        plan.space.check_scale(data.scale)
-        if folds is None and judge is None and not foldable(data, plan):
-            plan = replace(plan, folds=0, judge="optimistic")
+        data = data.grouped() if options.groups else data
+        plan = _checked_plan(options, data)
         test: tuple[Predictions, Annotations] | None = None
         if test_predictions is not None:
             labels = annotations if test_annotations is None else test_annotations
-            held = (
-                files.predictions("test_predictions", test_predictions),
-                files.annotations("test_annotations", labels, test_split),
-            )
-            own = None if data.scale == NOMINAL else data.scale
-            test = align_test_inputs(*held, test_split, own)
-            if isinstance(fit[0], Predictions):
-                named = select_members(test[0], fit[0].members, "test predictions")
-                check_disjoint(fit[0], named)
+            test = _test_data(files, (test_predictions, labels, test_split), data, fit)
         # A search may take hours, and files may change meanwhile.
         recorded = {} if folder is None else files.inputs()
-        opened = stack.enter_context(open_storage(storage))
-        done, before = run_study(opened, plan, data, trials, worker=worker, progress=progress)
-        front = ParetoFront.of(done)
-        chosen, rule = front.choose(choose, preference), choose or front.usual_rule
-        result = SearchResult(
-            tuple(done), front, chosen, plan, tuple(data.members), rule, preference, fit, ties
+        default = None if folder is None else folder.path / JOURNAL
+        opened = stack.enter_context(open_storage(options.storage or default))
+        trials, done_before = run_study(
+            opened, plan, data, options.trials, worker=options.worker, progress=progress
         )
-        result.storage, result.done_before = opened.shown, before
-        if isinstance(predictions, FitData):
+        front = ParetoFront.of(trials)
+        result = SearchResult(
+            trials=tuple(trials),
+            front=front,
+            chosen=front.choose(options.choose, options.preference),
+            plan=plan,
+            members=tuple(data.members),
+            rule=options.choose or front.usual_rule,
+            preference=options.preference,
+            fit=fit,
+            ties=options.ties,
+            storage=opened.shown,
+            done_before=done_before,
+        )
+        if isinstance(fit[0], FitData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble
-        if folder is not None and worker:
-            stack.enter_context(guard())
-        earlier: dict[str, Input] = {}
         if test is not None:
             result.test = result.evaluate(*test)
-        elif folder is not None:
-            result.test, earlier = earlier_test(folder, result)
-            result.tested_before = result.test is not None
         if folder is not None:
-            # Trials and tests of earlier runs count: the recorded command gives this very result.
-            changes: dict[str, object] = {}
-            if len(result.trials) != trials:
-                changes["--trials"] = len(result.trials)
-            for role, source in earlier.items():
-                changes[f"--{role.replace('_', '-')}"] = source.path
-                if of := source.options.get("split") or source.options.get("splits"):
-                    changes["--test-split"] = ",".join(map(str, of)) if isinstance(of, list) else of
-            begin_run(folder)
-            result.save(folder, overwrite=overwrite)
-            command = with_options(command, changes) if command else ()
-            RunRecord(
-                "search", {**recorded, **earlier}, seed=random_state, command=command_text(command)
-            ).save(folder)
+            folder.save(stack, result, recorded, command)
     return result
+
+
+def _fit_data(
+    stack: ExitStack,
+    files: InputReader,
+    sources: tuple[Any, Any, Any],
+    options: SearchOptions,
+    scale: ScaleLike | None,
+    streaming: Mapping[str, Any] | None,
+) -> tuple[FitData, tuple[Any, ...]]:
+    """The data to learn from, and what the chosen ensemble is fitted on."""
+    predictions, annotations, split = sources
+    drawing: dict[str, Any] = {"ties": options.ties, "random_state": options.random_state}
+    if streaming is not None or isinstance(predictions, Shards):
+        arguments = files.streamed(predictions, annotations, split) | dict(streaming or {})
+        arguments |= {**drawing, "scale": scale}
+        predictions = stack.enter_context(FitData.open(predictions, **arguments))
+    if isinstance(predictions, FitData):
+        return predictions, (predictions,)
+    fit = align_inputs(
+        files.predictions("predictions", predictions),
+        files.annotations("annotations", annotations, split),
+        scale,
+    )
+    return FitData.from_predictions(*fit, **drawing), fit
+
+
+def _checked_plan(options: SearchOptions, data: FitData) -> Plan:
+    """The plan, if it fits the data; without held-out folds where these leave too little."""
+    plan = options.plan()
+    check_rule(options.choose, options.preference, search_metrics(data.scale))
+    plan.space.check_scale(data.scale)
+    if options.folds is None and options.judge is None and not foldable(data, plan):
+        plan = replace(plan, folds=0, judge="optimistic")
+    return plan
+
+
+def _test_data(
+    files: InputReader, sources: tuple[Any, Any, Any], data: FitData, fit: tuple[Any, ...]
+) -> tuple[Predictions, Annotations]:
+    predictions, annotations, split = sources
+    test = align_test_inputs(
+        files.predictions("test_predictions", predictions),
+        files.annotations("test_annotations", annotations, split),
+        split,
+        None if data.scale == NOMINAL else data.scale,
+    )
+    if isinstance(fit[0], Predictions):
+        check_disjoint(fit[0], select_members(test[0], fit[0].members, "test predictions"))
+    return test
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """The folder that a search writes to."""
+
+    path: Path
+    options: SearchOptions
+    inputs: Sequence[Path]
+    overwrite: bool
+
+    def _lock(self) -> AbstractContextManager[None]:
+        plan, storage = self.options.plan(), self.options.storage
+        options: Any = {"overwrite": self.overwrite, "wait": self.options.worker}
+        return search_folder(self.path, plan, self.inputs, storage, **options)
+
+    def enter(self, stack: ExitStack) -> None:
+        """Lock the folder; workers share it, and lock it only while they check or write it."""
+        if not self.options.worker:
+            stack.enter_context(self._lock())
+            return
+        with self._lock():
+            pass
+
+    def save(
+        self,
+        stack: ExitStack,
+        result: SearchResult,
+        recorded: Mapping[str, Input],
+        command: Sequence[str],
+    ) -> None:
+        """Write the result and the command that gives it; earlier trials and tests count."""
+        if self.options.worker:
+            stack.enter_context(self._lock())
+        earlier: dict[str, Input] = {}
+        if result.test is None:
+            result.test, earlier = earlier_test(self.path, result)
+            result.tested_before = result.test is not None
+        changes: dict[str, object] = {}
+        if len(result.trials) != self.options.trials:
+            changes["--trials"] = len(result.trials)
+        for role, source in earlier.items():
+            changes[f"--{role.replace('_', '-')}"] = source.path
+            if splits := source.options.get("split") or source.options.get("splits"):
+                names = splits if isinstance(splits, list) else [splits]
+                changes["--test-split"] = ",".join(map(str, names))
+        begin_run(self.path)
+        result.save(self.path, overwrite=self.overwrite)
+        words = with_options(command, changes) if command else ()
+        seed = self.options.random_state
+        RunRecord("search", {**recorded, **earlier}, seed=seed, command=command_text(words)).save(
+            self.path
+        )
