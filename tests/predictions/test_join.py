@@ -270,7 +270,7 @@ def test_classes_called_otherwise_come_with_a_mapping(tmp_path: Path) -> None:
     one = written(tmp_path / "1.csv", "item,p_no,p_yes\na,1,0\n")
     with pytest.raises(InputError, match=r"bert \(.*2.csv\) is about the classes 'No'") as caught:
         join_models([one, other], names=["a", "bert"])
-    assert "label_map={'No': 'no'}" in caught.value.hint
+    assert "label_map={'No': 'no'}" in str(caught.value)
     assert join_models([one, other], label_map={"No": "no"}).classes == ("no", "yes")
 
 

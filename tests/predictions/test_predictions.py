@@ -65,8 +65,8 @@ def test_unnormalised_probabilities_are_refused_or_divided_by_their_sum() -> Non
         InputError, match=r"member '1' for item '2' do not sum to 1 .*\(1, 3\)"
     ) as caught:
         Predictions.from_arrays(spoiled([1, 3]), layout="NKC")
-    assert "invalid='normalize'" in caught.value.hint
-    assert "logits=True" in caught.value.hint
+    assert "invalid='normalize'" in str(caught.value)
+    assert "logits=True" in str(caught.value)
     made = Predictions.from_arrays(spoiled([1, 3]), layout="NKC", invalid="normalize")
     assert made.probabilities[2, 1].tolist() == [0.25, 0.75]
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, InputError, are, counted, examples, one_of, warn
+from edokit._errors import HAVE, InputError, are, counted, examples, one_of, option, warn
 from edokit._io.schema import WrongValueError, mapping, number, optional, scalar
 from edokit._lazy import is_frame, pd
 from edokit._names import (
@@ -147,13 +147,13 @@ class Predictions:
             members = list(values)
         declared = Declared(scale or NOMINAL)
         classes = declared.classes if classes is None else classes
-        known: dict[str, Any] = names_of_frames(values, layout)
-        known |= {
-            axis: given
-            for axis, given in (("N", items), ("K", members), ("C", classes))
-            if given is not None
+        axis_names: dict[str, Any] = names_of_frames(values, layout)
+        axis_names |= {
+            axis: listed
+            for axis, listed in (("N", items), ("K", members), ("C", classes))
+            if listed is not None
         }
-        names = {axis: as_names(given) for axis, given in known.items()}
+        names = {axis: as_names(listed) for axis, listed in axis_names.items()}
         grouped = None if groups is None else tuple(as_names(groups))
         sizes = {axis: len(listed) for axis, listed in names.items()}
         if grouped is not None:
@@ -168,8 +168,8 @@ class Predictions:
         )
         array = checked(array, item_names, list(member_names), invalid, sets=sets)
         whose = None if annotators is None else as_names(annotators)
-        own = (item_names, tuple(member_names), tuple(class_names), grouped, whose)
-        return cls(array, *own, declared.on(tuple(class_names))).with_info(member_info or {})
+        labels = (item_names, tuple(member_names), tuple(class_names), grouped, whose)
+        return cls(array, *labels, declared.on(tuple(class_names))).with_info(member_info or {})
 
     def named(self, *, items_differ: bool = False) -> Predictions:
         """Itself, if the names are unique and fit the shape.
@@ -177,7 +177,7 @@ class Predictions:
         ``items_differ`` says that no two items have one name, which takes long to find out.
         """
         n, k, c = self.probabilities.shape
-        for what, names, length in (
+        for axis, names, length in (
             ("items", self.items, n),
             ("members", self.members, k),
             ("classes", self.classes, c),
@@ -188,37 +188,37 @@ class Predictions:
                 continue
             if len(names) != length:
                 raise InputError(
-                    f"there are {len(names)} {what} for predictions of shape"
+                    f"there are {len(names)} {axis} for predictions of shape"
                     f" {self.probabilities.shape}, which need {length}",
                     "give one name per entry",
                 )
-            if what == "annotators":
+            if axis == "annotators":
                 if not items_differ:
                     pairs = [
                         f"{item!r}, {name!r}" for item, name in zip(self.items, names, strict=True)
                     ]
                     hint = "keep each pair once"
                     check_unique(as_names(pairs), "pairs of item and annotator", hint)
-            elif what != "groups":
-                if what != "items" or (self.annotators is None and not items_differ):
+            elif axis != "groups":
+                if axis != "items" or (self.annotators is None and not items_differ):
                     check_unique(
                         np.asarray(names, dtype=object),
-                        f"names of {what}",
-                        f"rename or drop the {what}",
+                        f"names of {axis}",
+                        f"rename or drop the {axis}",
                     )
                 if "" in names:
-                    raise InputError(f"one of the {what} has an empty name", "name every entry")
+                    raise InputError(f"one of the {axis} has an empty name", "name every entry")
         return self
 
     def with_info(self, member_info: MemberInfo, *, items_differ: bool = False) -> Predictions:
         """The same predictions with these values about members added, names and values checked."""
         added = checked_info(member_info, self.members)
-        both = {
+        combined = {
             name: {**self.member_info.get(name, {}), **added.get(name, {})}
             for name in self.members
             if self.member_info.get(name) or added.get(name)
         }
-        return replace(self, member_info=both).named(items_differ=items_differ)
+        return replace(self, member_info=combined).named(items_differ=items_differ)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -229,21 +229,21 @@ class Predictions:
     def __repr__(self) -> str:
         n, k, _ = self.shape
         rows = "item" if self.annotators is None else "pair"
-        shown = f"{counted(n, rows)}, {counted(k, 'member')}"
+        sizes = f"{counted(n, rows)}, {counted(k, 'member')}"
         kind = "" if self.scale == NOMINAL else f"{self.scale.kind} "
-        return f"Predictions({shown}, {kind}classes {', '.join(self.classes)})"
+        return f"Predictions({sizes}, {kind}classes {', '.join(self.classes)})"
 
     def __len__(self) -> int:
         return len(self.items)
 
     def take(self, positions: npt.ArrayLike) -> Predictions:
         """The items at these positions (or where a mask is true), in this order."""
-        chosen = check_positions(positions, len(self.items))
-        whose = None if self.annotators is None else self.annotators[chosen]
+        rows = check_positions(positions, len(self.items))
+        whose = None if self.annotators is None else self.annotators[rows]
         return replace(
             self,
-            probabilities=self.probabilities[chosen],
-            items=self.items[chosen],
+            probabilities=self.probabilities[rows],
+            items=self.items[rows],
             annotators=whose,
         )
 
@@ -253,10 +253,9 @@ class Predictions:
             raise InputError(
                 "these predictions are of pairs of an item and an annotator, such as"
                 f" {self.items[0]!r} and {self.annotators[0]!r}, not of items",
-                "choose what to learn from: learn='pairs' (what each annotator answers) or"
-                " learn='items' (what they answer together); or score the items without naming"
-                " annotators",
-                parameters=("learn",),
+                f"choose what to learn from: {option('learn', 'pairs')} (what each annotator"
+                f" answers) or {option('learn', 'items')} (what they answer together); or score the"
+                " items without naming annotators",
             )
         return self
 
@@ -273,26 +272,26 @@ class Predictions:
         Predictions
             Anonymous answers themselves are no pairs.
         """
-        own = self.with_anonymous() if anonymous else self
-        annotators = own._annotators_of_rows()
-        own = own.take(np.flatnonzero(annotators != ""))
-        names = pair_names(own.items, own._annotators_of_rows())
-        return replace(own, items=names, annotators=None).named()
+        rows = self.with_anonymous() if anonymous else self
+        annotators = rows._annotators_of_rows()
+        rows = rows.take(np.flatnonzero(annotators != ""))
+        names = pair_names(rows.items, rows._annotators_of_rows())
+        return replace(rows, items=names, annotators=None).named()
 
     def annotated(self, annotations: Annotations) -> Predictions:
         """Return the pairs that have labels, and the anonymous answers.
 
         Answers for more annotators of the same items, as for a panel, are counted in a warning.
         """
-        whose = self._annotators_of_rows()
-        more = positions(pair_names(self.items, whose), annotations.pairs().items) < 0
-        more &= (whose != "") & (positions(self.items, annotations.items) >= 0)
-        if not more.any():
+        annotators = self._annotators_of_rows()
+        is_unlabelled = positions(pair_names(self.items, annotators), annotations.pairs().items) < 0
+        is_unlabelled &= (annotators != "") & (positions(self.items, annotations.items) >= 0)
+        if not is_unlabelled.any():
             return self
-        left_out, pairs = int(more.sum()), int((whose != "").sum())
+        left_out, pairs = int(is_unlabelled.sum()), int((annotators != "").sum())
         verb = "is" if left_out == 1 else "are"
         warn(f"{are(left_out, pairs, HAVE, 'pair')} no label and {verb} left out")
-        return self.take(~more)
+        return self.take(~is_unlabelled)
 
     def with_anonymous(self) -> Predictions:
         """Return the pairs with the anonymous answer of each member as a member of its own."""
@@ -325,12 +324,12 @@ class Predictions:
     def panel_means(self) -> Predictions:
         """Return the mean answer for the annotators of each item, one row per item."""
         annotators = self._annotators_of_rows()
-        own = self.take(np.flatnonzero(annotators != ""))
-        codes, items = factorized(own.items)
-        total = np.zeros((len(items), *own.probabilities.shape[1:]))
-        np.add.at(total, codes, own.probabilities)
+        rows = self.take(np.flatnonzero(annotators != ""))
+        codes, items = factorized(rows.items)
+        total = np.zeros((len(items), *rows.probabilities.shape[1:]))
+        np.add.at(total, codes, rows.probabilities)
         means = total / np.bincount(codes)[:, None, None]
-        return replace(own, probabilities=means, items=as_names(items), annotators=None)
+        return replace(rows, probabilities=means, items=as_names(items), annotators=None)
 
     def _annotators_of_rows(self) -> Strings:
         if self.annotators is None:
@@ -342,10 +341,10 @@ class Predictions:
 
     def align(self, items: Iterable[object], against: str = "annotations") -> Predictions:
         """The same predictions with items in the given order; both must hold the same ids."""
-        wanted, _ = as_names(items), self.per_item()
-        if len(wanted) == len(self.items) and bool((wanted == self.items).all()):
+        names, _ = as_names(items), self.per_item()
+        if len(names) == len(self.items) and bool((names == self.items).all()):
             return self
-        return self.take(match(wanted, self.items, "predictions", against))
+        return self.take(match(names, self.items, "predictions", against))
 
     def order_classes(self, classes: Iterable[object]) -> Predictions:
         """The same predictions with classes in the given order; both must hold the same names."""
@@ -356,8 +355,7 @@ class Predictions:
             raise InputError(
                 f"the predictions are about the classes {examples(self.classes, 20)}, not about"
                 f" {examples(names, 20)}",
-                "rename the classes, or declare all of them as classes",
-                parameters=("classes",),
+                f"rename the classes, or declare all of them: {option('classes')}",
             )
         order = [self.classes.index(name) for name in names]
         scale = self.scale.reordered(self.classes, names)
@@ -383,12 +381,12 @@ class Predictions:
                 f" {examples(self.members, 10)}",
                 "check the spelling",
             )
-        chosen = [self.members.index(name) for name in names]
+        positions = [self.members.index(name) for name in names]
         return replace(
             self,
-            probabilities=self.probabilities[:, chosen],
+            probabilities=self.probabilities[:, positions],
             members=tuple(names),
-            groups=None if self.groups is None else tuple(self.groups[k] for k in chosen),
+            groups=None if self.groups is None else tuple(self.groups[k] for k in positions),
             member_info={n: self.member_info[n] for n in names if n in self.member_info},
         )
 
@@ -424,42 +422,39 @@ ADDED = (*COUNTED, "total_cost")
 
 def _info(value: Any, at: str) -> dict[str, Any]:
     """Values about one member; what is null is left out."""
-    held = {
-        key: one for key, one in mapping(optional(scalar))(value, at).items() if one is not None
+    info = {
+        key: fact for key, fact in mapping(optional(scalar))(value, at).items() if fact is not None
     }
     for key in (COST, *ADDED):
-        if key in held:
-            number(0, whole=key in COUNTED)(held[key], f"{at}.{key}")
-    return held
+        if key in info:
+            number(0, whole=key in COUNTED)(info[key], f"{at}.{key}")
+    return info
 
 
 INFO = mapping(_info)
 """What files must hold of members."""
 
 
-def checked_info(given: MemberInfo, members: Sequence[str]) -> dict[str, dict[str, Any]]:
+def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Plain values about these members; anything else is refused."""
-    plain = {
+    facts_of_members = {
         as_name(name): {
-            str(key): one.item() if isinstance(one, np.generic) else one
-            for key, one in values.items()
+            str(key): fact.item() if isinstance(fact, np.generic) else fact
+            for key, fact in values.items()
         }
-        for name, values in given.items()
+        for name, values in member_info.items()
     }
     try:
-        held: dict[str, dict[str, Any]] = INFO(plain, "member_info")
+        info: dict[str, dict[str, Any]] = INFO(facts_of_members, "member_info")
     except WrongValueError as error:
-        raise InputError(
-            str(error), "give text and numbers about each member", parameters=("member_info",)
-        ) from error
-    if unknown := [name for name in held if name not in members]:
+        raise InputError(str(error), "give text and numbers about each member") from error
+    if unknown := [name for name in info if name not in members]:
         raise InputError(
             f"member_info describes {examples(unknown)}, but the members are"
             f" {examples(members, 10)}",
             "check the spelling",
-            parameters=("member_info",),
         )
-    return held
+    return info
 
 
 def combined_info(
@@ -469,41 +464,41 @@ def combined_info(
 
     Counts are added up, and so are costs times ``shares``.
     """
-    found: dict[str, dict[str, Any]] = {}
+    combined: dict[str, dict[str, Any]] = {}
     for name in members:
-        each = [part.get(name, {}) for part in parts]
-        own: dict[str, Any] = {}
-        for key in dict.fromkeys(key for one in each for key in one):
-            values = [one[key] for one in each if key in one]
+        infos = [part.get(name, {}) for part in parts]
+        facts: dict[str, Any] = {}
+        for key in dict.fromkeys(key for info in infos for key in info):
+            values = [info[key] for info in infos if key in info]
             if key == COST:
                 if len(values) == len(parts):
-                    own[key] = float(np.dot(values, shares))
+                    facts[key] = float(np.dot(values, shares))
             elif key in ADDED:
-                own[key] = sum(values)
+                facts[key] = sum(values)
             elif all(value == values[0] for value in values):
-                own[key] = values[0]
-        if own:
-            found[name] = own
-    return found
+                facts[key] = values[0]
+        if facts:
+            combined[name] = facts
+    return combined
 
 
 def declared_scale(
-    scale: Scale, classes: Sequence[str], given: ScaleLike, against: str = "declaration"
+    scale: Scale, classes: Sequence[str], declaration: ScaleLike, against: str = "declaration"
 ) -> Scale:
     """The scale that predictions of this scale have after a declaration."""
-    declared = Declared(given)
+    declared = Declared(declaration)
     order = () if declared.classes is None else declared.classes
     if declared.kind == "ordinal" and {*classes} == {*order} and tuple(classes) != order:
         raise InputError(
             f"the predictions have the classes {examples(classes, 20)}, in another order than the"
             f" scale: {examples(order, 20)}",
-            f"write them in its order with edo predictions join FILE --out NEW --scale '{given}'",
-            parameters=("scale",),
+            "write them in its order with edo predictions join FILE --out NEW --scale"
+            f" '{declaration}'",
         )
-    wanted = declared.on(classes)
-    if scale != NOMINAL or wanted.is_multi_label:
-        check_same_scale(scale, "predictions", wanted, against)
-    return wanted
+    target = declared.on(classes)
+    if scale != NOMINAL or target.is_multi_label:
+        check_same_scale(scale, "predictions", target, against)
+    return target
 
 
 PAIRS = "pairs"
@@ -542,8 +537,8 @@ def canonical(
     *,
     logits: bool = False,
     member_names: Sequence[str] | Strings | None = None,
-    where: str = "",
-    logits_hint: str = "leave out logits=True",
+    place: str = "",
+    logits_hint: str = f"leave out {option('logits', True)}",
     sets: bool = False,
 ) -> Array:
     """Predictions as [N, K, C]. Without ``layout`` the known sizes must leave one possibility.
@@ -563,9 +558,8 @@ def canonical(
         listed: Layout = "KNC" if array.ndim == 3 else "KN"
         if layout not in (None, listed):
             raise InputError(
-                f"a list of arrays has the layout {listed}, not layout={layout!r}",
+                f"a list of arrays has the layout {listed}, not {option('layout', layout)}",
                 "leave the layout out",
-                parameters=("layout",),
             )
         layout = listed
     layout = _fitting(array.shape, layout, sizes or {})
@@ -575,7 +569,7 @@ def canonical(
         if not logits:
             return np.stack([1 - array, array], axis=2)
         _refuse_probabilities(
-            np.stack([1 - array, array], axis=2), member_names, where, logits_hint
+            np.stack([1 - array, array], axis=2), member_names, place, logits_hint
         )
         # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
         pair: Array = np.exp(-np.logaddexp(0, np.stack([array, -array], axis=2)))
@@ -585,10 +579,10 @@ def canonical(
     elif layout == "KNC":
         array = np.ascontiguousarray(array.transpose(1, 0, 2))
     if logits and sets:
-        _refuse_probabilities(array, member_names, where, logits_hint, sets=True)
+        _refuse_probabilities(array, member_names, place, logits_hint, sets=True)
         return np.asarray(np.exp(-np.logaddexp(0, -array)))
     if logits:
-        _refuse_probabilities(array, member_names, where, logits_hint)
+        _refuse_probabilities(array, member_names, place, logits_hint)
         # An infinite logit becomes NaN, which is refused by name later.
         with np.errstate(invalid="ignore"):
             array = np.exp(array - array.max(axis=2, keepdims=True))
@@ -599,7 +593,7 @@ def canonical(
 def _refuse_probabilities(
     array: Array,
     members: Sequence[str] | Strings | None,
-    where: str,
+    place: str,
     hint: str,
     sets: bool = False,
 ) -> None:
@@ -612,14 +606,13 @@ def _refuse_probabilities(
     near = (array <= 1).all(axis=2) if sets else near
     already = np.flatnonzero((near & (array >= 0).all(axis=2)).all(axis=0))
     if len(already):
-        named = list(range(array.shape[1]) if members is None else members)
+        names = list(range(array.shape[1]) if members is None else members)
         several = len(already) > 1
         raise InputError(
-            f"the numbers of member{'s' * several} {examples(named[k] for k in already)}{where} are"
+            f"the numbers of member{'s' * several} {examples(names[k] for k in already)}{place} are"
             " probabilities already and no logits: none is negative and"
             f" {'none is above' if sets else 'every row sums to'} 1",
             hint,
-            parameters=("logits",),
         )
 
 
@@ -674,21 +667,21 @@ def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, 
     """The layout, or without one the only layout that fits the shape and the known sizes."""
     fits = [name for name in LAYOUTS if layout in (None, name) and _fits(shape, name, sizes)]
     if len(fits) != 1:
-        known = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
-        known = f" with {known}" if known else ""
-        given = f"predictions of shape {shape}"
+        sizes_text = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
+        sizes_text = f" with {sizes_text}" if sizes_text else ""
+        subject = f"predictions of shape {shape}"
         if layout:
-            wanted = ", ".join(f"{axis}={sizes.get(axis, '?')}" for axis in layout)
-            message = f"{given} do not fit the layout {layout} with [{wanted}]"
+            axes = ", ".join(f"{axis}={sizes.get(axis, '?')}" for axis in layout)
+            message = f"{subject} do not fit the layout {layout} with [{axes}]"
             hint = "check the layout and the sizes"
         elif fits:
             readings = " or ".join(f"[{', '.join(name)}]" for name in fits)
-            message = f"{given} can be {readings}{known}"
-            hint = f"say which, for example layout={fits[0]!r}"
+            message = f"{subject} can be {readings}{sizes_text}"
+            hint = f"say which, for example {option('layout', fits[0])}"
         else:
-            message = f"no layout fits {given}{known}"
+            message = f"no layout fits {subject}{sizes_text}"
             hint = f"choose a layout among {', '.join(LAYOUTS)} and check the sizes"
-        raise InputError(message, hint, parameters=("layout",))
+        raise InputError(message, hint)
     if 0 in shape:
         raise InputError(
             f"predictions of shape {shape} lack items, members or classes",
@@ -700,8 +693,8 @@ def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, 
 def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> bool:
     if len(shape) != len(layout):
         return False
-    given = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
-    return all(sizes.get(axis, size) == size for axis, size in given.items())
+    axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
+    return all(sizes.get(axis, size) == size for axis, size in axis_sizes.items())
 
 
 def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
@@ -731,7 +724,7 @@ TOLERANCE = 1e-3
 """How far probabilities may be from summing to one and still count as rounded."""
 EXACT = 1e-6
 """How far they may be and stay as they are."""
-LOGITS_HINT = ", or say that they are logits with logits=True"
+LOGITS_HINT = f", or say that they are logits with {option('logits', True)}"
 # Numbers that are looked at together while they stay in the cache.
 _BLOCK = 2**17
 
@@ -741,7 +734,7 @@ def checked(
     items: Strings,
     members: Sequence[str],
     invalid: str,
-    where: str = "",
+    place: str = "",
     logits_hint: str = LOGITS_HINT,
     *,
     sets: bool = False,
@@ -757,11 +750,11 @@ def checked(
     result = array
     step = max(1, _BLOCK // max(1, array.shape[1] * array.shape[2]))
     # Sums of few float32 are off by less than half of EXACT.
-    few = array.dtype == np.float32 and array.shape[2] <= FEW_CLASSES
+    is_short = array.dtype == np.float32 and array.shape[2] <= FEW_CLASSES
     for start in range(0, len(array), step):
         block = array[start : start + step]
         with np.errstate(invalid="ignore", over="ignore"):
-            total = row_sums(block, np.float32 if few else np.float64)
+            total = row_sums(block, np.float32 if is_short else np.float64)
         # Mostly nothing is wrong, and three extremes say so; NaN is in none of these ranges.
         if block.min(initial=0) >= 0 and (
             block.max(initial=0) <= 1
@@ -774,19 +767,19 @@ def checked(
         fault, bad = _fault(block, total, invalid, sets)
         if fault:
             n, k = (int(axis[0]) for axis in np.nonzero(bad))
-            shown = examples((f"{value:g}" for value in block[n, k]), 10).replace("'", "")
+            numbers = examples((f"{value:g}" for value in block[n, k]), 10).replace("'", "")
             hint = "correct the predictions"
             if "sum" in fault:
-                hint += ", or divide by the sum with invalid='normalize'"
+                hint += f", or divide by the sum with {option('invalid', 'normalize')}"
                 if (block <= 1).all():  # as sigmoids are
-                    hint += ", or choose scale='multi-label' if each label is predicted on its own"
+                    scale = option("scale", "multi-label")
+                    hint += f", or choose {scale} if each label is predicted on its own"
             if "sum" in fault or "negative" in fault:
                 hint += logits_hint
             raise InputError(
-                f"the probabilities of member {members[k]!r} for item {items[start + n]!r}{where}"
-                f" {fault}: ({shown})",
+                f"the probabilities of member {members[k]!r} for item {items[start + n]!r}{place}"
+                f" {fault}: ({numbers})",
                 hint,
-                parameters=("invalid", "logits", "scale"),
             )
         rounded = np.abs(total - 1) > EXACT
         if rounded.any() and not sets:

@@ -117,10 +117,10 @@ def read_file(path: Path, invalid: str) -> Predictions:
         " into probabilities",
         sets=predictions.scale.is_multi_label,
     )
-    found = replace(predictions, probabilities=array)
+    result = replace(predictions, probabilities=array)
     # Whatever is changed later is another object, which does not have this.
-    object.__setattr__(found, "place", place if array is predictions.probabilities else None)
-    return found
+    object.__setattr__(result, "place", place if array is predictions.probabilities else None)
+    return result
 
 
 def _read_npz(path: Path) -> tuple[Predictions, int | None]:
@@ -155,15 +155,17 @@ def _read_npz(path: Path) -> tuple[Predictions, int | None]:
                 "give one name per entry",
             )
     names: dict[str, Any] = {name: as_names(values) for name, values in arrays.items()}
-    named: Any = {name: own if name in _ROWS else tuple(own) for name, own in names.items()}
+    fields: Any = {
+        name: values if name in _ROWS else tuple(values) for name, values in names.items()
+    }
     with errors_in(path):
-        info = _noted_info("".join(named.pop("member_info", ())))
-        named["scale"] = _noted_scale("".join(named.pop("scale", ())), named["classes"])
+        info = _noted_info("".join(fields.pop("member_info", ())))
+        fields["scale"] = _noted_scale("".join(fields.pop("scale", ())), fields["classes"])
         floats = as_floats(array)
         place = arrays.places.get("probabilities") if floats is array else None
         ids = arrays["items"]
         items_differ = ids.dtype.kind in "iu" and bool(np.diff(np.sort(ids)).all())
-        return Predictions(floats, **named).with_info(info, items_differ=items_differ), place
+        return Predictions(floats, **fields).with_info(info, items_differ=items_differ), place
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
@@ -174,21 +176,21 @@ def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
 def _noted_info(text: str) -> MemberInfo:
     """What a file notes about members; older files note nothing."""
     try:
-        held = json.loads(text) if text else {}
+        info = json.loads(text) if text else {}
     except (ValueError, RecursionError) as error:
         raise InputError(f"member_info is no JSON: {error}", "write the file again") from error
-    if not isinstance(held, dict) or not all(isinstance(one, dict) for one in held.values()):
+    if not isinstance(info, dict) or not all(isinstance(facts, dict) for facts in info.values()):
         raise InputError("member_info holds no object for each member", "write the file again")
-    return held
+    return info
 
 
 def read_header(path: Path) -> tuple[int, MemberInfo]:
     """The rows of a file of predictions (of Parquet, one for each member of an item), and what it
     notes about its members, without reading the rest."""
     if path.suffix.lower() == ".npz":
-        held = read_arrays(path, ["member_info"], unread=["probabilities"])
-        text = "".join(as_names(held.get("member_info", ())))
-        return held.shapes["probabilities"][0], _noted_info(text)
+        arrays = read_arrays(path, ["member_info"], unread=["probabilities"])
+        text = "".join(as_names(arrays.get("member_info", ())))
+        return arrays.shapes["probabilities"][0], _noted_info(text)
     with pa_parquet.ParquetFile(path) as file:
         return file.metadata.num_rows, _noted_info(_noted(file.schema_arrow, _INFO))
 
@@ -204,11 +206,11 @@ def from_long_table(
 
     ``columns`` maps ``item``, ``member``, ``group`` and ``p_<class>`` to the table's own names.
     """
-    own = {role: (columns or {}).get(role, role) for role in ("item", "member", "group")}
+    names = {role: (columns or {}).get(role, role) for role in ("item", "member", "group")}
     for role in ("item", "member"):
-        if own[role] not in table.column_names:
+        if names[role] not in table.column_names:
             raise InputError(
-                f"{path} has no column {own[role]!r} but {headings(table.column_names)};"
+                f"{path} has no column {names[role]!r} but {headings(table.column_names)};"
                 " predictions need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
             )
@@ -220,10 +222,10 @@ def from_long_table(
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
         )
-    item, member = (name_column(table, own[role], path) for role in ("item", "member"))
-    items, whose = item.names, None
+    item, member = (name_column(table, names[role], path) for role in ("item", "member"))
+    items, annotators = item.names, None
     if "annotator" in table.column_names:
-        item, items, whose = pair_rows(item, annotator_column(table))
+        item, items, annotators = pair_rows(item, annotator_column(table))
     n, k = len(item.names), len(member.names)
     array = np.column_stack([number_column(table, columns_of[name], str(path)) for name in classes])
     if not _in_order(item, member):
@@ -231,14 +233,14 @@ def from_long_table(
         _each_pair_once(cells, item, member, path)
         rows, array = array, np.empty_like(array)
         array[cells] = rows
-    held = array.reshape(n, k, len(classes))
-    group = own["group"]
+    stacked = array.reshape(n, k, len(classes))
+    group = names["group"]
     groups = per_member(table, group, member, path) if group in table.column_names else None
     with errors_in(path):
         scale = _noted_scale(noted, classes)
-        own_names = items, tuple(member.names), classes, groups, whose, scale
+        fields = items, tuple(member.names), classes, groups, annotators, scale
         info = _noted_info(_noted(table.schema, _INFO))
-        return Predictions(held, *own_names).with_info(info, items_differ=True)
+        return Predictions(stacked, *fields).with_info(info, items_differ=True)
 
 
 def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
@@ -248,30 +250,32 @@ def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]
         for role, name in columns.items()
         if role.startswith(PREFIX) and name in table.column_names
     }
-    named = [name for name in table.column_names if name.startswith(PREFIX)]
-    taken = columns.values()
-    return {name.removeprefix(PREFIX): name for name in named if name not in taken} | mapped
+    prefixed = [name for name in table.column_names if name.startswith(PREFIX)]
+    mapped_names = columns.values()
+    return {
+        name.removeprefix(PREFIX): name for name in prefixed if name not in mapped_names
+    } | mapped
 
 
 def annotator_column(table: pa.Table, name: str = "annotator") -> Encoded:
     """The annotator of each row; a gap is the anonymous answer, whose annotator is ""."""
-    found = encode(table[name], name)
-    if (found.codes >= 0).all():
-        return found
-    codes = np.where(found.codes < 0, len(found.names), found.codes).astype(np.int32)
-    return Encoded(codes, np.append(found.names, ""))
+    encoded = encode(table[name], name)
+    if (encoded.codes >= 0).all():
+        return encoded
+    codes = np.where(encoded.codes < 0, len(encoded.names), encoded.codes).astype(np.int32)
+    return Encoded(codes, np.append(encoded.names, ""))
 
 
 def pair_rows(item: Encoded, annotator: Encoded) -> tuple[Encoded, Strings, Strings]:
     """Pairs of item and annotator as one column in order of appearance, and both of each pair."""
-    many = len(annotator.names)
-    cells = item.codes.astype(np.int64) * many + annotator.codes
-    found, first, codes = np.unique(cells, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
+    width = len(annotator.names)
+    cells = item.codes.astype(np.int64) * width + annotator.codes
+    pairs, first_rows, codes = np.unique(cells, return_index=True, return_inverse=True)
+    order = np.argsort(first_rows, kind="stable")
     rank = np.argsort(order, kind="stable")
-    items = item.names[found[order] // many]
-    whose = annotator.names[found[order] % many]
-    names = as_names([f"{one}, {name}" for one, name in zip(items, whose, strict=True)])
+    items = item.names[pairs[order] // width]
+    whose = annotator.names[pairs[order] % width]
+    names = as_names([f"{item_name}, {name}" for item_name, name in zip(items, whose, strict=True)])
     return Encoded(rank[codes].astype(np.int32), names), items, whose
 
 
@@ -301,18 +305,18 @@ def long_table(predictions: Predictions) -> pa.Table:
         noted[_INFO] = json.dumps(predictions.member_info).encode()
     table = pa.table(columns)
     # Columns that can have no gaps are read a quarter faster.
-    return table.cast(pa.schema([one.with_nullable(False) for one in table.schema], noted))
+    return table.cast(pa.schema([field.with_nullable(False) for field in table.schema], noted))
 
 
 def _class_order(table: pa.Table, classes: Iterable[str]) -> tuple[str, ...]:
     """The classes in the order that the table notes, else in class order."""
-    found = class_order(classes)
+    order = class_order(classes)
     try:
         noted = json.loads((table.schema.metadata or {}).get(_CLASSES, b"null"))
         declared = tuple(noted or ())
-        return declared if sorted(declared) == sorted(found) else found
+        return declared if sorted(declared) == sorted(order) else order
     except (TypeError, ValueError, RecursionError):
-        return found
+        return order
 
 
 def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
@@ -349,15 +353,15 @@ def _each_pair_once(
     distinct, times = np.unique(cells, return_counts=True)
     wrong = np.flatnonzero(times > 1)
     if len(wrong):
-        cell, given = int(distinct[wrong[0]]), int(times[wrong[0]])
+        cell, count = int(distinct[wrong[0]]), int(times[wrong[0]])
         hint = "drop the repeated rows"
     else:
         # The first number that is not in the list.
         gap = np.flatnonzero(distinct != np.arange(len(distinct)))
-        cell, given = int(gap[0]) if len(gap) else len(distinct), 0
+        cell, count = int(gap[0]) if len(gap) else len(distinct), 0
         hint = "complete the file, or join it from one file per model"
     raise InputError(
-        f"{path} has {counted(given, 'row')} for item {item.names[cell // k]!r} and member"
+        f"{path} has {counted(count, 'row')} for item {item.names[cell // k]!r} and member"
         f" {member.names[cell % k]!r}; each of {len(item.names)} items and {k} members needs one",
         hint,
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -24,6 +25,7 @@ from edokit._errors import (
     examples,
     headings,
     one_of,
+    option,
     warn,
     word,
 )
@@ -52,6 +54,8 @@ from edokit.scales import NOMINAL, Declared, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
+_NO_LOGITS = "mark only the files that hold logits: FILE:logits (in Python: logits=[…])"
+_DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every file has"
 
 
 def model_from_table(
@@ -64,40 +68,16 @@ def model_from_table(
 ) -> Predictions:
     """The predictions of one member, from a table with ``item`` and a ``p_<class>`` column per
     class; ``path`` names it in messages."""
-    return _Joined(Path(path), name, False, invalid, scale=scale).model(table)
+    options = JoinOptions(invalid=invalid, scale=scale)
+    return _ModelFile(Path(path), name, False, options, LOGITS_HINT).model(table)
 
 
-def join_models(
-    files: Sequence[str | Path],
-    *,
-    names: Sequence[str | None] | None = None,
-    groups: Sequence[str | None] | Mapping[str, str] | None = None,
-    logits: bool | Sequence[bool] = False,
-    invalid: Invalid = "error",
-    positive: str | None = None,
-    negative: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    label_map: Mapping[str, str] | None = None,
-    missing: Missing = "error",
-    scale: ScaleLike | None = None,
-    member_info: MemberInfo | str | Path | None = None,
-    classes: Sequence[object] | None = None,
-    smoothing: float | None = None,
-    unparsed: Unparsed = "error",
-    answer_columns: Sequence[str] = (),
-    items: Iterable[object] | None = None,
-) -> Predictions:
-    """Join one file per model into predictions, with items matched by id to the first file.
+@dataclass(frozen=True, kw_only=True)
+class JoinOptions:
+    """How files of models are read and joined.
 
     Parameters
     ----------
-    files : sequence of str or Path
-        A table (CSV, TSV, Parquet, JSONL) with the columns ``item`` and ``p_<class>`` is one
-        member, named like the file; an .npz, a folder of shards, or a table with a ``member``
-        column brings all its members. A table with the column ``answer`` and no ``p_<class>``
-        holds sampled answers, one per row: their shares become the probabilities. Who answered is
-        in ``member``, else in ``model``, ``prompt`` and ``persona``, else the file is one member;
-        with ``annotator``, rows are pairs of an item and an annotator.
     names : sequence of str or None, default=None
         Another name for the member of each file; where a file holds several members, a prefix:
         ``a`` makes ``linear-1`` of it ``a-linear-1``.
@@ -140,6 +120,93 @@ def join_models(
         Columns with sampled answers, one member each, of a sheet that has a column per model.
     items : iterable, default=None
         Keep these items alone, such as those of a split: ``annotations.split("dev").items``.
+    """
+
+    names: Sequence[str | None] | None = None
+    groups: Sequence[str | None] | Mapping[str, str] | None = None
+    logits: bool | Sequence[bool] = False
+    invalid: Invalid = "error"
+    positive: str | None = None
+    negative: str | None = None
+    columns: Mapping[str, str] | None = None
+    label_map: Mapping[str, str] | None = None
+    missing: Missing = "error"
+    scale: ScaleLike | None = None
+    member_info: MemberInfo | str | Path | None = None
+    classes: Sequence[object] | None = None
+    smoothing: float | None = None
+    unparsed: Unparsed = "error"
+    answer_columns: Sequence[str] = ()
+    items: Iterable[object] | None = None
+
+    def __post_init__(self) -> None:
+        one_of("missing", self.missing, get_args(Missing))
+        one_of("unparsed", self.unparsed, get_args(Unparsed))
+        if self.smoothing is not None and not 0 <= self.smoothing < math.inf:
+            raise InputError(
+                f"{option('smoothing')} is {self.smoothing}, not a number from 0", "0.5 is usual"
+            )
+        if self.negative is not None and self.positive is None:
+            raise InputError(
+                f"{option('negative', self.negative)} names the other class, but no positive class"
+                " is given",
+                f"name the positive class, too: {option('positive', 'CLASS')}",
+            )
+        for role, name in (self.columns or {}).items():
+            is_role = role in ("item", "member", "group", *ROLES) or role.startswith(PREFIX)
+            if not is_role and self.positive is None:
+                raise InputError(
+                    f"columns maps {role!r}, which is none of item, member, group, p_<class>,"
+                    f" {', '.join(ROLES)}",
+                    f"for the column of a class write for example"
+                    f" {option('columns', {'p_yes': name})}",
+                )
+
+    @cached_property
+    def sampled(self) -> Sampled:
+        """How sampled answers are read."""
+        return Sampled(
+            None if self.classes is None else ordered_classes(self.classes, ()),
+            self.label_map,
+            SMOOTHING if self.smoothing is None else self.smoothing,
+            self.unparsed,
+            tuple(self.answer_columns),
+            None if self.items is None else as_names(self.items),
+        )
+
+    def of_file(self, name: str, file: int, files: int) -> Any:
+        """The value of ``names``, ``groups`` or ``logits`` for one of the files."""
+        values = getattr(self, name)
+        if values is None or isinstance(values, bool | Mapping):
+            return None if isinstance(values, Mapping) else values
+        if values and len(values) != files:
+            raise InputError(
+                f"there are {len(values)} {name} for {counted(files, 'file')}",
+                "give True or False for each"
+                if name == "logits"
+                else "give None for a file that needs none",
+            )
+        return values[file] if values else None
+
+
+def join_models(
+    files: Sequence[str | Path], options: JoinOptions | None = None, **changes: Any
+) -> Predictions:
+    """Join one file per model into predictions, with items matched by id to the first file.
+
+    Parameters
+    ----------
+    files : sequence of str or Path
+        A table (CSV, TSV, Parquet, JSONL) with the columns ``item`` and ``p_<class>`` is one
+        member, named like the file; an .npz, a folder of shards, or a table with a ``member``
+        column brings all its members. A table with the column ``answer`` and no ``p_<class>``
+        holds sampled answers, one per row: their shares become the probabilities. Who answered is
+        in ``member``, else in ``model``, ``prompt`` and ``persona``, else the file is one member;
+        with ``annotator``, rows are pairs of an item and an annotator.
+    options : JoinOptions, default=None
+        How the files are read and joined.
+    **changes
+        Fields of `JoinOptions` that differ from ``options``.
 
     Returns
     -------
@@ -163,112 +230,82 @@ def join_models(
     ... )
     Predictions(2 items, 2 members, classes no, yes)
     """
-    one_of("missing", missing, get_args(Missing))
-    one_of("unparsed", unparsed, get_args(Unparsed))
-    if smoothing is not None and not 0 <= smoothing < math.inf:
-        raise InputError(
-            f"smoothing is {smoothing}, not a number from 0",
-            "0.5 is usual",
-            parameters=("smoothing",),
-        )
-    if negative is not None and positive is None:
-        raise InputError(
-            f"negative={negative!r} names the other class, but no positive class is given",
-            "name the positive class, too",
-            parameters=("negative", "positive"),
-        )
+    options = replace(options or JoinOptions(), **changes)
     if not files:
         raise InputError("there is no file to join", "name the files")
-    by_member = groups if isinstance(groups, Mapping) else {}
-    by_file = None if isinstance(groups, Mapping) else groups
-    in_logits = [logits] * len(files) if isinstance(logits, bool) else list(logits)
-    for what, given in (("names", names), ("groups", by_file), ("logits", in_logits)):
-        if given and len(given) != len(files):
-            raise InputError(
-                f"there are {len(given)} {what} for {counted(len(files), 'file')}",
-                "give None for a file that needs none"
-                if what != "logits"
-                else "give True or False for each",
-                parameters=(what,),
-            )
-    _check_roles(columns or {}, positive)
-    order = None if classes is None else ordered_classes(classes, ())
-    usual = SMOOTHING if smoothing is None else smoothing
-    wanted = None if items is None else as_names(items)
-    sampled = Sampled(order, label_map, usual, unparsed, tuple(answer_columns), wanted)
-    sources: list[_Joined] = []
-    parts: list[Predictions] = []
-    for position, path in enumerate(map(Path, files)):
-        name = names[position] if names else None
-        group = by_file[position] if by_file else None
-        source = _Joined(
-            path,
-            name or path.stem,
-            in_logits[position],
-            invalid,
-            columns or {},
-            label_map or {},
-            missing,
-            "mark only the files that hold logits: FILE:logits (in Python: logits=[…])",
-            f", or say that they are logits: {path}:logits (in Python: logits=[…])",
-            scale,
-            sampled,
-        )
-        part = source.read(positive, negative)
-        if order is not None:
-            with errors_in(path):
-                part = part.order_classes(order)
-        if name:
-            several = len(part.members) > 1
-            named = tuple(f"{name}-{member}" if several else name for member in part.members)
-            part = part.renamed(named)
-        if group is not None:
-            part = replace(part, groups=(group,) * len(part.members))
-        sources.append(source)
-        parts.append(part)
-    unused = [
-        name
-        for name in [*(columns or {}).values(), *answer_columns]
-        if not any(name in s.seen for s in sources)
+    sources = [_source(options, Path(path), k, len(files)) for k, path in enumerate(files)]
+    parts = [
+        _part(source, options.of_file("groups", k, len(files))) for k, source in enumerate(sources)
     ]
-    if unused:
-        raise InputError(
-            f"no file has a column {examples(unused)}",
-            "check the spelling",
-            parameters=("columns", "answer_columns"),
-        )
-    unknown = [old for old in label_map or {} if not any(old in s.classes for s in sources)]
-    if unknown:
-        # What is long may be somebody's text.
-        held = dict.fromkeys(c for s in sources for c in s.classes if word(c) == repr(c))
-        raise InputError(
-            f"label_map has {examples(unknown)}, but the classes of the files are"
-            f" {examples(held, 20)}",
-            "check the spelling",
-            parameters=("label_map",),
-        )
-    if (smoothing is not None or unparsed != "error") and not any(s.sampled for s in sources):
-        raise InputError(
-            "no file holds sampled answers, in a column 'answer'",
-            "leave smoothing and unparsed out, or name the column: columns={'answer': 'NAME'}",
-            parameters=("smoothing", "unparsed", "columns"),
-        )
-    joined = _as_pairs(_side_by_side(_as_items(parts, sources), sources, missing), parts)
-    joined = joined.grouped(by_member) if by_member else joined
-    if wanted is not None:
-        kept = np.isin(joined.items, wanted)
-        if not kept.any():
+    _refuse_unused(options, sources)
+    joined = _as_pairs(_side_by_side(_as_items(parts, sources), sources, options.missing), parts)
+    if options.groups and isinstance(options.groups, Mapping):
+        joined = joined.grouped(options.groups)
+    if options.sampled.items is not None:
+        is_listed = np.isin(joined.items, options.sampled.items)
+        if not is_listed.any():
             raise InputError(
                 f"the files hold none of these items, but {examples(joined.items)}",
                 "check the ids",
-                parameters=("items",),
             )
-        joined = joined.take(kept)
-    if isinstance(member_info, str | Path):
-        path = Path(member_info)
+        joined = joined.take(is_listed)
+    if isinstance(options.member_info, str | Path):
+        path = Path(options.member_info)
         with errors_in(path):
             return joined.with_info(read_member_info(path))
-    return joined.with_info(member_info or {})
+    return joined.with_info(options.member_info or {})
+
+
+def _source(options: JoinOptions, path: Path, file: int, files: int) -> _ModelFile:
+    """One of the files to join."""
+    return _ModelFile(
+        path,
+        options.of_file("names", file, files) or path.stem,
+        bool(options.of_file("logits", file, files)),
+        options,
+        f", or say that they are logits: {path}:logits (in Python: logits=[…])",
+        is_renamed=bool(options.of_file("names", file, files)),
+    )
+
+
+def _part(source: _ModelFile, group: str | None) -> Predictions:
+    """The predictions of a file, with the names and the group that the options give it."""
+    part = source.read()
+    classes = source.options.sampled.classes
+    if classes is not None:
+        with errors_in(source.path):
+            part = part.order_classes(classes)
+    if source.is_renamed:
+        prefix = f"{source.member}-"
+        several = len(part.members) > 1
+        part = part.renamed([f"{prefix}{m}" if several else source.member for m in part.members])
+    return part if group is None else replace(part, groups=(group,) * len(part.members))
+
+
+def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
+    """Refuse options that no file has any use for."""
+    column_names = {name for source in sources for name in source.column_names}
+    named_columns = [*(options.columns or {}).values(), *options.answer_columns]
+    unused = [name for name in named_columns if name not in column_names]
+    if unused:
+        raise InputError(f"no file has a column {examples(unused)}", "check the spelling")
+    classes = dict.fromkeys(name for source in sources for name in source.classes)
+    unknown = [label for label in options.label_map or {} if label not in classes]
+    if unknown:
+        # What is long may be somebody's text.
+        short = [name for name in classes if word(name) == repr(name)]
+        raise InputError(
+            f"{option('label_map')} has {examples(unknown)}, but the classes of the files are"
+            f" {examples(short, 20)}",
+            "check the spelling",
+        )
+    is_for_answers = options.smoothing is not None or options.unparsed != "error"
+    if is_for_answers and not any(source.is_sampled for source in sources):
+        raise InputError(
+            "no file holds sampled answers, in a column 'answer'",
+            f"leave {option('smoothing')} and {option('unparsed')} out, or name the column:"
+            f" {option('columns', {'answer': 'NAME'})}",
+        )
 
 
 def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
@@ -278,10 +315,9 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
         raise InputError(
             f"there is no column 'member' but {headings(table.column_names)}",
             "name each member in a column 'member'",
-            parameters=("member_info",),
         )
-    named = name_column(table, "member", path)
-    names = named.names[named.codes]
+    members = name_column(table, "member", path)
+    names = members.names[members.codes]
     check_unique(names, f"members in {path}", "keep one row per member")
     return {
         str(name): {
@@ -293,13 +329,13 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _as_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> list[Predictions]:
+def _as_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
     """The parts, with pairs of an item and an annotator as items, so that they can be matched."""
-    paired = [part.annotators is not None for part in parts]
-    if any(paired) and not all(paired):
+    are_pairs = [part.annotators is not None for part in parts]
+    if any(are_pairs) and not all(are_pairs):
         raise InputError(
-            f"{sources[paired.index(True)]} is about pairs of an item and an annotator,"
-            f" {sources[paired.index(False)]} about items",
+            f"{sources[are_pairs.index(True)]} is about pairs of an item and an annotator,"
+            f" {sources[are_pairs.index(False)]} about items",
             "join them separately, or give both an annotator for each row",
         )
     return [
@@ -315,141 +351,124 @@ def _as_pairs(joined: Predictions, parts: Sequence[Predictions]) -> Predictions:
     if parts[0].annotators is None:
         return joined
     pairs = [name.rpartition(PAIR) for name in joined.items]
-    items, whose = (as_names([pair[end] for pair in pairs]) for end in (0, 2))
-    return replace(joined, items=items, annotators=whose).named()
-
-
-def _check_roles(columns: Mapping[str, str], positive: str | None) -> None:
-    for role, name in columns.items():
-        known = role in ("item", "member", "group", *ROLES) or role.startswith(PREFIX)
-        if not known and positive is None:
-            raise InputError(
-                f"columns maps {role!r}, which is none of item, member, group, p_<class>,"
-                f" {', '.join(ROLES)}",
-                f"for the column of a class write for example columns={{'p_yes': {name!r}}}",
-                parameters=("columns",),
-            )
+    items, annotators = (as_names([pair[end] for pair in pairs]) for end in (0, 2))
+    return replace(joined, items=items, annotators=annotators).named()
 
 
 @dataclass
-class _Joined:
-    """A file to join, and how it is read."""
+class _ModelFile:
+    """A file to join, how it is read, and what was found in it."""
 
     path: Path
     member: str
     logits: bool
-    invalid: Invalid
-    columns: Mapping[str, str] = field(default_factory=dict)
-    label_map: Mapping[str, str] = field(default_factory=dict)
-    missing: Missing = "error"
-    no_logits_hint: str = "leave out logits=True"
-    logits_hint: str = LOGITS_HINT
-    scale: ScaleLike | None = None
-    answers: Sampled = field(default_factory=Sampled)
-    """How sampled answers are read."""
-    sampled: bool = False
-    """Whether it holds some."""
-    seen: list[str] = field(default_factory=list)
-    """Its columns."""
+    options: JoinOptions
+    logits_hint: str
+    is_renamed: bool = False
+    """Whether ``member`` replaces the names in the file."""
+    is_sampled: bool = False
+    """Whether it holds sampled answers."""
+    column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
     """What it calls its classes."""
-    without: list[str] = field(default_factory=list)
+    unpredicted: list[str] = field(default_factory=list)
     """Items that it names but has no numbers for."""
-    of_members: dict[str, int] = field(default_factory=dict)
+    lacking: dict[str, int] = field(default_factory=dict)
     """How many of them each of its members lacks, if it has several."""
 
     @property
-    def whose(self) -> str:
+    def columns(self) -> Mapping[str, str]:
+        return self.options.columns or {}
+
+    @property
+    def lacking_members(self) -> str:
         """Which of its members lack items, and how many."""
-        each = sorted(self.of_members.items(), key=lambda one: -one[1])
-        shown = [f"{name!r} lacks {count}" for name, count in each[:10]]
-        more = [f"and {counted(len(each) - 10, 'other member')}"] if len(each) > 10 else []
-        return f" ({', '.join(shown + more)})" if shown else ""
+        counts = sorted(self.lacking.items(), key=lambda member: -member[1])
+        texts = [f"{name!r} lacks {count}" for name, count in counts[:10]]
+        if len(counts) > 10:
+            texts.append(f"and {counted(len(counts) - 10, 'other member')}")
+        return f" ({', '.join(texts)})" if texts else ""
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
 
-    def read(self, positive: str | None, negative: str | None) -> Predictions:
+    def read(self) -> Predictions:
         """The predictions of its members, classes as ``label_map`` calls them."""
-        path, wide = self.path, positive is not None
-        found = sorted(map(str, (path / "predictions").glob("*.npz")))
-        if found:
+        path = self.path
+        archives = sorted(map(str, (path / "predictions").glob("*.npz")))
+        if archives:
             raise InputError(
                 f"{path} is a folder of trained members, with predictions for several splits",
-                f"name those of one: {' or '.join(found)}",
+                f"name those of one: {' or '.join(archives)}",
             )
         if path.suffix.lower() == ".npz" or path.is_dir():
-            return self._stored(read_predictions(path, invalid=self.invalid))
-        item = ("item", self.columns.get("item"))
-        numbers = {
-            name
-            for role, name in self.columns.items()
-            if role.startswith(PREFIX) or (wide and role != "item")
-        }
-
-        def is_number(name: str) -> bool:
-            if wide and not numbers:
-                return name not in item
-            return name in numbers or (not wide and name.startswith(PREFIX))
-
-        try:
-            table = read_table(path, numbers=is_number)
-            self.seen = table.column_names
-            if positive is not None:
-                return self._positive_columns(table, negative, positive)
-        except InputError as error:
-            if not wide or numbers or "not a number" not in error.message:
-                raise
-            raise InputError(
-                error.message,
-                "name the columns of the members: columns={'MEMBER': 'COLUMN'}",
-                parameters=("columns",),
-            ) from error
-        asked = self.columns.get(ANSWER) in table.column_names
+            return self._stored(read_predictions(path, invalid=self.options.invalid))
+        if self.options.positive is not None:
+            return self._wide(self.options.positive)
+        class_names = {name for role, name in self.columns.items() if role.startswith(PREFIX)}
+        table = read_table(path, numbers=lambda n: n in class_names or n.startswith(PREFIX))
+        self.column_names = table.column_names
         shares = class_columns(table, self.columns)
-        if self.answers.columns and not shares:
-            return self._sampled(self.answers.long(table, path))
-        if asked or (ANSWER in table.column_names and not shares):
+        if self.options.answer_columns and not shares:
+            return self._sampled(self.options.sampled.long(table, path))
+        is_mapped = self.columns.get(ANSWER) in table.column_names
+        if is_mapped or (ANSWER in table.column_names and not shares):
             return self._sampled(table)
-        if self.own(table, "member") in table.column_names:
+        if self.column(table, "member") in table.column_names:
             return self._stored(self._long(table))
         return self.model(table)
 
+    def _wide(self, positive: str) -> Predictions:
+        """A table with the positive class's probabilities, a column per member."""
+        numbers = {name for role, name in self.columns.items() if role != "item"}
+        item = ("item", self.columns.get("item"))
+        try:
+            table = read_table(
+                self.path, numbers=lambda n: n in numbers if numbers else n not in item
+            )
+            self.column_names = table.column_names
+            return self._positive_columns(table, positive)
+        except InputError as error:
+            if numbers or "not a number" not in error.message:
+                raise
+            raise InputError(
+                error.message,
+                f"name the columns of the members: {option('columns', {'MEMBER': 'COLUMN'})}",
+            ) from error
+
     def _sampled(self, table: pa.Table) -> Predictions:
         """A table of sampled answers as the predictions of its members."""
-        self.sampled = True
+        self.is_sampled = True
         if self.logits:
             raise InputError(
                 f"{self.path} holds sampled answers and no logits",
-                self.no_logits_hint,
-                parameters=("logits",),
+                _NO_LOGITS,
             )
         self._need_items(table)
         declared = self._declared(table)
         with errors_in(self.path):
-            part, lacking, self.classes = self.answers.predictions(
-                table, self.path, self.member, lambda role: self.own(table, role), declared
+            part, lacking, self.classes = self.options.sampled.predictions(
+                table, self.path, self.member, lambda role: self.column(table, role), declared
             )
-        if lacking.any() and self.missing == "error":
+        if lacking.any() and self.options.missing == "error":
             k = int(np.isnan(part.probabilities[lacking]).any(axis=(0, 2)).argmax())
-            none = part.items[np.isnan(part.probabilities[:, k, 0])]
+            unanswered = part.items[np.isnan(part.probabilities[:, k, 0])]
             raise InputError(
                 f"{self.path}: member {part.members[k]!r} has no answer for"
-                f" {counted(len(none), 'item')}: {examples(none)}"
+                f" {counted(len(unanswered), 'item')}: {examples(unanswered)}"
                 f" ({are(int(lacking.sum()), len(part), noun='row')} incomplete in all)",
-                "complete the file; missing='drop' leaves out the items that not every member"
-                " answered",
-                parameters=("missing",),
+                f"complete the file; {option('missing', 'drop')} leaves out the items that not"
+                " every member answered",
             )
         (rows,) = _as_items([part], [self])
-        self.without += rows.items[lacking].tolist()
+        self.unpredicted += rows.items[lacking].tolist()
         self._note(part.members, np.isnan(part.probabilities[:, :, 0]).sum(axis=0))
-        kept = part.take(~lacking)
-        if not len(kept):
+        complete = part.take(~lacking)
+        if not len(complete):
             raise InputError(f"{self.path} has no item that every member answered", "check the ids")
-        return kept.named()
+        return complete.named()
 
-    def own(self, table: pa.Table, role: str) -> str:
+    def column(self, table: pa.Table, role: str) -> str:
         """The table's name for a role: the mapped one where it has that, else ours."""
         name = self.columns.get(role, role)
         return name if name in table.column_names else role
@@ -477,7 +496,6 @@ class _Joined:
                 f"{self.path} is about the classes {examples(columns, 20)}, but the scale declares"
                 f" {examples(classes, 20)}",
                 "name the columns p_<class> like the classes of the scale",
-                parameters=("scale", "columns"),
             )
         items = self._items(table)
         values = np.column_stack(
@@ -491,7 +509,7 @@ class _Joined:
 
     def _class_hint(self, table: pa.Table) -> str:
         """The command that maps columns which are not called ``p_<class>``."""
-        item = self.own(table, "item")
+        item = self.column(table, "item")
         item = item if item in table.column_names else table.column_names[0]
         # Where a header is missing it may be somebody's text.
         roles = [] if item == "item" else [f"item={item if word(item) == repr(item) else 'NAME'}"]
@@ -499,37 +517,38 @@ class _Joined:
         for name in table.column_names:
             with suppress(InputError):
                 number_column(table, name)
-                own = re.sub(r"(?i)^p(rob|roba|robability)?[_ ](?=.)", "", name)
-                classes += [f"{PREFIX}{own}={name}"] * (name != item)
+                label = re.sub(r"(?i)^p(rob|roba|robability)?[_ ](?=.)", "", name)
+                classes += [f"{PREFIX}{label}={name}"] * (name != item)
+        arguments = "FILE --column item=NAME --column p_CLASS=NAME"
         if 1 < len(classes) <= 20:
-            mapped = [f"--column {shlex.quote(role)}" for role in roles + classes]
-            known = " ".join([shlex.quote(str(self.path)), *mapped])
-        else:
-            known = "FILE --column item=NAME --column p_CLASS=NAME"
+            flags = [f"--column {shlex.quote(role)}" for role in roles + classes]
+            arguments = " ".join([shlex.quote(str(self.path)), *flags])
         return (
-            f"name them item and p_<class>, or, if they are classes, `edo predictions join {known}"
+            "name them item and p_<class>, or, if they are classes, `edo predictions join"
+            f" {arguments}"
             " --out FILE.npz`; if each is a model's probability of one class, --positive CLASS; if"
             " they hold sampled answers, --column answer=NAME"
         )
 
     def _declared(self, table: pa.Table) -> Declared:
         with errors_in(self.path):
-            return scale_of_table(table, self.scale)
+            return scale_of_table(table, self.options.scale)
 
     def _on_scale(self, part: Predictions) -> Predictions:
         with errors_in(self.path):
-            return part if self.scale is None else part.on_scale(self.scale)
+            scale = self.options.scale
+            return part if scale is None else part.on_scale(scale)
 
     def _long(self, table: pa.Table) -> Predictions:
-        own = {role: self.own(table, role) for role in ("item", "member", "group")}
-        item, member = (name_column(table, own[role], self.path) for role in ("item", "member"))
-        few = np.bincount(item.codes, minlength=len(item.names)) < len(member.names)
-        if self.missing == "drop" and few.any():
-            self.without += item.names[few].tolist()
-            held = np.unique(np.stack([member.codes, item.codes]), axis=1)[0]
-            self._note(member.names, len(item.names) - np.bincount(held))
-            table = table.filter(pa.array(~few[item.codes]))
-        part = from_long_table(table, self.path, {**self.columns, **own})
+        names = {role: self.column(table, role) for role in ("item", "member", "group")}
+        item, member = (name_column(table, names[role], self.path) for role in ("item", "member"))
+        is_partial = np.bincount(item.codes, minlength=len(item.names)) < len(member.names)
+        if self.options.missing == "drop" and is_partial.any():
+            self.unpredicted += item.names[is_partial].tolist()
+            member_of_pair = np.unique(np.stack([member.codes, item.codes]), axis=1)[0]
+            self._note(member.names, len(item.names) - np.bincount(member_of_pair))
+            table = table.filter(pa.array(~is_partial[item.codes]))
+        part = from_long_table(table, self.path, {**self.columns, **names})
         declared = self._declared(table)
         if part.scale == NOMINAL:
             with errors_in(self.path):
@@ -540,48 +559,46 @@ class _Joined:
         return replace(part, probabilities=array)
 
     def _stored(self, part: Predictions) -> Predictions:
-        if self.logits and self.seen == []:
+        if self.logits and not self.column_names:
             raise InputError(
                 f"{self.path} holds stored predictions, which are probabilities and no logits",
-                self.no_logits_hint,
-                parameters=("logits",),
+                _NO_LOGITS,
             )
         self.classes = part.classes
         return self._on_scale(replace(part, classes=self._mapped(part.classes)).named())
 
-    def _positive_columns(
-        self, table: pa.Table, negative: str | None, positive: str
-    ) -> Predictions:
-        own = self.own(table, "item")
-        given = {
+    def _positive_columns(self, table: pa.Table, positive: str) -> Predictions:
+        item = self.column(table, "item")
+        mapped = {
             role: name
             for role, name in self.columns.items()
             if role != "item" and name in table.column_names
         }
-        members = given or {name: name for name in table.column_names if name != own}
+        members = mapped or {name: name for name in table.column_names if name != item}
         items = self._items(table)
         if not members:
             raise InputError(
-                f"{self.path} has no column of a member beside {own!r}",
+                f"{self.path} has no column of a member beside {item!r}",
                 "name each column like its member",
             )
         path = str(self.path)
-        values: Any = np.column_stack([number_column(table, one, path) for one in members.values()])
+        columns = [number_column(table, name, path) for name in members.values()]
+        values: Any = np.column_stack(columns)
         values, items = self._present(values, items, np.isnan(values).any(axis=1))
         array = self._checked(values, "NK", items, list(members))
-        other = negative or {"1": "0", "0": "1"}.get(positive, f"not {positive}")
-        self.classes = (other, positive)
-        both = Predictions(array, items, tuple(members), self._mapped(self.classes)).named()
-        return self._on_scale(both.order_classes(class_order(both.classes)))
+        opposite = {"1": "0", "0": "1"}.get(positive, f"not {positive}")
+        self.classes = (self.options.negative or opposite, positive)
+        part = Predictions(array, items, tuple(members), self._mapped(self.classes)).named()
+        return self._on_scale(part.order_classes(class_order(part.classes)))
 
     def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
-        names = tuple(self.label_map.get(name, name) for name in classes)
+        label_map = self.options.label_map or {}
+        names = tuple(label_map.get(name, name) for name in classes)
         if len(set(names)) < len(set(classes)):
             raise InputError(
-                f"label_map gives two classes of {self.path} one name: {examples(classes, 20)}"
-                f" become {examples(names, 20)}",
+                f"{option('label_map')} gives two classes of {self.path} one name:"
+                f" {examples(classes, 20)} become {examples(names, 20)}",
                 "predictions of classes can't be merged; give each class a name of its own",
-                parameters=("label_map",),
             )
         return names
 
@@ -594,35 +611,33 @@ class _Joined:
 
     def _need_items(self, table: pa.Table) -> str:
         """The table's name for the column with the ids, which it must have."""
-        own = self.own(table, "item")
-        if own not in table.column_names:
+        item = self.column(table, "item")
+        if item not in table.column_names:
             raise InputError(
                 f"{self.path} has no column {self.columns.get('item', 'item')!r}; its columns are"
                 f" {headings(table.column_names)}",
-                "name the column with the ids: columns={'item': 'NAME'}",
-                parameters=("columns",),
+                f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
             )
-        return own
+        return item
 
     def _present(self, values: Any, items: Strings, absent: Bools) -> tuple[Any, Strings]:
         """The rows that have numbers; others are refused, or noted to be left out."""
         if not absent.any():
             return values, items
-        self.without += items[absent].tolist()
-        if self.missing == "error":
+        self.unpredicted += items[absent].tolist()
+        if self.options.missing == "error":
             raise InputError(
-                f"{self} has no prediction for {counted(len(self.without), 'item')}:"
-                f" {examples(self.without)}",
-                "complete the file; missing='drop' leaves out the items that not every file has",
-                parameters=("missing",),
+                f"{self} has no prediction for {counted(len(self.unpredicted), 'item')}:"
+                f" {examples(self.unpredicted)}",
+                f"complete the file; {_DROP_HINT}",
             )
         return values[~absent], items[~absent]
 
     def _note(self, members: Iterable[str], lacking: npt.NDArray[Any]) -> None:
         """Note how many items each member lacks."""
         if len(lacking) > 1:
-            each = zip(members, lacking.tolist(), strict=True)
-            self.of_members |= {str(name): count for name, count in each if count}
+            counts = zip(members, lacking.tolist(), strict=True)
+            self.lacking |= {str(name): count for name, count in counts if count}
 
     def _checked(
         self,
@@ -634,45 +649,31 @@ class _Joined:
     ) -> npt.NDArray[Any]:
         if not len(items):
             raise InputError(f"{self.path} has no predictions", "check that it is the right file")
-        where = f" in {self.path}"
+        place = f" in {self.path}"
         array = canonical(
             values,
             layout,
             logits=self.logits,
             member_names=members,
-            where=where,
-            logits_hint=self.no_logits_hint,
+            place=place,
+            logits_hint=_NO_LOGITS,
             sets=sets,
         )
-        return checked(array, items, members, self.invalid, where, self.logits_hint, sets=sets)
+        return checked(
+            array, items, members, self.options.invalid, place, self.logits_hint, sets=sets
+        )
 
 
 def _side_by_side(
-    parts: Sequence[Predictions], sources: Sequence[_Joined], missing: Missing
+    parts: Sequence[Predictions], sources: Sequence[_ModelFile], missing: Missing
 ) -> Predictions:
+    """The members of all parts on the items of the first one."""
     if missing == "drop":
         parts = _common_items(parts, sources)
-    first = parts[0]
-    aligned = [first]
+    base = parts[0]
+    aligned = [base]
     for part, source in zip(parts[1:], sources[1:], strict=True):
-        check_same_scale(part.scale, str(source), first.scale, str(sources[0]))
-        try:
-            where = match(first.items, part.items, str(source), str(sources[0]))
-        except InputError as error:
-            raise InputError(
-                error.message,
-                "check the ids; missing='drop' leaves out the items that not every file has",
-                parameters=("missing",),
-            ) from error
-        try:
-            aligned.append(part.take(where).order_classes(first.classes))
-        except InputError as error:
-            raise InputError(
-                f"{source} is about the classes {examples(part.classes, 20)}, but {sources[0]}"
-                f" about {examples(first.classes, 20)}",
-                f"say which is which: {_class_map(part.classes, first.classes)}",
-                parameters=("label_map",),
-            ) from error
+        aligned.append(_aligned(part, source, base, sources[0]))
     members = tuple(name for part in aligned for name in part.members)
     check_unique(
         as_names(members),
@@ -687,42 +688,61 @@ def _side_by_side(
         )
     dtype = np.result_type(*(part.probabilities.dtype for part in aligned))
     values = np.concatenate([part.probabilities.astype(dtype) for part in aligned], axis=1)
-    named = Predictions(values, first.items, members, first.classes, groups, scale=first.scale)
-    info = {name: own for part in aligned for name, own in part.member_info.items()}
-    return replace(named, member_info=info).named()
+    info = {name: values for part in aligned for name, values in part.member_info.items()}
+    joined = Predictions(values, base.items, members, base.classes, groups, scale=base.scale)
+    return replace(joined, member_info=info).named()
 
 
-def _common_items(parts: Sequence[Predictions], sources: Sequence[_Joined]) -> list[Predictions]:
+def _aligned(
+    part: Predictions, source: _ModelFile, base: Predictions, base_source: _ModelFile
+) -> Predictions:
+    """A part with items and classes in the order of the first one."""
+    check_same_scale(part.scale, str(source), base.scale, str(base_source))
+    try:
+        rows = match(base.items, part.items, str(source), str(base_source))
+    except InputError as error:
+        raise InputError(error.message, f"check the ids; {_DROP_HINT}") from error
+    try:
+        return part.take(rows).order_classes(base.classes)
+    except InputError as error:
+        raise InputError(
+            f"{source} is about the classes {examples(part.classes, 20)}, but {base_source}"
+            f" about {examples(base.classes, 20)}",
+            f"say which is which: {_class_map(part.classes, base.classes)}",
+        ) from error
+
+
+def _common_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
     """The parts with the items that all of them have; a warning names the others."""
-    everything = dict.fromkeys(item for part in parts for item in part.items)
-    everything |= dict.fromkeys(item for source in sources for item in source.without)
-    lacking = [
-        [item for item in everything if item not in held] for held in (set(p.items) for p in parts)
+    items = dict.fromkeys(item for part in parts for item in part.items)
+    items |= dict.fromkeys(item for source in sources for item in source.unpredicted)
+    missing = [
+        [item for item in items if item not in predicted]
+        for predicted in (set(part.items) for part in parts)
     ]
-    left_out = set(chain.from_iterable(lacking))
-    if len(left_out) == len(everything):
-        raise InputError(f"no item is in every file{look_alike(everything)}", "check the ids")
+    left_out = set(chain.from_iterable(missing))
+    if len(left_out) == len(items):
+        raise InputError(f"no item is in every file{look_alike(items)}", "check the ids")
     if left_out:
-        each = "; ".join(
-            f"{source} has no prediction for {len(items)}: {examples(items, 10)}{source.whose}"
-            for source, items in zip(sources, lacking, strict=True)
-            if items
+        by_file = "; ".join(
+            f"{source} has no prediction for {len(absent)}: {examples(absent, 10)}"
+            f"{source.lacking_members}"
+            for source, absent in zip(sources, missing, strict=True)
+            if absent
         )
-        count = are(len(left_out), len(everything), noun="item")
-        alike = look_alike(item for item in everything if item in left_out)
         warn(
-            f"{count} left out for every member (missing='drop'): {each}{alike}",
-            parameters=("missing",),
+            f"{are(len(left_out), len(items), noun='item')} left out for every member"
+            f" ({option('missing', 'drop')}): {by_file}"
+            + look_alike(item for item in items if item in left_out)
         )
-    kept = [np.array([item not in left_out for item in part.items]) for part in parts]
-    return [part.take(mask) for part, mask in zip(parts, kept, strict=True)]
+    return [part.take(~np.isin(part.items, list(left_out))) for part in parts]
 
 
-def _class_map(classes: Sequence[str], wanted: Sequence[str]) -> str:
+def _class_map(classes: Sequence[str], declared: Sequence[str]) -> str:
     """An example of ``label_map`` for the classes that are called otherwise."""
-    open_ = {name.casefold().strip(): name for name in wanted if name not in classes}
+    targets = {name.casefold().strip(): name for name in declared if name not in classes}
     pairs = {}
-    for name in (name for name in classes if name not in wanted):
-        close = get_close_matches(name.casefold().strip(), open_, 1)
-        pairs[name] = open_[close[0]] if close else "CLASS"
-    return f"label_map={pairs}" if pairs else "give every file the same classes"
+    for name in (name for name in classes if name not in declared):
+        close = get_close_matches(name.casefold().strip(), targets, 1)
+        pairs[name] = targets[close[0]] if close else "CLASS"
+    return option("label_map", pairs) if pairs else "give every file the same classes"

@@ -18,6 +18,7 @@ from edokit._errors import (
     counted,
     examples,
     headings,
+    option,
     warn,
     word,
 )
@@ -59,21 +60,20 @@ class Sampled:
 
     def long(self, table: pa.Table, path: Path) -> pa.Table:
         """One row per answer, of a sheet with a column per member."""
-        taken = {*self.columns, ANSWER, "member"}
-        others = [name for name in table.column_names if name not in taken]
-        held = [name for name in self.columns if name in table.column_names]
-        if not held:
+        replaced = {*self.columns, ANSWER, "member"}
+        described = [name for name in table.column_names if name not in replaced]
+        answer_names = [name for name in self.columns if name in table.column_names]
+        if not answer_names:
             raise InputError(
                 f"{path} has no column {examples(self.columns)}; its columns are"
                 f" {headings(table.column_names)}",
                 "check the spelling",
-                parameters=("answer_columns",),
             )
         parts = []
-        for name in held:
-            part = table.select(others).append_column(ANSWER, table[name].cast(pa.string()))
-            who = pa.array([name] * len(table), pa.string())
-            parts.append(part.append_column("member", who))
+        for name in answer_names:
+            part = table.select(described).append_column(ANSWER, table[name].cast(pa.string()))
+            members = pa.array([name] * len(table), pa.string())
+            parts.append(part.append_column("member", members))
         return pa.concat_tables(parts)
 
     def predictions(
@@ -81,7 +81,7 @@ class Sampled:
         table: pa.Table,
         path: Path,
         member: str,
-        own: Callable[[str], str],
+        column_name: Callable[[str], str],
         declared: Declared,
     ) -> tuple[Predictions, Bools, tuple[str, ...]]:
         """Counts of each class, smoothed; items without an answer of every member; all answers.
@@ -89,25 +89,30 @@ class Sampled:
         ``own`` is the table's name for a role, ``member`` who answered if no column names it.
         Where a member has no answer for an item, its probabilities are NaN.
         """
-        column = encode(lists_as_text(table, own(ANSWER))[own(ANSWER)], own(ANSWER))
-        classes, is_class, named, loose = self._classes(column, path, own(ANSWER), declared)
-        item = name_column(table, own("item"), path)
-        if self.items is not None and (kept := np.isin(item.names, self.items)[item.codes]).any():
-            table, column = table.filter(pa.array(kept)), column._replace(codes=column.codes[kept])
-            item = name_column(table, own("item"), path)
-        members = _members(table, path, member, own)
-        items, whose = item.names, None
-        if own("annotator") in table.column_names:
-            item, items, whose = pair_rows(item, annotator_column(table, own("annotator")))
+        answer = column_name(ANSWER)
+        column = encode(lists_as_text(table, answer)[answer], answer)
+        classes, is_class, is_named, loose = self._classes(column, path, answer, declared)
+        item = name_column(table, column_name("item"), path)
+        if self.items is not None:
+            is_listed = np.isin(item.names, self.items)[item.codes]
+            if is_listed.any():
+                table = table.filter(pa.array(is_listed))
+                column = column._replace(codes=column.codes[is_listed])
+                item = name_column(table, column_name("item"), path)
+        members = _members(table, path, member, column_name)
+        items, annotators = item.names, None
+        if column_name("annotator") in table.column_names:
+            annotator = annotator_column(table, column_name("annotator"))
+            item, items, annotators = pair_rows(item, annotator)
         n, k = len(item.names), len(members.names)
         codes = column.codes  # a gap has the code -1, the last row
-        parsed = named[codes]
+        parsed = is_named[codes]
         if loose[codes].any():
-            shown = _listed(Counter(str(column.names[c]) for c in codes[loose[codes]]))
+            answers = _listed(Counter(str(column.names[c]) for c in codes[loose[codes]]))
             number = are(int(loose[codes].sum()), len(codes), _DIFFER, "answer")
             warn(
                 f"{path}: {number} from a class in case or punctuation alone, so that class is"
-                f" counted: {shown}"
+                f" counted: {answers}"
             )
         self._note_unparsed(column, members, parsed, classes, path)
         cells = (item.codes.astype(np.int64) * k + members.codes)[parsed]
@@ -123,12 +128,13 @@ class Sampled:
         with np.errstate(invalid="ignore"):
             p = scale.smoothed(counts, total, self.smoothing)
         p[silent] = np.nan
-        group = own("group")
+        group = column_name("group")
         groups = per_member(table, group, members, path) if group in table.column_names else None
-        made = Predictions(p, items, tuple(members.names), classes, groups, whose, scale)
-        made = made.with_info(_info(table, path, own, members, item, parsed))
-        lacking = silent.any(axis=1)
-        return made, lacking, tuple({*column.names, *(name.strip() for name in column.names)})
+        fields = items, tuple(members.names), classes, groups, annotators, scale
+        info = _info(table, path, column_name, members, item, parsed)
+        predictions = Predictions(p, *fields).with_info(info)
+        spellings = {*column.names, *(name.strip() for name in column.names)}
+        return predictions, silent.any(axis=1), tuple(spellings)
 
     def _classes(
         self, column: Encoded, path: Path, name: str, declared: Declared
@@ -138,56 +144,62 @@ class Sampled:
         The last row is that of no answer. An empty set of labels is an answer, too. Last, whether
         an answer is written otherwise than its class.
         """
-        sets, wanted = declared.kind == "multi-label", self.classes or declared.classes
-        given, mapping = self.label_map or {}, {}
+        sets, classes = declared.kind == "multi-label", self.classes or declared.classes
+        label_map, mapping = self.label_map or {}, {}
         for answer in column.names:
             bare = answer.strip()
-            mapping[answer] = given.get(answer, given.get(bare, bare))
+            mapping[answer] = label_map.get(answer, label_map.get(bare, bare))
         if declared.kind == "ordinal":
-            points = as_points(mapping.values(), wanted)
+            points = as_points(mapping.values(), classes)
             mapping = {old: points.get(new, new) for old, new in mapping.items()}
-        if wanted is None:
-            wanted = self._found(renamed(column, mapping), path, name, sets)
-        parts = set_parts(list(mapping.values()), set(wanted)) if sets else {}
-        place = {one: c for c, one in enumerate(wanted)}
-        alike = Counter(map(_bare, wanted))
-        forms = {_bare(one): one for one in wanted if alike[_bare(one)] == 1}
-        is_class = np.zeros((len(column.names) + 1, len(wanted)), dtype=bool)
-        named, loose = np.zeros((2, len(is_class)), dtype=bool)
+        if classes is None:
+            classes = self._classes_of_answers(renamed(column, mapping), path, name, sets)
+        parts = set_parts(list(mapping.values()), set(classes)) if sets else {}
+        place = {label: c for c, label in enumerate(classes)}
+        class_of = self._class_finder(classes)
+        is_class = np.zeros((len(column.names) + 1, len(classes)), dtype=bool)
+        is_named, loose = np.zeros((2, len(is_class)), dtype=bool)
         for row, answer in enumerate(mapping.values()):
-            these = parts.get(answer, [answer])
-            read = [str(one if one in place else forms.get(_bare(one), one)) for one in these]
-            named[row] = all(one in place for one in read)
-            loose[row] = named[row] and read != list(these)
-            is_class[row, [place[one] for one in read if named[row]]] = True
-        return tuple(wanted), is_class, named, loose
+            labels = parts.get(answer, [answer])
+            read = [class_of(label) for label in labels]
+            is_named[row] = all(label in place for label in read)
+            loose[row] = is_named[row] and read != list(labels)
+            is_class[row, [place[label] for label in read if is_named[row]]] = True
+        return tuple(classes), is_class, is_named, loose
 
-    def _found(self, column: Encoded, path: Path, name: str, sets: bool) -> tuple[str, ...]:
+    @staticmethod
+    def _class_finder(classes: Sequence[str]) -> Callable[[str], str]:
+        """The class that an answer names, if need be but for case and punctuation."""
+        bare_names = Counter(map(_bare, classes))
+        forms = {_bare(name): name for name in classes if bare_names[_bare(name)] == 1}
+        return lambda answer: answer if answer in classes else forms.get(_bare(answer), answer)
+
+    def _classes_of_answers(
+        self, column: Encoded, path: Path, name: str, sets: bool
+    ) -> tuple[str, ...]:
         """The different answers as classes, if they look like classes."""
 
-        def where(row: int) -> str:
+        def place(row: int) -> str:
             return f"{path}: {row_number(row)}"
 
         # What is long, or the same but for a full stop, is hardly a class.
         order = class_order(column.names)
         clear = len(set(map(_letters, order))) == len(order)
         if clear:
-            how: Any = "sets" if sets else "error"
-            found = read_labels(column, name, where, classes=None, multi_choice=how)
-            order = class_order(found.names)
-            clear = all(repr(one) == word(one) for one in order)
+            choice: Any = "sets" if sets else "error"
+            labels = read_labels(column, name, place, classes=None, multi_choice=choice)
+            order = class_order(labels.names)
+            clear = all(repr(label) == word(label) for label in order)
         if not clear or not (1 if sets else 2) <= len(order) <= _MOST_CLASSES:
-            shown = _listed(Counter(column.names[c] for c in column.codes if c >= 0))
+            answers = _listed(Counter(column.names[c] for c in column.codes if c >= 0))
             raise InputError(
                 f"{path}: column {name!r} has {counted(len(order), 'different answer')}, so the"
-                f" classes have to be declared: {shown}",
-                "write for example classes=['no', 'yes']",
-                parameters=("classes",),
+                f" classes have to be declared: {answers}",
+                f"write for example {option('classes', ['no', 'yes'])}",
             )
         warn(
             f"{path}: the different answers are taken for the classes, as with"
-            f" classes={list(order)}",
-            parameters=("classes",),
+            f" {option('classes', list(order))}"
         )
         return order
 
@@ -202,28 +214,27 @@ class Sampled:
         if parsed.all():
             return
         wrong = np.flatnonzero(~parsed)
-        some = [column.names[c] for c in column.codes[wrong] if c >= 0]
-        shown = _listed(
+        unparsed = [column.names[c] for c in column.codes[wrong] if c >= 0]
+        listed = _listed(
             Counter("" if code < 0 else str(column.names[code]) for code in column.codes[wrong])
         )
         by_member = Counter(str(members.names[code]) for code in members.codes[wrong])
         message = (
             f"{path}: {are(len(wrong), len(parsed), noun='answer')} none of the classes"
-            f" {examples(classes, 20)}: {shown}; by member: "
+            f" {examples(classes, 20)}: {listed}; by member: "
             + ", ".join(f"{name} {number}" for name, number in by_member.most_common(_SHOWN))
             + (f" and {len(by_member) - _SHOWN} more" if len(by_member) > _SHOWN else "")
         )
         if self.unparsed == "error":
-            short = [name for name in some if len(name) <= 24]
-            known = {_letters(name): name for name in classes}
-            pairs = {name: known.get(_letters(name), "CLASS") for name in short[:1]}
-            read = f"read them as classes with label_map={pairs}, or "
+            short = [name for name in unparsed if len(name) <= 24]
+            by_letters = {_letters(name): name for name in classes}
+            pairs = {name: by_letters.get(_letters(name), "CLASS") for name in short[:1]}
+            remedy = f"read them as classes with {option('label_map', pairs)}, or "
             raise InputError(
                 message,
-                f"{read if short else ''}leave them out with unparsed='drop'",
-                parameters=("label_map", "unparsed"),
+                f"{remedy if short else ''}leave them out with {option('unparsed', 'drop')}",
             )
-        warn(f"{message}. They are left out", parameters=("unparsed",))
+        warn(f"{message}. They are left out")
 
 
 def _bare(answer: str) -> str:
@@ -238,25 +249,27 @@ def _letters(name: str) -> str:
 
 def _listed(counts: Counter[str]) -> str:
     """Answers with their counts, the most frequent first; long ones may be somebody's text."""
-    shown = [
+    texts = [
         f"{'no answer' if not name else word(name)} ({number})"
         for name, number in counts.most_common(_SHOWN)
     ]
-    rest = len(counts) - _SHOWN
-    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+    hidden = len(counts) - _SHOWN
+    return ", ".join(texts) + (f" and {hidden} more" if hidden > 0 else "")
 
 
-def _members(table: pa.Table, path: Path, member: str, own: Callable[[str], str]) -> Encoded:
+def _members(
+    table: pa.Table, path: Path, member: str, column_name: Callable[[str], str]
+) -> Encoded:
     """Who gave each answer: a column of names, else model, prompt and persona, else the file."""
-    if own("member") in table.column_names:
-        return name_column(table, own("member"), path)
-    parts = [own(role) for role in SOURCES if own(role) in table.column_names]
+    if column_name("member") in table.column_names:
+        return name_column(table, column_name("member"), path)
+    parts = [column_name(role) for role in SOURCES if column_name(role) in table.column_names]
     if not parts:
         return Encoded(np.zeros(len(table), dtype=np.int32), np.array([member], dtype=object))
     columns = [encode(table[name], name) for name in parts]
     rows = np.stack([column.codes for column in columns], axis=1)
-    kinds, first, codes = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
+    kinds, first_rows, codes = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first_rows, kind="stable")
     names = np.array(
         [
             "+".join(
@@ -269,8 +282,7 @@ def _members(table: pa.Table, path: Path, member: str, own: Callable[[str], str]
     if len(set(names)) < len(names) or "" in names:
         raise InputError(
             f"{path}: {examples(parts)} do not name the members apart, or not in every row",
-            "name each member in a column: columns={'member': 'NAME'}",
-            parameters=("columns",),
+            f"name each member in a column: {option('columns', {'member': 'NAME'})}",
         )
     return Encoded(np.argsort(order, kind="stable")[codes.reshape(-1)].astype(np.int32), names)
 
@@ -278,7 +290,7 @@ def _members(table: pa.Table, path: Path, member: str, own: Callable[[str], str]
 def _info(
     table: pa.Table,
     path: Path,
-    own: Callable[[str], str],
+    column_name: Callable[[str], str],
     members: Encoded,
     item: Encoded,
     parsed: Bools,
@@ -286,28 +298,28 @@ def _info(
     """What the table tells about each member, and how many of its answers count."""
     k = len(members.names)
     answers, failures = (
-        np.bincount(members.codes[which], minlength=k) for which in (parsed, ~parsed)
+        np.bincount(members.codes[rows], minlength=k) for rows in (parsed, ~parsed)
     )
     info: dict[str, dict[str, Any]] = {
         str(name): {"answers": int(a), **({"failures": int(f)} if f else {})}
         for name, a, f in zip(members.names, answers, failures, strict=True)
     }
     for role in SOURCES:
-        if own(role) in table.column_names:
-            values = per_member(table, own(role), members, path)
+        if column_name(role) in table.column_names:
+            values = per_member(table, column_name(role), members, path)
             for name, value in zip(members.names, values, strict=True):
                 if value:
                     info[name][role] = value
-    if own(COST) in table.column_names:
-        costs = number_column(table, own(COST), str(path)).astype(np.float64)
+    if column_name(COST) in table.column_names:
+        costs = number_column(table, column_name(COST), str(path)).astype(np.float64)
         sums = np.bincount(members.codes, costs, minlength=k)
         pairs = np.unique(item.codes.astype(np.int64) * k + members.codes) % k
         items = np.bincount(pairs, minlength=k)
         unknown: Strings = members.names[np.isnan(sums)]
         if len(unknown):
             warn(
-                f"{path}: {are(len(unknown), k, HAVE, 'member')} no {own(COST)} in some rows, so"
-                f" their cost per item is unknown: {examples(unknown)}"
+                f"{path}: {are(len(unknown), k, HAVE, 'member')} no {column_name(COST)} in some"
+                f" rows, so their cost per item is unknown: {examples(unknown)}"
             )
         for name, cost in zip(members.names, (sums / items).tolist(), strict=True):
             if cost == cost:

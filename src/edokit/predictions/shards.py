@@ -83,16 +83,16 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     shards = list(read_shards(path, invalid=invalid, pairs=True))
     if len(shards) == 1:
         return shards[0]
-    first = shards[0]
+    base = shards[0]
     return Predictions(
         np.concatenate([shard.probabilities for shard in shards]),
         np.concatenate([shard.items for shard in shards]),
-        first.members,
-        first.classes,
-        first.groups,
-        None if first.annotators is None else np.concatenate([s.annotators for s in shards]),
-        first.scale,
-        _info_of([shard.member_info for shard in shards], list(map(len, shards)), first.members),
+        base.members,
+        base.classes,
+        base.groups,
+        None if base.annotators is None else np.concatenate([s.annotators for s in shards]),
+        base.scale,
+        _info_of([shard.member_info for shard in shards], list(map(len, shards)), base.members),
     ).named()
 
 
@@ -144,16 +144,9 @@ def check_numbering(files: Sequence[Path]) -> None:
     how many there are.
     """
     names = [file.stem for file in files]
-    of = [_OF.search(name) for name in names]
-    if all(of):
-        totals = {int(match[2]) for match in of if match}
-        prefix = {name[: match.start()] for name, match in zip(names, of, strict=True) if match}
-        found = sorted(int(match[1]) for match in of if match)
-        if len(totals) == len(prefix) == 1 and found[0] <= 1:
-            total = totals.pop()
-            first = 0 if found[0] == 0 or found[-1] < total else 1
-            # Of 1 … n−1 either the first or the last is missing; counting from 0 says the first.
-            _refuse_missing(files, found, range(first, first + total), f"{total} shards")
+    totals = [_OF.search(name) for name in names]
+    if all(totals):
+        _check_totals(files, [total for total in totals if total])
         return
     parts = [_DIGITS.split(name) for name in names]
     if len(parts) < 2 or len({len(part) for part in parts}) > 1:
@@ -166,30 +159,41 @@ def check_numbering(files: Sequence[Path]) -> None:
     by_one = any(after - before == 1 for before, after in pairwise(numbers))
     dense = numbers[-1] - numbers[0] < 2 * len(numbers) - 1
     # Years start elsewhere, and positions of first items grow by more than one.
-    if numbers[0] > 1 or not (by_one or dense):
-        return
-    wanted = range(numbers[0], numbers[-1] + 1)
-    _refuse_missing(files, numbers, wanted, f"shards {numbers[0]} to {numbers[-1]}")
+    if numbers[0] <= 1 and (by_one or dense):
+        expected = range(numbers[0], numbers[-1] + 1)
+        _refuse_missing(files, numbers, expected, f"shards {numbers[0]} to {numbers[-1]}")
 
 
-def _refuse_missing(files: Sequence[Path], found: Sequence[int], wanted: range, what: str) -> None:
-    if missing := sorted(set(wanted) - set(found)):
-        shown = examples(missing).replace("'", "")
+def _check_totals(files: Sequence[Path], totals: Sequence[re.Match[str]]) -> None:
+    """Refuse a gap in names such as ``part-1-of-4``."""
+    numbers = sorted(int(match[1]) for match in totals)
+    prefixes = {(match.string[: match.start()], int(match[2])) for match in totals}
+    if len(prefixes) == 1 and numbers[0] <= 1:
+        _, total = prefixes.pop()
+        # Of 1 … n−1 either the first or the last is missing; counting from 0 says the first.
+        start = 0 if numbers[0] == 0 or numbers[-1] < total else 1
+        _refuse_missing(files, numbers, range(start, start + total), f"{total} shards")
+
+
+def _refuse_missing(
+    files: Sequence[Path], numbers: Sequence[int], expected: range, shards: str
+) -> None:
+    if missing := sorted(set(expected) - set(numbers)):
+        listed = examples(missing).replace("'", "")
         raise InputError(
-            f"{files[0].parent}: of {what} number {shown} {'is' if len(missing) == 1 else 'are'}"
+            f"{files[0].parent}: of {shards} number {listed} {'is' if len(missing) == 1 else 'are'}"
             " missing",
             "restore what is missing, or number the files without a gap",
         )
 
 
 def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
-    known: Names | None = None
+    base: Names | None = None
     keys: list[Keys] = []
     for file in files:
         shard = read_file(file, invalid)
-        if known is None:
-            known = Names.of(shard)
-        check_alike(shard, file, known, files[0])
+        base = base or Names.of(shard)
+        check_alike(shard, file, base, files[0])
         if len(files) > 1 and shard.annotators is None:  # pairs are compared when all are read
             keys.append(item_keys(shard.items))
         yield shard
@@ -198,18 +202,19 @@ def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
         check_once(keys.__getitem__, names, lambda number: read_file(files[number], invalid).items)
 
 
-def check_alike(shard: Predictions, file: Path, known: Names | Shards, first: Path) -> None:
+def check_alike(shard: Predictions, file: Path, base: Names | Shards, base_file: Path) -> None:
     """Refuse a shard whose members, scale, classes or groups are not those of the first."""
-    check_same_scale(shard.scale, f"shard {file.name}", known.scale, f"shard {first.name}")
-    for what in ("members", "classes", "groups"):
-        if getattr(shard, what) != getattr(known, what):
-            given, wanted = (list(getattr(one, what) or ()) for one in (shard, known))
+    check_same_scale(shard.scale, f"shard {file.name}", base.scale, f"shard {base_file.name}")
+    for kind in ("members", "classes", "groups"):
+        if getattr(shard, kind) != getattr(base, kind):
+            names, base_names = (list(getattr(side, kind) or ()) for side in (shard, base))
             # Of long lists the part that differs is shown, not the start.
-            while given and given[:1] == wanted[:1]:
-                del given[:1], wanted[:1]
+            while names and names[:1] == base_names[:1]:
+                del names[:1], base_names[:1]
             raise InputError(
-                f"the shards differ in {what}: {first.name} has {examples(wanted) or 'none'} where"
-                f" {file.name} has {examples(given) or 'none'}",
+                f"the shards differ in {kind}: {base_file.name} has"
+                f" {examples(base_names) or 'none'} where {file.name} has"
+                f" {examples(names) or 'none'}",
                 "write the shards with the same members and classes, in one order",
             )
 
@@ -276,7 +281,7 @@ class Shards:
     """Bytes per probability: 4 or 8."""
     invalid: Invalid = "error"
     """What happens to probabilities that do not sum to one."""
-    first: Path | None = None
+    base_file: Path | None = None
     """The shard that all must agree with, if that is not ``files[0]``."""
     scale: Scale = NOMINAL
     """The answer scale, of the first shard or as declared."""
@@ -298,35 +303,35 @@ class Shards:
         pairs of an item must be in one shard.
         """
         files = shard_files(path)
-        first = view_pairs(read_file(files[0], invalid), learn).per_item()
-        known = Names.of(first)
-        counts, infos = [len(first)], [first.member_info]
+        base = view_pairs(read_file(files[0], invalid), learn).per_item()
+        names = Names.of(base)
+        counts, infos = [len(base)], [base.member_info]
         for file in files[1:]:
-            count, info = _glance(file, first.members)
+            count, info = _glance(file, base.members)
             if learn or count is None:
                 # Without a sound header it is read, to say what is wrong.
                 shard = view_pairs(read_file(file, invalid), learn)
-                check_alike(shard, file, known, files[0])
+                check_alike(shard, file, names, files[0])
                 count = len(shard)
             counts.append(count)
             infos.append(info)
         return cls(
             tuple(files),
             tuple(counts),
-            first.members,
-            first.classes,
-            first.groups,
-            first.probabilities.itemsize,
+            base.members,
+            base.classes,
+            base.groups,
+            base.probabilities.itemsize,
             invalid,
-            scale=first.scale,
+            scale=base.scale,
             learn=learn,
-            member_info=_info_of(infos, counts, first.members),
+            member_info=_info_of(infos, counts, base.members),
         )
 
     def on_scale(self, scale: ScaleLike) -> Shards:
         """The same shards on this scale, as `Predictions.on_scale`."""
-        wanted = declared_scale(self.scale, self.classes, scale)
-        return replace(self, scale=wanted, declared=wanted != self.scale)
+        target = declared_scale(self.scale, self.classes, scale)
+        return replace(self, scale=target, declared=target != self.scale)
 
     def __repr__(self) -> str:
         return (
@@ -359,7 +364,7 @@ class Shards:
         """One shard, checked, and with the members, classes and groups of the first."""
         shard = view_pairs(read_file(self.files[number], self.invalid), self.learn)
         shard = shard.on_scale(self.scale) if self.declared else shard
-        check_alike(shard, self.files[number], self, self.first or self.files[0])
+        check_alike(shard, self.files[number], self, self.base_file or self.files[0])
         if len(shard) != self.counts[number]:
             raise InputError(
                 f"{self.files[number]} changed while it was read: it now holds"
@@ -371,7 +376,7 @@ class Shards:
     def part(self, number: int) -> Shards:
         """One shard alone; it must still agree with the first."""
         files, counts = (self.files[number],), (self.counts[number],)
-        return replace(self, files=files, counts=counts, first=self.first or self.files[0])
+        return replace(self, files=files, counts=counts, base_file=self.base_file or self.files[0])
 
     def read_items(self, number: int) -> Strings:
         """The item ids of one shard, in the order in which ``read`` gives them."""
@@ -426,41 +431,42 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     items = shards = 0
     parts: list[tuple[MemberInfo, int]] = []
     sums: dict[str, Any] = {}
-    whose: set[str] = set()
+    annotators: set[str] = set()
     for shard in read_shards(path, pairs=True):
-        whose.update(() if shard.annotators is None else shard.annotators)
+        annotators.update(() if shard.annotators is None else shard.annotators)
         shards += 1
         items += len(shard)
         parts.append((shard.member_info, len(shard)))
         probabilities = shard.probabilities.astype(np.float64, copy=False)
         rows = shard.scale.rows(probabilities)
         logs = np.log(np.where(rows > 0, rows, 1.0))
-        each = shard.scale.rows_per_item(shard.classes)
+        rows_per_item = shard.scale.rows_per_item(shard.classes)
+        distances = np.abs(rows - rows.mean(axis=1, keepdims=True))
         for name, value in (
             ("mean", probabilities.sum(axis=0)),
-            ("entropy", -(rows * logs).sum(axis=(0, 2)) / each),
-            ("distance", np.abs(rows - rows.mean(axis=1, keepdims=True)).sum(axis=(0, 2)) / each),
+            ("entropy", -(rows * logs).sum(axis=(0, 2)) / rows_per_item),
+            ("distance", distances.sum(axis=(0, 2)) / rows_per_item),
         ):
             sums[name] = sums.get(name, 0) + value
-        last = shard
-    groups = last.groups or (None,) * len(last.members)
-    info = _info_of([one for one, _ in parts], [count for _, count in parts], last.members)
+    groups = shard.groups or (None,) * len(shard.members)
+    infos, counts = zip(*parts, strict=True)
+    info = _info_of(infos, counts, shard.members)
     return {
         "items": items,
-        **({"annotators": len(whose - {""})} if whose else {}),
+        **({"annotators": len(annotators - {""})} if annotators else {}),
         "shards": shards,
-        "classes": list(last.classes),
-        **({} if last.scale == NOMINAL else {"scale": last.scale.to_text(last.classes)}),
-        "type": str(last.probabilities.dtype),
+        "classes": list(shard.classes),
+        **({} if shard.scale == NOMINAL else {"scale": shard.scale.to_text(shard.classes)}),
+        "type": str(shard.probabilities.dtype),
         "members": [
             {
                 "name": name,
                 "group": groups[k],
                 **({"info": info[name]} if name in info else {}),
-                "mean": dict(zip(last.classes, (sums["mean"][k] / items).tolist(), strict=True)),
+                "mean": dict(zip(shard.classes, (sums["mean"][k] / items).tolist(), strict=True)),
                 "entropy": float(sums["entropy"][k] / items),
                 "distance": float(sums["distance"][k] / items),
             }
-            for k, name in enumerate(last.members)
+            for k, name in enumerate(shard.members)
         ],
     }
