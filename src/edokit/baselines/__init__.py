@@ -6,7 +6,7 @@ from edokit._lazy import lazy_names
 from edokit.baselines.scores import Score
 
 if TYPE_CHECKING:
-    from edokit.baselines.comparison import Comparison, compare
+    from edokit.baselines.comparison import CompareOptions, Comparison, compare
     from edokit.baselines.methods import (
         Method,
         VotingPool,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CompareOptions",
     "Comparison",
     "Method",
     "Score",
@@ -31,7 +32,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "comparison": ("Comparison", "compare"),
+        "comparison": ("CompareOptions", "Comparison", "compare"),
         "methods": (
             "Method",
             "VotingPool",

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, check_seed, counted, local_path
+from edokit._errors import EDOError, InputError, check_seed, counted, local_path, option
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._names import owners
@@ -39,6 +39,7 @@ from edokit.baselines.slices import (
     worst_slice,
 )
 from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import (
     align_inputs,
     align_test_inputs,
@@ -53,7 +54,7 @@ from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.compute import floor_items
 from edokit.predictions import Predictions, write_predictions
-from edokit.runs import InputReader, RunRecord
+from edokit.runs import InputReader, RunRecord, merge_options
 from edokit.scales import Scale, check_same_scale
 
 REFERENCE = "uniform"
@@ -127,7 +128,7 @@ class Comparison:
             f"lowest_{self.lowest.headline}": self.lowest.name,
             "headline": self.headline,
             **self.facts,
-            "slices": [one.to_dict() for one in self.slices],
+            "slices": [part.to_dict() for part in self.slices],
         }
 
     def table(self) -> Table:
@@ -136,8 +137,8 @@ class Comparison:
 
     def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
         """Markdown or LaTeX with all intervals, or every number as CSV."""
-        found = _number_table(self) if kind == "csv" else _text_table(self, full=True)
-        return found.text(kind)
+        table = _number_table(self) if kind == "csv" else _text_table(self, full=True)
+        return table.text(kind)
 
     def slice_table(self) -> Table:
         """F1 and CE (RPS) of the first method by slice, uniform mean and constant beside."""
@@ -189,25 +190,59 @@ class Comparison:
         RunRecord("compare", self.files.inputs(), seed=seed, command=command).save(folder)
 
 
+@dataclass(frozen=True)
+class CompareOptions:
+    """Which methods are compared, and how.
+
+    Parameters
+    ----------
+    methods : iterable of str or "all", default=None
+        Names of methods (see `edokit.baselines.method_names`). If None, all but ``wel`` and
+        ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
+        ``constant`` and ``uniform`` are always there.
+    by : str or sequence of str, default=None
+        Columns of the test items to compare by, as in `edokit.evaluate`.
+    samples : int, default=1000
+        Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
+    level : float, default=0.95
+        Level of the intervals.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of evenly split items.
+    random_state : int, default=0
+        Seed of searches, intervals and random ties.
+
+    Examples
+    --------
+    >>> from edokit.baselines import CompareOptions
+    >>> CompareOptions(methods=["greedy", "edo"], samples=200).level
+    0.95
+    """
+
+    methods: Iterable[str] | Literal["all"] | None = None
+    by: str | Sequence[str] | None = None
+    samples: int = 1000
+    level: float = 0.95
+    ties: Ties = "first"
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_seed(self.random_state)
+
+
 def compare(
     predictions: AnyPredictions,
     annotations: AnyAnnotations,
     test_predictions: AnyPredictions,
     test_annotations: AnyAnnotations | None = None,
+    options: CompareOptions | None = None,
     *,
     split: str | Sequence[str] | None = None,
     test_split: str | Sequence[str] | None = None,
     train_annotations: AnyAnnotations | None = None,
     train_split: str | Sequence[str] | None = None,
-    methods: Iterable[str] | Literal["all"] | None = None,
-    by: str | Sequence[str] | None = None,
     extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]] | None = None,
-    samples: int = 1000,
-    level: float = 0.95,
-    ties: Ties = "first",
-    random_state: int = 0,
     step: Step = lambda done, total, what: None,
-    **read_options: Any,
+    **settings: Any,
 ) -> Comparison:
     """Fit EDO and every baseline on the same members and evaluate them once on test items.
 
@@ -221,6 +256,8 @@ def compare(
         The same members' predictions of the items to evaluate on.
     test_annotations : Annotations, array, str or Path, default=None
         The annotations of these; ``annotations`` if None.
+    options : CompareOptions, default=None
+        Which methods are compared, and how.
     split, test_split : str or sequence of str, default=None
         Only these splits of ``annotations`` and of ``test_annotations``.
     train_annotations : Annotations, str or Path, default=None
@@ -228,29 +265,15 @@ def compare(
         else those of the items to fit on.
     train_split : str or sequence of str, default=None
         Only these splits of them, or, without ``train_annotations``, of ``annotations``.
-    methods : iterable of str or "all", default=None
-        Names of methods (see `edokit.baselines.method_names`). If None, all but ``wel`` and
-        ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
-        ``constant`` and ``uniform`` are always there.
-    by : str or sequence of str, default=None
-        Columns of the test items to compare by, as in `edokit.evaluate`.
     extra : mapping of str to (predictions, test_predictions), default=None
         Other pools of members on the same items. Each gives a row ``NAME``, the uniform mean of its
         members, and, if there are several, ``single:NAME``, what one of them scores alone on
         average, and ``edo:NAME``.
-    samples : int, default=1000
-        Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
-    level : float, default=0.95
-        Level of the intervals.
-    ties : {"first", "error", "random"}, default="first"
-        Hard label of evenly split items.
-    random_state : int, default=0
-        Seed of searches, intervals and random ties.
     step : callable, default: nothing
         Called as ``step(done, total, method)`` before each fit.
-    **read_options
-        Further arguments of `read_annotations`, as ``columns`` or ``classes``, for annotations that
-        are files.
+    **settings
+        Single fields of `CompareOptions`, such as ``samples=200``, and further arguments of
+        `read_annotations`, such as ``columns`` or ``classes``, for annotations that are files.
 
     Returns
     -------
@@ -280,154 +303,249 @@ def compare(
     >>> found["edo"].ce < found["uniform"].ce
     True
     """
+    options, reading = merge_options(CompareOptions, options, settings)
     if test_annotations is None:
         test_annotations = annotations
-    sources: list[Any] = [annotations, test_annotations]
-    if all(isinstance(source, str | Path) for source in sources):
-        alike = Path(sources[0]) == Path(sources[1])
+    _refuse_same_items((annotations, split), (test_annotations, test_split))
+    files = InputReader(**reading)
+    data = _read_samples(
+        files,
+        (predictions, annotations, split),
+        (test_predictions, test_annotations, test_split),
+    )
+    parts = find_slices(data.test_labels, options.by)
+    train_labels: Annotations | None = None
+    if train_annotations is not None or train_split is not None:
+        source = annotations if train_annotations is None else train_annotations
+        labels = files.annotations("train_annotations", source, train_split)
+        if not isinstance(labels, Annotations):
+            labels = as_annotations(labels, len(labels), data.classes)
+        train_labels = labels.with_classes(data.classes)
+    names, skipped = _method_names(options.methods)
+    rows = [_Row(name, find_method(name).about, name, (data.dev, data.test)) for name in names]
+    pool_files = InputReader(scale=reading.get("scale"))
+    for name, pool in (extra or {}).items():
+        pools = _extra_pools(name, pool, data, pool_files)
+        rows += _extra_rows(name, pools, with_edo="edo" in names)
+    results = _fit_methods(rows, data, train_labels, options, step)
+    resampling: Any = {
+        "samples": options.samples,
+        "level": options.level,
+        "random_state": options.random_state,
+        "clusters": owner_codes(data.test.items),
+        "scale": data.scale,
+    }
+    scored = score_methods(results.scores, results.losses, REFERENCE, **resampling)
+    ours = _ours(scored)
+    ranked = [ours, *(score for score in scored if score is not ours)]
+    floor = floor_items(data.test_labels.soft_labels, headline_metric(data.scale), data.scale)
+    return Comparison(
+        tuple(scored),
+        results.fitted,
+        Predictions.from_arrays(
+            list(results.probabilities.values()),
+            items=data.test.items,
+            members=list(results.probabilities),
+            classes=data.classes,
+            layout=None,
+            scale=data.scale,
+        ),
+        _facts(data, options, results, list(parts)),
+        {**skipped, **results.failures},
+        files,
+        score_slices(parts, ranked, results.losses, floor, REFERENCE, **resampling),
+    )
+
+
+def _refuse_same_items(fit: tuple[Any, Any], test: tuple[Any, Any]) -> None:
+    """Refuse annotations and splits that are the same to fit on and to evaluate on."""
+    if all(isinstance(source, str | Path) for source, _ in (fit, test)):
+        same = Path(fit[0]) == Path(test[0])
     else:
-        alike = sources[0] is sources[1]
-    if alike and split == test_split:
+        same = fit[0] is test[0]
+    if same and fit[1] == test[1]:
+        splits = f"{option('split', 'dev')} and {option('test_split', 'test')}"
         raise InputError(
-            "the items to fit on and the items to evaluate on are the same:"
-            f" {source_name(annotations, split)}",
-            "give other test_annotations, or split='dev' and test_split='test'",
-            parameters=("test_annotations", "split", "test_split"),
+            f"the items to fit on and the items to evaluate on are the same: {source_name(*fit)}",
+            f"give other {option('test_annotations')}, or {splits}",
         )
-    check_seed(random_state)
-    files = InputReader(**read_options)
-    labels = files.annotations("annotations", annotations, split)
-    test_labels = files.annotations("test_annotations", test_annotations, test_split)
-    dev, dev_labels = align_inputs(files.predictions("predictions", predictions), labels)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Predictions and labels of the items to fit on and of those to evaluate on."""
+
+    dev: Predictions
+    dev_labels: Annotations
+    test: Predictions
+    test_labels: Annotations
+
+    @property
+    def scale(self) -> Scale:
+        return self.dev_labels.scale
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(self.dev_labels.classes)
+
+
+def _read_samples(
+    files: InputReader, fit: tuple[Any, Any, Any], evaluate: tuple[Any, Any, Any]
+) -> _Samples:
+    """Predictions, annotations and split of dev and test, read and matched."""
+    labels = files.annotations("annotations", *fit[1:])
+    test_labels = files.annotations("test_annotations", *evaluate[1:])
+    dev, dev_labels = align_inputs(files.predictions("predictions", fit[0]), labels)
     test, test_labels = align_test_inputs(
-        files.predictions("test_predictions", test_predictions), test_labels, test_split
+        files.predictions("test_predictions", evaluate[0]), test_labels, evaluate[2]
     )
     scale, wider = dev_labels.scale, test_labels.classes != dev_labels.classes
     if wider and test_labels.scale.kind == scale.kind:
         test_labels = test_labels.with_classes(dev_labels.classes)
     check_same_scale(scale, "annotations", test_labels.scale, "test annotations")
-    test = test.order_classes(dev_labels.classes)
-    parts = find_slices(test_labels, by)
-    for found, source, part, what in (
-        (dev_labels, annotations, split, "annotations"),
-        (test_labels, test_annotations, test_split, "test annotations"),
-    ):
-        warn_if_unanimous(found, source, part, what)
-    train_labels: Annotations | None = None
-    if train_annotations is not None or train_split is not None:
-        given = annotations if train_annotations is None else train_annotations
-        read = files.annotations("train_annotations", given, train_split)
-        if not isinstance(read, Annotations):
-            read = as_annotations(read, len(read), dev_labels.classes)
-        train_labels = read.with_classes(dev_labels.classes)
-    test = select_members(test, dev.members, "test predictions")
+    warn_if_unanimous(dev_labels, fit[1], fit[2], "annotations")
+    warn_if_unanimous(test_labels, evaluate[1], evaluate[2], "test annotations")
+    test = select_members(test.order_classes(dev_labels.classes), dev.members, "test predictions")
     check_disjoint(dev, test)
-    known = method_names()
-    asked = known if methods is None else [methods] if isinstance(methods, str) else list(methods)
-    asked = known if "all" in asked else [find_method(name).name for name in asked]
+    return _Samples(dev, dev_labels, test, test_labels)
+
+
+def _method_names(
+    methods: Iterable[str] | Literal["all"] | None,
+) -> tuple[list[str], dict[str, str]]:
+    """The methods to compare in the order of the table, and why others are left out."""
+    registered = method_names()
     skipped: dict[str, str] = {}
     if methods is None:
-        skipped = dict.fromkeys((name for name in known if find_method(name).slow), _SLOW)
-        asked = [name for name in known if name not in skipped]
-    names = [name for name in known if name in asked or name in (CONSTANT, REFERENCE)]
-    others = InputReader(scale=read_options.get("scale"))
-    rows = [_Row(name, find_method(name).about, name, (dev, test)) for name in names]
-    for name, pair in (extra or {}).items():
-        if ":" in name or not name or name in known:
-            raise InputError(
-                f"the name of an extra pool is empty, has a colon or is the name of a method:"
-                f" {name!r}",
-                "choose another name",
-                parameters=("extra",),
-            )
-        first, second = (
-            predictions_for(dev_labels, others.predictions("extra", given))
-            .align(one.items, f"the predictions to compare {name!r} with")
-            .order_classes(dev_labels.classes)
-            for given, one in zip(pair, (dev, test), strict=True)
+        skipped = {name: _SLOW for name in registered if find_method(name).slow}
+        requested = [name for name in registered if name not in skipped]
+    else:
+        requested = [methods] if isinstance(methods, str) else list(methods)
+        all_methods = "all" in requested
+        requested = registered if all_methods else [find_method(name).name for name in requested]
+    requested = [*requested, CONSTANT, REFERENCE]
+    return [name for name in registered if name in requested], skipped
+
+
+def _extra_pools(
+    name: str, pool: tuple[Any, Any], data: _Samples, files: InputReader
+) -> tuple[Predictions, Predictions]:
+    """The predictions of an extra pool on dev and test."""
+    if ":" in name or not name or name in method_names():
+        raise InputError(
+            f"{option('extra')}: the name of a pool is empty, has a colon or is the name of a"
+            f" method: {name!r}",
+            "choose another name",
         )
-        second = select_members(second, first.members, f"test predictions of {name!r}")
-        rows += _extra_rows(name, (first, second), with_edo="edo" in names)
+    dev, test = (
+        predictions_for(data.dev_labels, files.predictions("extra", source))
+        .align(members.items, f"the predictions to compare {name!r} with")
+        .order_classes(data.classes)
+        for source, members in zip(pool, (data.dev, data.test), strict=True)
+    )
+    return dev, select_members(test, dev.members, f"test predictions of {name!r}")
+
+
+@dataclass
+class _Results:
+    """What came of the fits, by method."""
+
+    fitted: dict[str, Method] = field(default_factory=dict)
+    scores: list[Score] = field(default_factory=list)
+    probabilities: dict[str, Floats] = field(default_factory=dict)
+    losses: dict[str, dict[str, Floats]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def constant(self) -> Constant:
+        method: Any = self.fitted[CONSTANT]
+        constant: Constant = method.constant_
+        return constant
+
+
+def _fit_methods(
+    rows: Sequence[_Row],
+    data: _Samples,
+    train_labels: Annotations | None,
+    options: CompareOptions,
+    step: Step,
+) -> _Results:
+    """Fit each method on dev and evaluate it on dev and test."""
+    drawing: Any = {"ties": options.ties, "random_state": options.random_state}
     truth = [
-        (part.soft_labels, part.hard_labels(ties=ties, random_state=random_state))
-        for part in (dev_labels, test_labels)
+        (labels.soft_labels, labels.hard_labels(**drawing))
+        for labels in (data.dev_labels, data.test_labels)
     ]
-    fitted: dict[str, Method] = {}
-    scores, probabilities, losses = [], {}, {}
+    results = _Results()
     for number, row in enumerate(rows):
         step(number, len(rows), row.name)
-        started = time.perf_counter()
-        method: Any = make_method(row.method, random_state=random_state, ties=ties)
+        start = time.perf_counter()
+        method: Any = make_method(row.method, **drawing)
         try:
             if row.method == CONSTANT and train_labels is not None:
                 method.take_shares(train_labels, "train")
             else:
-                method.fit(row.pools[0], dev_labels)
+                method.fit(row.pools[0], data.dev_labels)
         except EDOError as error:
             if row.method in (CONSTANT, REFERENCE):
                 raise
             # The other methods' results are not lost for it.
-            skipped[row.name] = error.message
+            results.failures[row.name] = error.message
             continue
-        fitted[row.name] = method
-        seconds = time.perf_counter() - started
-        (on_dev, _), (losses[row.name], hard) = (
-            _losses(row, method, pool, *part, scale)
-            for pool, part in zip(row.pools, truth, strict=True)
+        results.fitted[row.name] = method
+        seconds = time.perf_counter() - start
+        (dev_losses, _), (results.losses[row.name], hard) = (
+            _losses(row, method, pool, *labels, data.scale)
+            for pool, labels in zip(row.pools, truth, strict=True)
         )
-        probabilities[row.name] = method.predict_proba(row.pools[1])
+        results.probabilities[row.name] = method.predict_proba(row.pools[1])
         weights = None if row.alone else getattr(method, "weights_", None)
         if weights is not None:
             weights = dict(zip(method.members_, weights.tolist(), strict=True))
-        scores.append(
+        results.scores.append(
             Score(
                 row.name,
                 row.about,
-                dev={metric: float(values.mean()) for metric, values in on_dev.items()},
+                dev={metric: float(values.mean()) for metric, values in dev_losses.items()},
                 seconds=seconds,
                 size=None if row.alone else getattr(method, "size_", None),
                 weights=weights,
-                only_label=None if hard is None else only_label(hard, dev_labels.classes),
+                only_label=None if hard is None else only_label(hard, data.classes),
             )
         )
     step(len(rows), len(rows), "done")
-    resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    resampling["clusters"] = owner_codes(test.items)
-    scored = score_methods(scores, losses, REFERENCE, scale=scale, **resampling)
-    ours = _ours(scored)
-    ranked = [ours, *(score for score in scored if score is not ours)]
-    floor = floor_items(test_labels.soft_labels, headline_metric(scale), scale)
-    slices = score_slices(parts, ranked, losses, floor, REFERENCE, scale=scale, **resampling)
-    classes = test_labels.classes
-    constant = fitted[CONSTANT].constant_  # type: ignore[attr-defined]
-    for method in fitted.values():
-        if train_labels is not None and isinstance(method, EDOEnsemble):
-            method._keep(replace(method.fitted_, constant=constant))
-    pooled = Predictions.from_arrays(
-        list(probabilities.values()),
-        items=test.items,
-        members=list(probabilities),
-        classes=classes,
-        layout=None,
-        scale=scale,
-    )
-    best = best_possible(*truth[1], metrics=main_metrics(scale), scale=scale)
-    facts = {
+    if train_labels is not None:
+        for method in results.fitted.values():
+            if isinstance(method, EDOEnsemble):
+                method._keep(replace(method.fitted_, constant=results.constant))
+    return results
+
+
+def _facts(
+    data: _Samples, options: CompareOptions, results: _Results, columns: list[str]
+) -> dict[str, Any]:
+    """What `Comparison.facts` holds."""
+    scale, labels = data.scale, data.test_labels
+    hard = labels.hard_labels(ties=options.ties, random_state=options.random_state)
+    best = best_possible(labels.soft_labels, hard, metrics=main_metrics(scale), scale=scale)
+    return {
         "reference": REFERENCE,
-        **_counts({"dev": dev.items, "test": test.items}),
-        "members": len(dev.members),
-        "classes": list(classes),
-        "scale": scale.to_text(classes),
+        **_counts({"dev": data.dev.items, "test": data.test.items}),
+        "members": len(data.dev.members),
+        "classes": list(data.classes),
+        "scale": scale.to_text(data.classes),
         "headline_metric": headline_metric(scale),
-        "constant": {"shares": constant.shares.tolist(), "source": constant.source},
+        "constant": {
+            "shares": results.constant.shares.tolist(),
+            "source": results.constant.source,
+        },
         "ce_floor": best["ce"],
         "best_possible": best,
-        "level": level,
-        "samples": samples,
-        "seed": random_state,
-        "by": list(parts),
+        "level": options.level,
+        "samples": options.samples,
+        "seed": options.random_state,
+        "by": columns,
     }
-    return Comparison(tuple(scored), fitted, pooled, facts, skipped, files, slices)
 
 
 def _ours(scores: Sequence[Score]) -> Score:
@@ -468,8 +586,9 @@ def _losses(
     if row.alone:
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         members = [P[:, k] for k in range(P.shape[1])]
-        each = [item_scores(p, scale.hard(p), q, y, scale) for p in members]
-        return {metric: np.mean([one[metric] for one in each], axis=0) for metric in each[0]}, None
+        losses = [item_scores(p, scale.hard(p), q, y, scale) for p in members]
+        means = {m: np.mean([values[m] for values in losses], axis=0) for m in losses[0]}
+        return means, None
     hard = method.predict(predictions)
     if not scale.is_multi_label:
         codes = {name: code for code, name in enumerate(predictions.classes)}
@@ -504,29 +623,29 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
     else:
         columns = ["size"]
         rows = [[*_values(score), score.size] for score in scores]
-    reasons = dict.fromkeys(comparison.skipped.values())
-    for reason in reasons:
-        names = [name for name, own in comparison.skipped.items() if own == reason]
+    for reason in dict.fromkeys(comparison.skipped.values()):
+        names = [name for name, text in comparison.skipped.items() if text == reason]
         notes.append(f"Without {', '.join(names)}: {reason}.")
-    best = set()  # cells of the largest F1 and the lowest of the others
-    for column, metric in enumerate(metrics, start=1):
-        values = [round(score.metrics[metric], 4) for score in scores]
-        wanted = max(values) if METRIC[metric].higher else min(values)
-        best |= {(row, column) for row, value in enumerate(values) if value == wanted}
-    dev, test = (
-        f"{counted(facts['pairs'][split], 'pair')} of {counted(facts['items'][split], 'item')}"
-        if "pairs" in facts
-        else counted(facts["items"][split], "item")
-        for split in ("dev", "test")
-    )
+    dev, test = (_count_text(facts, split) for split in ("dev", "test"))
     title = f"{counted(len(rows), 'method')}, fitted on {dev}, evaluated on {test}"
-    return Table(
-        title,
-        ["method", *(METRIC[metric].label for metric in metrics), *columns],
-        rows,
-        notes,
-        best,
-    )
+    header = ["method", *(METRIC[metric].label for metric in metrics), *columns]
+    return Table(title, header, rows, notes, _best_cells(scores))
+
+
+def _count_text(facts: Mapping[str, Any], split: str) -> str:
+    """``12 pairs of 4 items``, or ``4 items``."""
+    items = counted(facts["items"][split], "item")
+    return f"{counted(facts['pairs'][split], 'pair')} of {items}" if "pairs" in facts else items
+
+
+def _best_cells(scores: Sequence[Score]) -> set[tuple[int, int]]:
+    """Row and column of the largest F1 and of the lowest other metrics."""
+    cells = set()
+    for column, metric in enumerate(scores[0].metrics, start=1):
+        values = [round(score.metrics[metric], 4) for score in scores]
+        best = max(values) if METRIC[metric].higher else min(values)
+        cells |= {(row, column) for row, value in enumerate(values) if value == best}
+    return cells
 
 
 def _tested_row(score: Score, full: bool) -> list[Cell]:
@@ -539,7 +658,8 @@ def _tested_row(score: Score, full: bool) -> list[Cell]:
         value = score.metrics[score.headline]
         cells[1 + list(score.metrics).index(score.headline)] = f"{value:.4f}{near or ' '}"
     test = score.against.get(score.headline)
-    cells += [difference(one, full) for one in (score.against_constant.get(score.headline), test)]
+    constant_test = score.against_constant.get(score.headline)
+    cells += [difference(constant_test, full), difference(test, full)]
     if full:
         p = None if test is None else test.p_value
         cells += [p if p is None else "<.001" if p < 0.001 else f"{p:.3f}", near]
@@ -548,38 +668,30 @@ def _tested_row(score: Score, full: bool) -> list[Cell]:
 
 def _counts(names: Mapping[str, Strings]) -> dict[str, dict[str, int]]:
     """Items of each split and, where these are pairs of an item and an annotator, pairs."""
-    items = {split: len(set(owners(own))) for split, own in names.items()}
-    pairs = {split: len(own) for split, own in names.items()}
+    items = {split: len(set(owners(ids))) for split, ids in names.items()}
+    pairs = {split: len(ids) for split, ids in names.items()}
     return {"items": items} if items == pairs else {"items": items, "pairs": pairs}
 
 
 def _number_table(comparison: Comparison) -> Table:
     """One column per number: metrics, intervals, tests against uniform and constant, dev."""
-    metrics = _metrics(comparison)
-    header = ["method", "about", *metrics, *(f"dev_{metric}" for metric in metrics)]
-    header += ["size", "seconds"]
-    tested = _tested(comparison)
+    rows = [_numbers(score, tested=_tested(comparison)) for score in comparison.scores]
+    return Table("", list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _numbers(score: Score, *, tested: bool) -> dict[str, Cell]:
+    row: dict[str, Cell] = {"method": score.name, "about": score.about, **score.metrics}
+    row |= {f"dev_{metric}": score.dev[metric] for metric in score.metrics}
+    row |= {"size": score.size, "seconds": score.seconds}
     if tested:
-        header += [f"{metric}_{end}" for metric in metrics for end in ("low", "high")]
-        header += [
-            f"{metric}_vs_{other}_{part}"
-            for other in (REFERENCE, CONSTANT)
-            for metric in metrics
-            for part in _TEST
-        ]
-        header.append(f"within_noise_of_lowest_{comparison.lowest.headline}")
-    rows = []
-    for score in comparison.scores:
-        row: list[Cell] = [score.name, score.about, *_values(score)[1:]]
-        row += [*(score.dev[metric] for metric in metrics), score.size, score.seconds]
-        if tested:
-            row += [end for metric in metrics for end in score.intervals[metric]]
-            both = (score.against, score.against_constant)
-            tests = [against.get(metric) for against in both for metric in metrics]
-            row += [None if t is None else getattr(t, part) for t in tests for part in _TEST]
-            row.append(int(score.within_noise))
-        rows.append(row)
-    return Table("", header, rows)
+        for metric in score.metrics:
+            row[f"{metric}_low"], row[f"{metric}_high"] = score.intervals[metric]
+        for rival, tests in ((REFERENCE, score.against), (CONSTANT, score.against_constant)):
+            for metric in score.metrics:
+                test = tests.get(metric)
+                row |= {f"{metric}_vs_{rival}_{part}": getattr(test, part, None) for part in _TEST}
+        row[f"within_noise_of_lowest_{score.headline}"] = int(score.within_noise)
+    return row
 
 
 def _tested(comparison: Comparison) -> bool:

@@ -125,32 +125,40 @@ def score_methods(
     Rows of the same cluster [N], as the pairs of an item, are resampled together.
     """
     metrics, headline = main_metrics(scale), headline_metric(scale)
-    found = []
-    for score in scores:
-        means = {metric: float(losses[score.name][metric].mean()) for metric in metrics}
-        found.append(replace(score, metrics=means, headline=headline))
+    evaluated = [
+        replace(
+            score,
+            metrics={metric: float(losses[score.name][metric].mean()) for metric in metrics},
+            headline=headline,
+        )
+        for score in scores
+    ]
     if not samples:
-        return found
-    every = {(one.name, m): losses[one.name][m] for one in found for m in metrics}
-    lowest = lowest_score(found).name
-    names = [one.name for one in found]
-    others = [other for other in (reference, CONSTANT) if other in names]
-    pairs = [(name, other, m) for other in others for name in names for m in metrics]
-    pairs += [(name, lowest, headline) for name in names]
-    asked = [(name, other, m) for name, other, m in dict.fromkeys(pairs) if name != other]
+        return evaluated
+    lowest, names = lowest_score(evaluated).name, [score.name for score in evaluated]
+    rivals = [(rival, metrics) for rival in (reference, CONSTANT) if rival in names]
+    rivals.append((lowest, (headline,)))
+    # Each pair of methods once: the constant, for one, may be the lowest.
+    comparisons = dict.fromkeys(
+        (name, rival, metric)
+        for rival, tested in rivals
+        for name in names
+        for metric in tested
+        if name != rival
+    )
     ends, tests = intervals_and_tests(
-        every,
-        [((name, metric), (other, metric)) for name, other, metric in asked],
+        {(name, metric): losses[name][metric] for name in names for metric in metrics},
+        [((name, metric), (rival, metric)) for name, rival, metric in comparisons],
         clusters=clusters,
         samples=samples,
         level=level,
         random_state=random_state,
     )
-    known = dict(zip(asked, tests, strict=True))
+    by_comparison = dict(zip(comparisons, tests, strict=True))
 
-    def against(name: str, other: str) -> dict[str, PairedTest]:
-        found = {metric: known.get((name, other, metric)) for metric in metrics}
-        return {metric: test for metric, test in found.items() if test is not None}
+    def against(name: str, rival: str) -> dict[str, PairedTest]:
+        keys = {metric: (name, rival, metric) for metric in metrics}
+        return {m: by_comparison[key] for m, key in keys.items() if key in by_comparison}
 
     return [
         replace(
@@ -158,9 +166,9 @@ def score_methods(
             intervals={metric: ends[score.name, metric] for metric in metrics},
             against=against(score.name, reference),
             against_constant=against(score.name, CONSTANT),
-            above_lowest=known.get((score.name, lowest, headline)),
+            above_lowest=by_comparison.get((score.name, lowest, headline)),
         )
-        for score in found
+        for score in evaluated
     ]
 
 
@@ -191,11 +199,11 @@ def score_answers(
     """The scores of these answers and, after them, of the constant; and the metrics by item."""
     hard = {name: scale.hard(p) for name, p in answers.items()}
     hard[CONSTANT] = same_label(constant, len(q))
-    every = {**answers, CONSTANT: np.tile(constant.shares, (len(q), 1))}
-    losses = {name: item_scores(p, hard[name], q, y, scale) for name, p in every.items()}
+    probabilities = {**answers, CONSTANT: np.tile(constant.shares, (len(q), 1))}
+    losses = {name: item_scores(p, hard[name], q, y, scale) for name, p in probabilities.items()}
     scores = [
         Score(name, (about or {}).get(name, ""), only_label=only_label(hard[name], classes))
-        for name in every
+        for name in probabilities
     ]
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
     resampling["clusters"] = clusters
@@ -210,9 +218,9 @@ def constant_of(
     scale: Scale = NOMINAL,
 ) -> Constant:
     """The constant answer that an ensemble recorded, else that of these items."""
-    known = None if ensemble is None else ensemble.constant_
-    if ensemble is not None and known is not None:
-        return known.ordered(ensemble.fitted_.classes, classes)
+    recorded = None if ensemble is None else ensemble.constant_
+    if ensemble is not None and recorded is not None:
+        return recorded.ordered(ensemble.fitted_.classes, classes)
     return constant_answer(q, y, scale, "items")
 
 
@@ -236,9 +244,7 @@ def only_label(hard: Ints | Codes, classes: Sequence[str]) -> str | None:
         return None
     if hard.ndim == 1:
         return str(classes[hard[0]])
-    return (
-        ", ".join(name for name, chosen in zip(classes, hard[0], strict=True) if chosen) or "none"
-    )
+    return ", ".join(np.asarray(classes)[hard[0].astype(bool)]) or "none"
 
 
 def worth(score: Score, constant: Score, items: int, *, subject: str, source: str) -> list[str]:
@@ -247,34 +253,35 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
     Better means that the interval of the difference excludes 0; without intervals, the estimates
     decide. The list is empty where the method is better in the headline metric and in F1.
     """
-    found, metrics = [], {score.headline: 1, "f1": -1}
+    sentences, metrics = [], {score.headline: 1, "f1": -1}
     if score.only_label is not None:
-        same = score.only_label == constant.only_label
-        share = "the majority share" if same else "the share of that class"
-        found.append(
+        is_majority = score.only_label == constant.only_label
+        share = "the majority share" if is_majority else "the share of that class"
+        sentences.append(
             f"{subject} labels all {items} items {score.only_label!r}: its F1 ({score.f1:.4f}) is"
             f" {share}."
         )
-        if same:
+        if is_majority:
             del metrics["f1"]
-    kinds = ("worse than", "not better than", "not clearly better than")
-    verdicts: dict[str, list[str]] = {kind: [] for kind in kinds}
+    verdicts: dict[str, list[str]] = {
+        verdict: [] for verdict in ("worse than", "not better than", "not clearly better than")
+    }
     for metric, sign in metrics.items():
-        own, other = score.metrics[metric], constant.metrics[metric]
-        test, shown = score.against_constant.get(metric), f"{own:.4f} against {other:.4f}"
-        low = high = sign * (own - other)
+        value, rival = score.metrics[metric], constant.metrics[metric]
+        test, numbers = score.against_constant.get(metric), f"{value:.4f} against {rival:.4f}"
+        low = high = sign * (value - rival)
         if test is not None:
             low, high = sorted((sign * test.low, sign * test.high))
-            shown += f"; difference {signed(test.low)} to {signed(test.high)}"
+            numbers += f"; difference {signed(test.low)} to {signed(test.high)}"
         if high >= 0:
-            kind = 0 if low > 0 else 1 if sign * (own - other) >= 0 else 2
-            verdicts[kinds[kind]].append(f"in {METRIC[metric].short} ({shown})")
+            kind = 0 if low > 0 else 1 if sign * (value - rival) >= 0 else 2
+            verdicts[list(verdicts)[kind]].append(f"in {METRIC[metric].short} ({numbers})")
     parts: list[str] = []
-    for verdict, where in verdicts.items():
-        if where:
-            rival = "it" if parts else f"a constant answer ({SHARES[source]})"
-            parts.append(f"{verdict} {rival} {' and '.join(where)}")
-    return [*found, f"{subject} is {' and '.join(parts)}."] if parts else found
+    for verdict, places in verdicts.items():
+        if places:
+            rival_name = "it" if parts else f"a constant answer ({SHARES[source]})"
+            parts.append(f"{verdict} {rival_name} {' and '.join(places)}")
+    return [*sentences, f"{subject} is {' and '.join(parts)}."] if parts else sentences
 
 
 def signed(value: float, digits: int = 4) -> str:

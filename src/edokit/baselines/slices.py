@@ -142,48 +142,41 @@ def score_slices(
     of the headline metric. Rows of the same cluster [N] are resampled together.
     """
     masks = [(c, value, mask) for c, parts in slices.items() for value, mask in parts.items()]
-    own, headline = losses[scores[0].name], headline_metric(scale)
-    above = {headline: own[headline], f"{headline}_above_floor": own[headline] - floor}
-    measures = {**above, "f1": own["f1"]}
-    own_cluster = np.arange(len(floor)) if clusters is None else clusters
-    count = [[len(np.unique(own_cluster[m])) for m in (mask, ~mask)] for _, _, mask in masks]
-    tested = [k for k, both in enumerate(count) if min(both) >= FEWEST_ITEMS]
+    losses_of_first, headline = losses[scores[0].name], headline_metric(scale)
+    measures = {
+        headline: losses_of_first[headline],
+        f"{headline}_above_floor": losses_of_first[headline] - floor,
+        "f1": losses_of_first["f1"],
+    }
+    codes = np.arange(len(floor)) if clusters is None else clusters
+    sizes = [[len(np.unique(codes[part])) for part in (mask, ~mask)] for _, _, mask in masks]
+    tested = [k for k, both_sizes in enumerate(sizes) if min(both_sizes) >= FEWEST_ITEMS]
     # Two slices are one comparison, each the rest of the other; a single one has no rest.
     comparisons = sum({1: 0, 2: 1}.get(len(parts), len(parts)) for parts in slices.values())
     corrected = 1 - (1 - level) / max(comparisons, 1)
-    rest_of = [masks[k][2] for k in tested]
-    apart = _against_rest(rest_of, measures, clusters, samples, corrected, random_state)
-    ends = dict(zip(tested, apart, strict=False))
-    found = []
+    tested_masks = [masks[k][2] for k in tested]
+    intervals = _against_rest(tested_masks, measures, clusters, samples, corrected, random_state)
+    against_rest = dict(zip(tested, intervals, strict=False))
+    scored = []
     for k, (column, value, mask) in enumerate(masks):
-        here = {name: {m: v[mask] for m, v in each.items()} for name, each in losses.items()}
-        enough = count[k][0] >= FEWEST_ITEMS
-        rest = {} if mask.all() else {m: float(v[~mask].mean()) for m, v in measures.items()}
-        found.append(
-            Slice(
-                column,
-                value,
-                int(mask.sum()),
-                float(floor[mask].mean()),
-                tuple(
-                    score_methods(
-                        [Score(one.name, one.about) for one in scores],
-                        here,
-                        reference,
-                        scale=scale,
-                        clusters=np.unique(own_cluster[mask], return_inverse=True)[1]
-                        if clusters is not None
-                        else None,
-                        samples=samples if enough else 0,
-                        level=level,
-                        random_state=random_state,
-                    )
-                ),
-                ends.get(k, {}),
-                rest,
-            )
+        slice_scores = score_methods(
+            [Score(score.name, score.about) for score in scores],
+            {
+                name: {m: v[mask] for m, v in by_metric.items()}
+                for name, by_metric in losses.items()
+            },
+            reference,
+            scale=scale,
+            clusters=None if clusters is None else np.unique(codes[mask], return_inverse=True)[1],
+            samples=samples if sizes[k][0] >= FEWEST_ITEMS else 0,
+            level=level,
+            random_state=random_state,
         )
-    return tuple(found)
+        rest = {} if mask.all() else {m: float(v[~mask].mean()) for m, v in measures.items()}
+        floor_mean = float(floor[mask].mean())
+        results = (tuple(slice_scores), against_rest.get(k, {}), rest)
+        scored.append(Slice(column, value, int(mask.sum()), floor_mean, *results))
+    return tuple(scored)
 
 
 def _against_rest(
