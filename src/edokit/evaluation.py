@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted, errors_in, examples, one_of, warn
+from edokit._errors import InputError, counted, errors_in, examples, one_of, option, warn
 from edokit._io.tables import read_table
 from edokit._lazy import pa, pd
 from edokit._names import owners, positions
@@ -130,36 +130,37 @@ class Evaluation:
 
     def _about_annotators(self) -> list[str]:
         """Whether knowing annotators helps, and who is served badly."""
-        found, known = [], self.pairs[0]
-        test = known.against.get(known.headline)
+        sentences, answers = [], self.pairs[0]
+        test = answers.against.get(answers.headline)
         if test is not None and test.high >= 0:
-            worse = "worse" if test.low > 0 else "not clearly better"
-            name, anonymous = METRIC[known.headline].short, self.pairs[1]
-            found.append(
-                f"Answers for known annotators are {worse} than anonymous ones: {name} of their"
-                f" labels {known.metrics[known.headline]:.4f} against"
-                f" {anonymous.metrics[known.headline]:.4f} (difference {signed(test.low)} to"
+            verdict = "worse" if test.low > 0 else "not clearly better"
+            name, anonymous = METRIC[answers.headline].short, self.pairs[1]
+            sentences.append(
+                f"Answers for known annotators are {verdict} than anonymous ones: {name} of their"
+                f" labels {answers.metrics[answers.headline]:.4f} against"
+                f" {anonymous.metrics[answers.headline]:.4f} (difference {signed(test.low)} to"
                 f" {signed(test.high)})."
             )
-        badly = [one for one in self.annotators if one["served_badly"]]
-        badly.sort(key=lambda one: -one["against_rest"][0])
+        badly = [person for person in self.annotators if person["served_badly"]]
+        badly.sort(key=lambda person: -person["against_rest"][0])
         if badly:
-            shown = ", ".join(
-                f"{one['annotator']!r} (CE {one['ce']:.4f} on {counted(one['n'], 'label')};"
-                f" {signed(one['against_rest'][0])} to {signed(one['against_rest'][1])} above the"
-                " rest)"
-                for one in badly[:_NAMED]
+            people = ", ".join(
+                f"{person['annotator']!r} (CE {person['ce']:.4f} on"
+                f" {counted(person['n'], 'label')};"
+                f" {' to '.join(map(signed, person['against_rest']))} above the rest)"
+                for person in badly[:_NAMED]
             )
-            more = f" and {len(badly) - _NAMED} more" if len(badly) > _NAMED else ""
-            found.append(
-                f"Served badly: {shown}{more}; {self.level:.0%} intervals, corrected for the"
+            hidden = f" and {len(badly) - _NAMED} more" if len(badly) > _NAMED else ""
+            sentences.append(
+                f"Served badly: {people}{hidden}; {self.level:.0%} intervals, corrected for the"
                 " number of annotators."
             )
-        return found
+        return sentences
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value:.4f}" for name, value in self.scores[0].metrics.items())
-        return f"Evaluation({self.items} items, {shown})"
+        metrics = self.scores[0].metrics.items()
+        listed = ", ".join(f"{name}={value:.4f}" for name, value in metrics)
+        return f"Evaluation({self.items} items, {listed})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo evaluate --json`` prints it.
@@ -192,7 +193,7 @@ class Evaluation:
                 "metrics": self.constant_metrics,
             },
             "methods": [score.on_items() for score in self.scores],
-            "slices": [one.to_dict() for one in self.slices],
+            "slices": [part.to_dict() for part in self.slices],
             "annotators": self.annotators,
             "pairs": [score.on_items() for score in self.pairs],
         }
@@ -289,108 +290,170 @@ def evaluate(
         from edokit.ensemble import EDOEnsemble
 
         ensemble = EDOEnsemble.load(ensemble)
-    if ensemble is not None:
-        check_same_scale(labelled.scale, "annotations", ensemble.fitted_.scale, "ensemble")
-    members, pairs, anonymous = None, None, None
-    if predictions is not None:
-        read = InputReader().predictions("predictions", predictions)
-        if isinstance(read, Predictions) and read.annotators is not None:
-            read = read.annotated(labelled)
-            if ensemble is not None:
-                if any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_):
-                    read = read.with_anonymous()
-                if probabilities is None:
-                    probabilities = _pooled(ensemble, read)
-            read = read.panel_means()
-        members = as_predictions(read).on_scale(labelled.scale, "annotations").align(labelled.items)
-    if probabilities is not None:
-        own, pairs, anonymous = _given(probabilities, labelled, invalid)
-    elif members is not None and ensemble is not None:
-        pooled = ensemble.predict_proba(members)[:, None]
-        classes = ensemble.fitted_.classes
-        own = Predictions(pooled, members.items, ("edo",), classes, scale=labelled.scale)
-    else:
-        raise InputError(
-            "there is nothing to evaluate",
-            "give probabilities='FILE', or ensemble='FOLDER' and predictions='FILE'",
-            parameters=("probabilities", "ensemble", "predictions"),
-        )
-    if ensemble is not None and set(ensemble.fitted_.classes) != set(own.classes):
-        raise InputError(
-            f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
-            f" probabilities are about {examples(own.classes, 20)}",
-            "give the ensemble that made them",
-            parameters=("ensemble",),
-        )
-    if set(labelled.classes) < set(own.classes):
-        labelled = labelled.with_classes(own.classes)
+    answers = _read_answers(probabilities, predictions, ensemble, labelled, invalid)
+    labelled = answers.labelled
     classes, q, scale = labelled.classes, labelled.soft_labels, labelled.scale
-    p = own.order_classes(classes).on_scale(scale, "annotations").uniform
-    by_annotator = None
-    if pairs is not None:
-        by_annotator = pairs.order_classes(classes).on_scale(scale, "annotations").uniform
+    p, on = answers.probabilities, dict[str, Any](scale=scale)
     y = labelled.hard_labels(ties=ties, random_state=random_state)
     constant = _constant(ensemble, train_annotations, labelled, y, ties)
-    same = np.tile(constant.shares, (len(q), 1))
-    official = None
-    if scorer is not None:
-        items = official_items(scorer, labelled, p, y, by_annotator)
-        usual = official_items(scorer, labelled, same, y)
-        ends = intervals(items, samples=samples, level=level, random_state=random_state)
-        means = [{name: float(each.mean()) for name, each in one.items()} for one in (items, usual)]
-        note = _compared(scorer, scale, by_annotator is not None)
-        official = OfficialScores(scorer, means[0], ends, means[1], note)
-    answers = {own.members[0]: p}
-    if members is not None:
-        known = (
-            members
-            if ensemble is None
-            else select_members(members, ensemble.members_, "predictions")
-        )
-        answers["uniform"] = known.order_classes(classes).uniform
-    if anonymous is not None:
-        answers[ANONYMOUS] = anonymous.order_classes(classes).on_scale(scale, "annotations").uniform
+    constant_rows = np.tile(constant.shares, (len(q), 1))
     resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    on: Any = {"scale": scale}
-    scores, losses = score_answers(answers, constant, q, y, classes, **on, **resampling)
+    scores, losses = score_answers(
+        answers.by_name, constant, q, y, classes, scale=scale, **resampling
+    )
+    pair_scores: list[Score] = []
+    if answers.by_annotator is not None:
+        pair_scores = _score_pairs(answers, constant, ties, resampling)
     hard = scale.indicators(same_label(constant, len(q)), len(classes)).astype(np.float64)
-    constants = compute_metrics(same, q, y, **on)
-    named = [name for name in metrics_of(scale) if METRIC[name].hard]
-    errors = {"": annotation_errors(p, labelled.item_codes, labelled.labels, **on)}
-    of_pairs: list[Score] = []
-    if by_annotator is not None:
-        rows = labelled.pairs()
-        errors[""] = annotation_errors(by_annotator, rows.item_codes, labelled.labels, **on)
-        clusters = owner_codes(rows.items)
-        known_answers = {KNOWN: by_annotator}
-        if anonymous is not None:
-            errors["anonymous_"] = annotation_errors(
-                answers[ANONYMOUS], labelled.item_codes, labelled.labels, **on
-            )
-            order = positions(owners(rows.items), labelled.items)
-            known_answers[ANONYMOUS] = answers[ANONYMOUS][order]
-        hard_pairs = rows.hard_labels(ties=ties, random_state=random_state)
-        how: Any = {"reference": ANONYMOUS, "clusters": clusters, **on, **resampling}
-        truth = (rows.soft_labels, hard_pairs, classes)
-        of_pairs, _ = score_answers(known_answers, constant, *truth, **how)
+    hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
     floor = floor_items(q, headline_metric(scale), scale)
     subject = "The predictions" if ensemble is None else "The ensemble"
     return Evaluation(
         items=len(q),
         metrics=compute_metrics(p, q, y, **on),
         best_possible=best_possible(q, y, **on),
-        constant_metrics=constants | compute_metrics(hard, q, y, metrics=named, **on),
+        constant_metrics=compute_metrics(constant_rows, q, y, **on)
+        | compute_metrics(hard, q, y, metrics=hard_metrics, **on),
         level=level,
         intervals=bootstrap(p, q, y, **on, **resampling) if samples else {},
-        annotators=_annotator_errors(labelled, errors, level if samples else None),
+        annotators=_annotator_errors(labelled, answers.errors(), level if samples else None),
         scores=tuple(scores),
         constant=constant,
         slices=score_slices(slices, scores, losses, floor, "uniform", **on, **resampling),
         subject=Path(probabilities).name if isinstance(probabilities, str | Path) else subject,
         scale=scale,
-        official=official,
-        pairs=tuple(of_pairs),
+        official=None
+        if scorer is None
+        else _official_scores(scorer, answers, constant_rows, y, resampling),
+        pairs=tuple(pair_scores),
     )
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What is evaluated, in the order of the annotations' items and classes."""
+
+    labelled: Annotations
+    name: str
+    probabilities: Floats
+    """[N, C]."""
+    by_annotator: Floats | None = None
+    """The answers for each pair of an item and an annotator [M, C]."""
+    anonymous: Floats | None = None
+    """Those for nobody in particular, beside them [N, C]."""
+    uniform: Floats | None = None
+    """The mean of the members [N, C]."""
+
+    @property
+    def by_name(self) -> dict[str, Floats]:
+        """The answers to items."""
+        names = (self.name, "uniform", ANONYMOUS)
+        answers = zip(names, (self.probabilities, self.uniform, self.anonymous), strict=True)
+        return {name: values for name, values in answers if values is not None}
+
+    def errors(self) -> dict[str, tuple[Floats, Floats]]:
+        """CE and error on each annotation [M], by prefix."""
+        labelled = self.labelled
+        rows = {"": (self.probabilities, labelled.item_codes)}
+        if self.by_annotator is not None:
+            rows[""] = self.by_annotator, labelled.pairs().item_codes
+            if self.anonymous is not None:
+                rows["anonymous_"] = self.anonymous, labelled.item_codes
+        return {
+            prefix: annotation_errors(p, codes, labelled.labels, scale=labelled.scale)
+            for prefix, (p, codes) in rows.items()
+        }
+
+
+def _read_answers(
+    probabilities: Any,
+    predictions: Any,
+    ensemble: EDOEnsemble | None,
+    labelled: Annotations,
+    invalid: Literal["error", "normalize"],
+) -> _Answers:
+    """The answers to evaluate, from probabilities, or from an ensemble and its members."""
+    members, pairs, anonymous = None, None, None
+    if ensemble is not None:
+        check_same_scale(labelled.scale, "annotations", ensemble.fitted_.scale, "ensemble")
+    if predictions is not None:
+        members = InputReader().predictions("predictions", predictions)
+        if isinstance(members, Predictions) and members.annotators is not None:
+            members = members.annotated(labelled)
+            if ensemble is not None:
+                members = _with_anonymous(members, ensemble)
+                if probabilities is None:
+                    probabilities = _pooled(ensemble, members)
+            members = members.panel_means()
+        members = as_predictions(members).on_scale(labelled.scale, "annotations")
+        members = members.align(labelled.items)
+    if probabilities is not None:
+        answers, pairs, anonymous = _as_predictions(probabilities, labelled, invalid)
+    elif members is not None and ensemble is not None:
+        p, classes = ensemble.predict_proba(members), ensemble.fitted_.classes
+        answers = Predictions(p[:, None], members.items, ("edo",), classes, scale=labelled.scale)
+    else:
+        raise InputError(
+            "there is nothing to evaluate",
+            f"give {option('probabilities', 'FILE')}, or {option('ensemble', 'FOLDER')} and"
+            f" {option('predictions', 'FILE')}",
+        )
+    if ensemble is not None:
+        _check_classes(ensemble, answers.classes)
+        if members is not None:
+            members = select_members(members, ensemble.members_, "predictions")
+    if set(labelled.classes) < set(answers.classes):
+        labelled = labelled.with_classes(answers.classes)
+
+    def rows(source: Predictions | None) -> Floats | None:
+        if source is None:
+            return None
+        ordered = source.order_classes(labelled.classes)
+        return ordered.on_scale(labelled.scale, "annotations").uniform
+
+    probabilities = rows(answers)
+    uniform = None if members is None else members.order_classes(labelled.classes).uniform
+    name = answers.members[0]
+    return _Answers(labelled, name, probabilities, rows(pairs), rows(anonymous), uniform)
+
+
+def _official_scores(
+    scorer: str, answers: _Answers, constant_rows: Floats, y: Codes, resampling: Mapping[str, Any]
+) -> OfficialScores:
+    labelled, by_annotator = answers.labelled, answers.by_annotator
+    items = official_items(scorer, labelled, answers.probabilities, y, by_annotator)
+    constant_items = official_items(scorer, labelled, constant_rows, y)
+    return OfficialScores(
+        scorer,
+        {name: float(values.mean()) for name, values in items.items()},
+        intervals(items, **resampling),
+        {name: float(values.mean()) for name, values in constant_items.items()},
+        _compared(scorer, labelled.scale, by_annotator is not None),
+    )
+
+
+def _score_pairs(
+    answers: _Answers, constant: Constant, ties: Ties, resampling: Mapping[str, Any]
+) -> list[Score]:
+    """Scores of answers for annotators on their own labels, beside the anonymous answers."""
+    labelled = answers.labelled
+    rows = labelled.pairs()
+    assert answers.by_annotator is not None
+    by_name = {KNOWN: answers.by_annotator}
+    if answers.anonymous is not None:
+        by_name[ANONYMOUS] = answers.anonymous[positions(owners(rows.items), labelled.items)]
+    scores, _ = score_answers(
+        by_name,
+        constant,
+        rows.soft_labels,
+        rows.hard_labels(ties=ties, random_state=resampling["random_state"]),
+        labelled.classes,
+        reference=ANONYMOUS,
+        clusters=owner_codes(rows.items),
+        scale=labelled.scale,
+        **resampling,
+    )
+    return scores
 
 
 def _annotator_errors(
@@ -405,9 +468,9 @@ def _annotator_errors(
 
     codes = labelled.annotator_codes
     n = np.bincount(codes, minlength=len(labelled.annotators))
-    given, enough = np.flatnonzero(n), (n >= FEWEST_ITEMS) & (n.sum() - n >= FEWEST_ITEMS)
-    found: list[dict[str, Any]] = [
-        {"annotator": str(labelled.annotators[a]), "n": int(n[a])} for a in given
+    judged, enough = np.flatnonzero(n), (n >= FEWEST_ITEMS) & (n.sum() - n >= FEWEST_ITEMS)
+    people: list[dict[str, Any]] = [
+        {"annotator": str(labelled.annotators[a]), "n": int(n[a])} for a in judged
     ]
 
     def moments(values: Floats) -> tuple[Floats, Floats]:
@@ -416,65 +479,88 @@ def _annotator_errors(
         squares = np.bincount(codes, (values - mean[codes]) ** 2, minlength=len(n))
         return mean, squares / np.maximum(n - 1, 1) / np.maximum(n, 1)
 
-    for prefix, both in errors.items():
-        for name, values in zip(("ce", "error"), both, strict=True):
+    def ends(a: Any, center: float, variance: float, tail: float) -> list[float] | None:
+        if level is None or not enough[a]:
+            return None
+        half = float(stdtrit(n[a] - 1, tail) * np.sqrt(variance))
+        return [float(center) - half, float(center) + half]
+
+    for prefix, ce_and_error in errors.items():
+        for name, values in zip(("ce", "error"), ce_and_error, strict=True):
             mean, variance = moments(values)
-            for row, a in zip(found, given, strict=True):
-                row[f"{prefix}{name}"] = float(mean[a])
+            for person, a in zip(people, judged, strict=True):
+                person[f"{prefix}{name}"] = float(mean[a])
                 if level is not None and not prefix:
-                    half = stdtrit(n[a] - 1, (1 + level) / 2) * np.sqrt(variance[a])
-                    ends = [float(mean[a] - half), float(mean[a] + half)] if enough[a] else None
-                    row[f"{name}_interval"] = ends
+                    interval = ends(a, mean[a], variance[a], (1 + level) / 2)
+                    person[f"{name}_interval"] = interval
     values = next(iter(errors.values()))[0]
     mean, variance = moments(values)
-    rest = (values.sum() - n * mean) / np.maximum(n.sum() - n, 1)
-    spread = values.var() / np.maximum(n.sum() - n, 1)
+    other_labels = np.maximum(n.sum() - n, 1)
+    mean_of_others = (values.sum() - n * mean) / other_labels
+    variance = variance + values.var() / other_labels
     # Two annotators are one comparison, each the rest of the other.
-    comparisons = max(int(enough.sum()) - (len(given) == 2), 1)
-    for row, a in zip(found, given, strict=True):
-        ends = None
-        if level is not None and enough[a]:
-            half = stdtrit(n[a] - 1, 1 - (1 - level) / (2 * comparisons))
-            half *= np.sqrt(variance[a] + spread[a])
-            ends = [float(mean[a] - rest[a] - half), float(mean[a] - rest[a] + half)]
-        row["against_rest"] = ends
-        row["served_badly"] = ends is not None and ends[0] > 0
-    return found
+    comparisons = max(int(enough.sum()) - (len(judged) == 2), 1)
+    tail = 1 - (1 - (level or 0.0)) / (2 * comparisons)
+    for person, a in zip(people, judged, strict=True):
+        interval = ends(a, mean[a] - mean_of_others[a], variance[a], tail)
+        person["against_rest"] = interval
+        person["served_badly"] = interval is not None and interval[0] > 0
+    return people
 
 
-def _pooled(ensemble: EDOEnsemble, pairs: Predictions) -> Predictions:
+def _with_anonymous(members: Predictions, ensemble: EDOEnsemble) -> Predictions:
+    learned = any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_)
+    return members.with_anonymous() if learned else members
+
+
+def _pooled(ensemble: EDOEnsemble, members: Predictions) -> Predictions:
     """What the ensemble answers for each pair, and anonymously."""
-    found = ensemble.describe(pairs)
-    how: Any = {"annotators": found.annotators, "scale": found.scale}
+    pooled = ensemble.describe(members)
     return Predictions(
-        found.probabilities[:, None], found.items, ("edo",), found.classes, **how
+        pooled.probabilities[:, None],
+        pooled.items,
+        ("edo",),
+        pooled.classes,
+        annotators=pooled.annotators,
+        scale=pooled.scale,
     ).named()
+
+
+def _check_classes(ensemble: EDOEnsemble, classes: Sequence[str]) -> None:
+    if set(ensemble.fitted_.classes) != set(classes):
+        raise InputError(
+            f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
+            f" probabilities are about {examples(classes, 20)}",
+            "give the ensemble that made them",
+        )
+
+
+_MEASURES = {
+    "nominal": ("Manhattan distance to the soft labels.", "Error rate", "its most probable class"),
+    "ordinal": (
+        "Wasserstein distance to the soft labels, in points of the scale.",
+        "Absolute distance over the number of points",
+        "its median",
+    ),
+    "multi-label": (
+        "Manhattan distance to the soft labels, averaged over the labels.",
+        "Error rate, averaged over the labels",
+        "its labels above one half",
+    ),
+}
 
 
 def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:
     """What an official score compares, in a sentence."""
+    distance, error, decision = _MEASURES[scale.kind]
     if scorer == "lewidi2023":
         return "Micro-F1 to hard labels, cross-entropy to soft labels."
     if scorer == "lewidi2025-a":
-        return {
-            "nominal": "Manhattan distance to the soft labels.",
-            "ordinal": "Wasserstein distance to the soft labels, in points of the scale.",
-            "multi-label": "Manhattan distance to the soft labels, averaged over the labels.",
-        }[scale.kind]
-    what = {
-        "nominal": "Error rate",
-        "ordinal": "Absolute distance over the number of points",
-        "multi-label": "Error rate, averaged over the labels",
-    }[scale.kind]
-    decision = {
-        "nominal": "its most probable class",
-        "ordinal": "its median",
-        "multi-label": "its labels above one half",
-    }[scale.kind]
+        return distance
     if by_annotator:
-        return f"{what} of the answer for each annotator."
+        return f"{error} of the answer for each annotator."
     return (
-        f"{what}. The annotators are unknown to these predictions: each is given the anonymous"
+        f"{error}. The annotators are unknown to these predictions: each is given the anonymous"
         f" answer of the item ({decision})."
     )
 
@@ -514,7 +600,7 @@ def _constant(
     return constant_of(ensemble, classes, labelled.soft_labels, y, scale)
 
 
-def _given(
+def _as_predictions(
     source: str | Path | Table | Predictions | Annotations | npt.ArrayLike,
     annotations: Annotations,
     invalid: Literal["error", "normalize"],
@@ -524,10 +610,9 @@ def _given(
     Pairs are those of an item and an annotator; None where annotators are not known. Anonymous
     answers come last, where there are some beside the pairs.
     """
-    scale = annotations.scale
-    where: str | Path = "the probabilities"
+    path: str | Path = "the probabilities"
     if isinstance(source, str | Path):
-        where, path = source, Path(source)
+        path = Path(source)
         if path.suffix.lower() == ".npz" or path.is_dir():
             source = read_predictions(path, invalid=invalid)
         else:
@@ -538,66 +623,70 @@ def _given(
         source = pa.Table.from_pandas(source, preserve_index=False)
     elif isinstance(source, Mapping):
         source = pa.table(dict(source))
+    elif not isinstance(source, Predictions | Annotations | pa.Table):
+        source = _array_table(np.asarray(source), annotations)
     if isinstance(source, pa.Table):
-        source = _from_table(source, where, annotations, invalid)
+        source = _from_table(source, path, annotations, invalid)
     if isinstance(source, Annotations):
-        check_same_scale(source.scale, "answers", scale, "annotations")
-        answers = source
-        if answers.classes != annotations.classes:
-            answers = answers.with_classes(annotations.classes)
-        shares = answers.labels
-        if shares.ndim == 1:
-            shares = scale.indicators(shares, len(answers.classes)).astype(np.float64)
-        source = Predictions(
-            shares[:, None],
-            answers.items[answers.item_codes],
-            ("predictions",),
-            answers.classes,
-            annotators=answers.annotators[answers.annotator_codes],
-            scale=scale,
-        ).named()
-    if not isinstance(source, Predictions):
-        array = np.asarray(source)
-        n, c = len(annotations.items), len(annotations.classes)
-        if array.shape != (n, c):
-            raise InputError(
-                f"the probabilities have the shape {array.shape}, the annotations {n} items"
-                f" and {c} classes",
-                f"give an array of shape ({n}, {c}), or a table with item and p_<class> columns",
-            )
-        columns = {f"p_{name}": array[:, k] for k, name in enumerate(annotations.classes)}
-        table = pa.table({"item": annotations.items, **columns})
-        source = _from_table(table, where, annotations, invalid)
-        assert isinstance(source, Predictions)
-    one = replace(
-        source,
-        probabilities=source.uniform[:, None],
-        members=("predictions",),
-        groups=None,
+        source = _as_answers(source, annotations)
+    assert isinstance(source, Predictions)
+    member = replace(
+        source, probabilities=source.uniform[:, None], members=("predictions",), groups=None
     )
-    if one.annotators is None:
-        return one.align(annotations.items), None, None
-    one = one.annotated(annotations)
-    assert one.annotators is not None
-    pairs = one.pairs().align(annotations.pairs().items)
+    if member.annotators is None:
+        return member.align(annotations.items), None, None
+    member = member.annotated(annotations)
+    assert member.annotators is not None
+    pairs = member.pairs().align(annotations.pairs().items)
     anonymous = None
-    if (one.annotators == "").any():
-        anonymous = one.anonymous().align(annotations.items)
-    return one.panel_means().align(annotations.items), pairs, anonymous
+    if (member.annotators == "").any():
+        anonymous = member.anonymous().align(annotations.items)
+    return member.panel_means().align(annotations.items), pairs, anonymous
+
+
+def _array_table(array: npt.NDArray[Any], annotations: Annotations) -> pa.Table:
+    n, c = len(annotations.items), len(annotations.classes)
+    if array.shape != (n, c):
+        raise InputError(
+            f"the probabilities have the shape {array.shape}, the annotations {n} items"
+            f" and {c} classes",
+            f"give an array of shape ({n}, {c}), or a table with item and p_<class> columns",
+        )
+    columns = {f"p_{name}": array[:, k] for k, name in enumerate(annotations.classes)}
+    return pa.table({"item": annotations.items, **columns})
+
+
+def _as_answers(answers: Annotations, annotations: Annotations) -> Predictions:
+    """Labels of annotators as predictions that are certain."""
+    scale = annotations.scale
+    check_same_scale(answers.scale, "answers", scale, "annotations")
+    if answers.classes != annotations.classes:
+        answers = answers.with_classes(annotations.classes)
+    shares = answers.labels
+    if shares.ndim == 1:
+        shares = scale.indicators(shares, len(answers.classes)).astype(np.float64)
+    return Predictions(
+        shares[:, None],
+        answers.items[answers.item_codes],
+        ("predictions",),
+        answers.classes,
+        annotators=answers.annotators[answers.annotator_codes],
+        scale=scale,
+    ).named()
 
 
 def _from_table(
     table: pa.Table,
-    where: str | Path,
+    path: str | Path,
     annotations: Annotations,
     invalid: Literal["error", "normalize"],
 ) -> Predictions | Annotations:
     """Probabilities of items or of pairs, or the answer of each annotator."""
-    names, sets = table.column_names, annotations.scale.is_multi_label
-    own = annotations.scale if sets else None
+    names = table.column_names
+    scale = annotations.scale if annotations.scale.is_multi_label else None
     if "annotator" not in names:
-        return model_from_table(table, where, "predictions", invalid=invalid, scale=own)
-    with errors_in(where):
+        return model_from_table(table, path, "predictions", invalid=invalid, scale=scale)
+    with errors_in(path):
         if not any(name.startswith(PREFIX) for name in names):
             return Annotations.from_table(
                 table.select([name for name in names if name in ("item", "annotator", "label")]),
@@ -606,14 +695,20 @@ def _from_table(
             )
         if "member" not in names:
             table = table.append_column("member", pa.array(["predictions"] * len(table)))
-        found = from_long_table(table, Path(where))
-        if found.scale == NOMINAL:
-            declared = scale_of_table(table, own)
-            if set(declared.classes or ()) == set(found.classes):
-                found = found.order_classes(declared.classes or ())
-            found = replace(found, scale=declared.on(found.classes))
+        predictions = from_long_table(table, Path(path))
+        if predictions.scale == NOMINAL:
+            declared = scale_of_table(table, scale)
+            if set(declared.classes or ()) == set(predictions.classes):
+                predictions = predictions.order_classes(declared.classes or ())
+            predictions = replace(predictions, scale=declared.on(predictions.classes))
     array = checked(
-        *(found.probabilities, found.items, found.members, invalid, f" in {where}"),
-        sets=found.scale.is_multi_label,
+        *(
+            predictions.probabilities,
+            predictions.items,
+            predictions.members,
+            invalid,
+            f" in {path}",
+        ),
+        sets=predictions.scale.is_multi_label,
     )
-    return replace(found, probabilities=array)
+    return replace(predictions, probabilities=array)
