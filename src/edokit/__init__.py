@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from edokit.evaluation import evaluate
     from edokit.members import score_members, train_members
     from edokit.objective import Objective
+    from edokit.panels import Panel
     from edokit.predictions import Predictions, read_predictions, write_predictions
     from edokit.report import write_report
+    from edokit.scales import Scale
     from edokit.solvers import Exact, Gumbel
     from edokit.tuning import SearchOptions, SearchResult, SearchSpace, search
 
@@ -39,7 +41,9 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "Objective",
+    "Panel",
     "Predictions",
+    "Scale",
     "SearchOptions",
     "SearchResult",
     "SearchSpace",
@@ -73,8 +77,10 @@ __getattr__ = lazy_names(
         "evaluation": ("evaluate",),
         "members": ("score_members", "train_members"),
         "objective": ("Objective",),
+        "panels": ("Panel",),
         "predictions": ("Predictions", "read_predictions", "write_predictions"),
         "report": ("write_report",),
+        "scales": ("Scale",),
         "solvers": ("Exact", "Gumbel"),
         "tuning": ("SearchOptions", "SearchResult", "SearchSpace", "search"),
     },

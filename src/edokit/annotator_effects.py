@@ -70,10 +70,10 @@ class KnownAnnotators:
         values: list[AttributeValue] = []
         for name in attributes:
             values += _values(name, find_attribute(annotations, name))
-        found = replace(cls.named(annotations.annotators), values=tuple(values))
-        given = attributes_of(annotations).values()
-        codes = [[a, *found.rows(own)] for a, own in enumerate(given)]
-        return replace(found, codes=np.array(codes, dtype=np.int64))
+        people = replace(cls.named(annotations.annotators), values=tuple(values))
+        attributes_by_person = attributes_of(annotations).values()
+        codes = [[a, *people.rows(person)] for a, person in enumerate(attributes_by_person)]
+        return replace(people, codes=np.array(codes, dtype=np.int64))
 
     def without_ids(self) -> KnownAnnotators:
         """The same where attributes alone count: annotators have no rows of their own."""
@@ -84,7 +84,7 @@ class KnownAnnotators:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that count [B]."""
-        return tuple(dict.fromkeys(one.attribute for one in self.values))
+        return tuple(dict.fromkeys(value.attribute for value in self.values))
 
     @property
     def first_value(self) -> int:
@@ -100,26 +100,27 @@ class KnownAnnotators:
     def is_whole(self) -> bool:
         """Whether its parts fit together; what was read from a file may not."""
         codes, n, b = self.codes, len(self.annotators), len(self.attributes)
-        ends = [one.value for one in self.values if one.is_range and one.value != "inf"]
-        whole = codes.shape == (n, 1 + b) and bool((codes < self.n_rows).all())
-        return whole and all(as_number(end) is not None for end in ends)
+        ends = [end for _, end, is_range in self.values if is_range and end != "inf"]
+        fits = codes.shape == (n, 1 + b) and bool((codes < self.n_rows).all())
+        return fits and all(as_number(end) is not None for end in ends)
 
-    def rows(self, given: Mapping[str, str]) -> list[int]:
+    def rows(self, attributes: Mapping[str, str]) -> list[int]:
         """The row of each attribute's value of one annotator [B]; -1 where it was never seen."""
-        found = dict.fromkeys(self.attributes, -1)
+        row_of = dict.fromkeys(self.attributes, -1)
         for row, (attribute, value, is_range) in enumerate(self.values, start=self.first_value):
-            own = given.get(attribute, "")
-            if found[attribute] < 0 and own:
-                number = as_number(own)
-                inside = number is not None and number <= float(value) if is_range else own == value
-                found[attribute] = row if inside else -1
-        return [*found.values()]
+            text = attributes.get(attribute, "")
+            if row_of[attribute] < 0 and text:
+                number = as_number(text)
+                matches = (
+                    number is not None and number <= float(value) if is_range else text == value
+                )
+                row_of[attribute] = row if matches else -1
+        return [*row_of.values()]
 
-    def seen(self, given: Mapping[str, str]) -> list[str]:
+    def seen(self, attributes: Mapping[str, str]) -> list[str]:
         """The attributes of one annotator whose values were seen."""
-        return [
-            name for name, row in zip(self.attributes, self.rows(given), strict=True) if row >= 0
-        ]
+        rows = zip(self.attributes, self.rows(attributes), strict=True)
+        return [name for name, row in rows if row >= 0]
 
     def asked(
         self,
@@ -138,17 +139,17 @@ class KnownAnnotators:
                 " annotators",
                 "give one list of annotators per text",
             )
-        given = attributes or {}
+        attributes = attributes or {}
         row_of: dict[str, list[int]] = dict(zip(self.annotators, self.codes.tolist(), strict=True))
         nobody = [-1] * self.codes.shape[1]
 
         def rows(name: str) -> list[int]:
             if name not in row_of:
-                row_of[name] = [-1, *self.rows(given[name])] if name in given else nobody
+                row_of[name] = [-1, *self.rows(attributes[name])] if name in attributes else nobody
             return row_of[name]
 
         pairs = [[rows(str(name)) for name in names] or [nobody] for names in annotators]
-        codes = [own for each in pairs for own in each]
+        codes = [codes for text_codes in pairs for codes in text_codes]
         shape = (len(codes), len(nobody))
         return (
             np.repeat(np.arange(n_texts), list(map(len, pairs))),
@@ -158,9 +159,9 @@ class KnownAnnotators:
 
 def attributes_of(annotations: Any) -> dict[str, dict[str, str]]:
     """The attributes of each annotator, by name."""
-    known = getattr(annotations, "attributes", {})
+    columns = getattr(annotations, "attributes", {})
     return {
-        str(person): {name: str(values[a]) for name, values in known.items()}
+        str(person): {name: str(values[a]) for name, values in columns.items()}
         for a, person in enumerate(annotations.annotators)
     }
 
@@ -169,12 +170,12 @@ _MANY_VALUES, _RANGES = 10, 5
 """An attribute with more values than this, all of them numbers, becomes so many ranges."""
 
 
-def _values(attribute: str, given: Iterable[object]) -> list[AttributeValue]:
+def _values(attribute: str, entries: Iterable[object]) -> list[AttributeValue]:
     """The values of an attribute; a gap (empty text) is none."""
-    own = [value for value in map(str, given) if value]
-    distinct = sorted(set(own))
-    numbers = [number for value in own if (number := as_number(value)) is not None]
-    if len(distinct) <= _MANY_VALUES or len(numbers) < len(own):
+    values = [value for value in map(str, entries) if value]
+    distinct = sorted(set(values))
+    numbers = [number for value in values if (number := as_number(value)) is not None]
+    if len(distinct) <= _MANY_VALUES or len(numbers) < len(values):
         return [AttributeValue(attribute, value) for value in distinct]
     ends = np.unique(np.quantile(numbers, np.arange(1, _RANGES) / _RANGES, method="lower"))
     ranges = [*ends[ends < max(numbers)].tolist(), float("inf")]
@@ -190,23 +191,20 @@ ATTRIBUTES_NOTE = (
 """Belongs in the card of every model that uses attributes."""
 
 
-def find_attribute(
-    annotations: Any, name: str, parameters: tuple[str, ...] = ("attributes",)
-) -> Sequence[str]:
+def find_attribute(annotations: Any, name: str) -> Sequence[str]:
     """The values [A] of an attribute of the annotators; one that they have not is refused."""
-    known = getattr(annotations, "attributes", {})
-    if name in known:
-        values: Sequence[str] = known[name]
+    columns = getattr(annotations, "attributes", {})
+    if name in columns:
+        values: Sequence[str] = columns[name]
         return values
-    others = ("item_columns", "annotation_columns")
-    varies = any(name in getattr(annotations, columns, {}) for columns in others)
-    why = f": {name!r} is not the same in all rows of an annotator" if varies else ""
+    kinds = ("item_columns", "annotation_columns")
+    varies = any(name in getattr(annotations, kind, {}) for kind in kinds)
+    reason = f": {name!r} is not the same in all rows of an annotator" if varies else ""
     raise InputError(
-        f"the annotators have no attribute {name!r}{why}",
-        f"their attributes are {headings(known)}"
-        if known
+        f"the annotators have no attribute {name!r}{reason}",
+        f"their attributes are {headings(columns)}"
+        if columns
         else "give the annotations a column with one value per annotator",
-        parameters=parameters,
     )
 
 
@@ -247,24 +245,28 @@ class AnnotatorEffects:
         order = np.argsort(annotations.annotator_codes, kind="stable")
         whose = np.asarray(annotations.annotator_codes)[order]
         rows = np.asarray(annotations.item_codes)[order]
-        known = KnownAnnotators.of(annotations, attributes)
-        n, d = len(known.annotators), z.shape[1] + 1
-        own, spread_of_own = np.zeros((n, d)), np.eye(d) / 4
-        values = [_ValueEffects(codes - n, d) for codes in known.codes[:, 1:].T]
+        people = KnownAnnotators.of(annotations, attributes)
+        n, d = len(people.annotators), z.shape[1] + 1
+        effects_of_ids, covariance = np.zeros((n, d)), np.eye(d) / 4
+        values = [_ValueEffects(codes - n, d) for codes in people.codes[:, 1:].T]
         for _ in range(_ROUNDS):
-            inverse = np.linalg.inv(spread_of_own)
-            shared = sum((each.of_annotators() for each in values), np.zeros((n, d)))
-            gradient, hessian = _derivatives(own + shared, z, labels[order], rows, whose, scale)
+            inverse = np.linalg.inv(covariance)
+            shared = sum((value.of_annotators() for value in values), np.zeros((n, d)))
+            gradient, hessian = _derivatives(
+                effects_of_ids + shared, z, labels[order], rows, whose, scale
+            )
             penalised = hessian + inverse
             if values:
-                _fit_values(values, own + shared, shared, gradient, hessian, penalised)
-                moved = sum((each.of_annotators() for each in values), -shared)
+                _fit_values(values, effects_of_ids + shared, shared, gradient, hessian, penalised)
+                moved = sum((value.of_annotators() for value in values), -shared)
                 gradient += (hessian @ moved[..., None])[..., 0]
             # One Newton step for all annotators; the covariance settles more slowly than that.
-            own = own - _limited(np.linalg.solve(penalised, (gradient + own @ inverse)[..., None]))
-            spread_of_own = _covariance(own, np.linalg.inv(penalised))
-        effects = np.concatenate([own, *(each.effects for each in values)])
-        return cls(known, effects) if ids else cls(known.without_ids(), effects[n:])
+            effects_of_ids = effects_of_ids - _limited(
+                np.linalg.solve(penalised, (gradient + effects_of_ids @ inverse)[..., None])
+            )
+            covariance = _covariance(effects_of_ids, np.linalg.inv(penalised))
+        table = np.concatenate([effects_of_ids, *(value.effects for value in values)])
+        return cls(people, table) if ids else cls(people.without_ids(), table[n:])
 
     def predict(
         self,
@@ -279,10 +281,10 @@ class AnnotatorEffects:
         does a text without annotators.
         """
         rows, codes = self.known.asked(annotators, len(anonymous), attributes)
-        answers, known = anonymous[rows], (codes >= 0).any(axis=1)
-        z, codes = _logits(anonymous, scale)[rows[known]], codes[known]
+        answers, is_known = anonymous[rows], (codes >= 0).any(axis=1)
+        z, codes = _logits(anonymous, scale)[rows[is_known]], codes[is_known]
         effects = (self.effects[codes] * (codes >= 0)[..., None]).sum(axis=1)
-        answers[known] = _moved(z, effects, scale)
+        answers[is_known] = _moved(z, effects, scale)
         return mean_over_pairs(answers, rows)
 
 
@@ -291,27 +293,27 @@ class _ValueEffects:
 
     def __init__(self, codes: Ints, n_effects: int) -> None:
         present = codes >= 0
-        first = int(codes[present].min(initial=len(codes)))
-        self.people, self.codes = np.flatnonzero(present), codes[present] - first
+        lowest = int(codes[present].min(initial=len(codes)))
+        self.people, self.codes = np.flatnonzero(present), codes[present] - lowest
         self.annotators = len(codes)
         self.effects = np.zeros((int(self.codes.max(initial=-1)) + 1, n_effects))
         self.covariance = np.eye(n_effects) / 4
 
     def of_annotators(self) -> Floats:
         """The effect of each annotator's value [A, E]."""
-        found = np.zeros((self.annotators, self.effects.shape[1]))
-        found[self.people] = self.effects[self.codes]
-        return found
+        effects = np.zeros((self.annotators, self.effects.shape[1]))
+        effects[self.people] = self.effects[self.codes]
+        return effects
 
     def step(self, precision: Floats, response: Floats) -> None:
         """Fit what the annotators have beyond the other attributes: precision [A, E, E], and
         precision times estimate [A, E]."""
         v, e = self.effects.shape
-        summed, wanted = np.zeros((v, e, e)), np.zeros((v, e))
+        summed, responses = np.zeros((v, e, e)), np.zeros((v, e))
         np.add.at(summed, self.codes, precision[self.people])
-        np.add.at(wanted, self.codes, response[self.people])
+        np.add.at(responses, self.codes, response[self.people])
         summed += np.linalg.inv(self.covariance)
-        step = self.effects - np.linalg.solve(summed, wanted[..., None])[..., 0]
+        step = self.effects - np.linalg.solve(summed, responses[..., None])[..., 0]
         self.effects = self.effects - _limited(step[..., None])
         self.covariance = _covariance(self.effects, np.linalg.inv(summed))
 
@@ -330,20 +332,20 @@ def _fit_values(
     estimate with precision H; around what the attributes explain, it varies by H⁻¹ plus the
     covariance of own effects. H may be singular, so its inverse is avoided.
     """
-    taken = np.linalg.solve(penalised, hessian).swapaxes(1, 2)  # H (H + S⁻¹)⁻¹
-    precision = hessian - taken @ hessian
+    damping = np.linalg.solve(penalised, hessian).swapaxes(1, 2)  # H (H + S⁻¹)⁻¹
+    precision = hessian - damping @ hessian
     estimate = (hessian @ total[..., None])[..., 0] - gradient
-    response = estimate - (taken @ estimate[..., None])[..., 0]
-    for each in values:
-        others = shared - each.of_annotators()
-        each.step(precision, response - (precision @ others[..., None])[..., 0])
-        shared = others + each.of_annotators()
+    response = estimate - (damping @ estimate[..., None])[..., 0]
+    for attribute in values:
+        from_others = shared - attribute.of_annotators()
+        attribute.step(precision, response - (precision @ from_others[..., None])[..., 0])
+        shared = from_others + attribute.of_annotators()
 
 
 def _limited(step: Floats) -> Floats:
     """Newton steps [n, E, 1] as [n, E], of a length that can't overshoot by far."""
-    own = step[..., 0]
-    limited: Floats = own / np.maximum(np.abs(own).max(axis=1, keepdims=True), 1.0)
+    steps = step[..., 0]
+    limited: Floats = steps / np.maximum(np.abs(steps).max(axis=1, keepdims=True), 1.0)
     return limited
 
 
@@ -359,9 +361,9 @@ def _covariance(effects: Floats, posterior: npt.NDArray[Any]) -> Floats:
 
 def _logits(p: Floats, scale: Scale) -> Floats:
     """Logits [N, C], less their mean where one class is chosen, which changes no probability."""
-    kept = np.clip(p, _LEAST, 1 - _LEAST)
-    z: Floats = np.log(kept)
-    return z - (np.log1p(-kept) if scale.is_multi_label else z.mean(axis=1, keepdims=True))
+    clipped = np.clip(p, _LEAST, 1 - _LEAST)
+    z: Floats = np.log(clipped)
+    return z - (np.log1p(-clipped) if scale.is_multi_label else z.mean(axis=1, keepdims=True))
 
 
 def _moved(z: Floats, effects: Floats, scale: Scale) -> Floats:
@@ -381,8 +383,8 @@ def _derivatives(
     gradient, hessian = np.zeros((n, e)), np.zeros((n, e, e))
     for start in range(0, len(rows), _BLOCK):
         part = slice(start, start + _BLOCK)
-        own, base = whose[part], z[rows[part]]
-        p = _moved(base, effects[own], scale)
+        annotators, base = whose[part], z[rows[part]]
+        p = _moved(base, effects[annotators], scale)
         curvature = p[:, :, None] * np.eye(e - 1)
         if scale.is_multi_label:
             curvature *= 1 - p[:, :, None]
@@ -391,22 +393,22 @@ def _derivatives(
         offsets = np.broadcast_to(np.eye(e - 1), curvature.shape)
         design = np.concatenate([offsets, base[:, :, None]], axis=2)
         weighted = curvature @ design
-        those, starts = np.unique(own, return_index=True)
+        present, starts = np.unique(annotators, return_index=True)
         slopes = np.einsum("mce,mc->me", design, p - labels[part])
-        gradient[those] += np.add.reduceat(slopes, starts, axis=0)
-        hessian[those] += np.add.reduceat(design.swapaxes(1, 2) @ weighted, starts, axis=0)
+        gradient[present] += np.add.reduceat(slopes, starts, axis=0)
+        hessian[present] += np.add.reduceat(design.swapaxes(1, 2) @ weighted, starts, axis=0)
     return gradient, hessian
 
 
-def label_shares(annotations: Any, n_classes: int, which: Any = slice(None)) -> Floats:
+def label_shares(annotations: Any, n_classes: int, rows: Any = slice(None)) -> Floats:
     """Labels of these annotations as probabilities [M, C]; one-hot where a class was chosen."""
     if annotations.label_codes is None:
-        return np.asarray(annotations.label_probabilities[which])
-    return np.asarray(np.eye(n_classes)[annotations.label_codes[which]])
+        return np.asarray(annotations.label_probabilities[rows])
+    return np.asarray(np.eye(n_classes)[annotations.label_codes[rows]])
 
 
 def mean_over_pairs(answers: Floats, rows: Ints) -> Floats:
     """The mean answer [N, C] of the pairs [P, C] of each text; ``rows`` [P] are their texts."""
-    first = np.flatnonzero(np.diff(rows, prepend=-1))
-    sums: Floats = np.add.reduceat(answers, first) if len(first) else answers
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    sums: Floats = np.add.reduceat(answers, starts) if len(starts) else answers
     return sums / np.bincount(rows)[:, None]

@@ -382,8 +382,8 @@ class Bundle:
         models = {name: folder / MODELS / place for name, place in document.models.items()}
         for place in models.values():
             check_model(place, home)
-        needed = ensemble.needed_members()
-        members = LoadedMembers(folder / MEMBERS, needed, models=models, **options).load()
+        member_names = ensemble.needed_members()
+        members = LoadedMembers(folder / MEMBERS, member_names, models=models, **options).load()
         with errors_in(folder):
             if sorted(members.classes) != sorted(ensemble.fitted_.classes):
                 raise InputError(
@@ -449,8 +449,8 @@ class Bundle:
             write_fitted(fitted.fitted_, folder / ENSEMBLE)
             about = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
             (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
-            needed = fitted.needed_members()
-            loaded = LoadedMembers(source, needed, device=device, trust=trust, keep=False)
+            member_names = fitted.needed_members()
+            loaded = LoadedMembers(source, member_names, device=device, trust=trust, keep=False)
             if sorted(loaded.classes) != sorted(fitted.fitted_.classes):
                 raise InputError(
                     f"the members in {source} predict {examples(loaded.classes)}, but the ensemble"
@@ -781,15 +781,19 @@ def _check_files(folder: Path, home: Path, files: Mapping[str, _File]) -> None:
         if (file := files.get(name))
         and (path.stat().st_size != file.size or digest_of(path) != file.sha256)
     ]
-    again = "copy or download the bundle again, or make it again with `edo bundle`"
+    copy_again = "copy or download the bundle again, or make it again with `edo bundle`"
     for names, problem, hint in (
-        (sorted(files.keys() - paths.keys()), "is incomplete: these files are missing:", again),
+        (
+            sorted(files.keys() - paths.keys()),
+            "is incomplete: these files are missing:",
+            copy_again,
+        ),
         (
             sorted(paths.keys() - files.keys()),
             "holds files that are not part of it:",
             "remove them",
         ),
-        (changed, "is damaged: these files are not what was bundled:", again),
+        (changed, "is damaged: these files are not what was bundled:", copy_again),
     ):
         if names:
             raise InputError(f"the bundle {folder} {problem} {examples(names)}", hint)

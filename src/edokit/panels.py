@@ -43,6 +43,7 @@ class Panel:
         How many people answer: the panel itself if None. Attributes describe a population, of
         which so many are drawn.
     name : str, default="panel"
+        Names it in tables and messages.
 
     Examples
     --------
@@ -83,8 +84,8 @@ class Panel:
     def __str__(self) -> str:
         if len(self.annotators) == 1 and self.size is None:
             return self.name
-        drawn = "" if self.size is None else f", {self.size} drawn"
-        return f"{self.name} ({counted(len(self.annotators), 'annotator')}{drawn})"
+        size = "" if self.size is None else f", {self.size} drawn"
+        return f"{self.name} ({counted(len(self.annotators), 'annotator')}{size})"
 
     @property
     def is_weighted(self) -> bool:
@@ -112,6 +113,7 @@ class Panel:
         size : int, default=None
             How many people are drawn from this population.
         name : str, default="panel"
+            Names the panel in tables and messages.
 
         Returns
         -------
@@ -131,50 +133,24 @@ class Panel:
         """
         if not shares:
             raise _wrong(f"{name} names no attributes", "name one")
-        known: Any = annotations
+        people: Any = annotations
         if not isinstance(annotations, Annotations):
-            own = annotations.values()
-            names = dict.fromkeys(key for each in own for key in each)
-            columns = {key: as_names(each.get(key, "") for each in own) for key in names}
-            known = SimpleNamespace(annotators=[*annotations], attributes=columns)
-        weights = np.ones(len(known.annotators))
-        groups: list[list[tuple[Bools, float]]] = []
-        for attribute, wanted in shares.items():
-            values = np.asarray(find_attribute(known, attribute, ("panel",)))
-            total = float(sum(wanted.values()))
-            if total <= 0 or min(wanted.values()) < 0:
-                raise _wrong(
-                    f"the shares of {attribute!r} are not numbers of at least 0 with a positive"
-                    " sum",
-                    "give the share of each value",
-                )
-            groups.append([])
-            for value, share in wanted.items():
-                held = np.asarray(values == value)
-                if not held.any():
-                    raise _wrong(
-                        f"no annotator has {attribute} {value!r}",
-                        f"the values are {examples(sorted(set(values)), 20)}",
-                    )
-                groups[-1].append((held, share / total))
-            weights[~np.isin(values, [value for value, share in wanted.items() if share > 0])] = 0
-        for _ in range(_ROUNDS):
-            # Each attribute in turn, until none moves the weights of another any more.
-            for shares_of_values in groups:
-                for held, share in shares_of_values:
-                    now = weights[held].sum()
-                    weights[held] *= share / now if now > 0 else 0.0
-            off = max(abs(weights[held].sum() - share) for each in groups for held, share in each)
-            if off < _CLOSE:
-                break
-        else:
+            persons = annotations.values()
+            names = dict.fromkeys(key for person in persons for key in person)
+            columns = {key: as_names(person.get(key, "") for person in persons) for key in names}
+            people = SimpleNamespace(annotators=[*annotations], attributes=columns)
+        groups = [
+            _groups(attribute, np.asarray(find_attribute(people, attribute)), share_by_value)
+            for attribute, share_by_value in shares.items()
+        ]
+        weights = _raked(groups, len(people.annotators))
+        if weights is None:
             raise _wrong(
                 f"no weights of these annotators fit all shares of {name}",
                 "ask for fewer attributes, or check that people with these values exist",
             )
-        kept = np.flatnonzero(weights)
-        people = tuple(str(known.annotators[a]) for a in kept)
-        return cls(people, weights[kept], size, name)
+        members = np.flatnonzero(weights)
+        return cls(tuple(str(people.annotators[a]) for a in members), weights[members], size, name)
 
     def answer(
         self, items: Strings, annotators: Strings, p: Floats, *, level: float = 0.9
@@ -204,13 +180,13 @@ class Panel:
                 "score the items for them, too",
             )
         codes, names = factorized(items[inside])
-        own = np.array([weight[name] for name in annotators[inside]])[:, None]
+        weights = np.array([weight[name] for name in annotators[inside]])[:, None]
         # Weights of those who answered, in case some did not.
-        given = np.bincount(codes, own[:, 0])
-        mean = _summed(codes, own * p[inside]) / given[:, None]
+        total_weights = np.bincount(codes, weights[:, 0])
+        mean = _summed(codes, weights * p[inside]) / total_weights[:, None]
         if self.size is None:  # these people, each with one answer
-            votes = own**2 * p[inside] * (1 - p[inside])
-            variance = _summed(codes, votes) / given[:, None] ** 2
+            votes = weights**2 * p[inside] * (1 - p[inside])
+            variance = _summed(codes, votes) / total_weights[:, None] ** 2
         else:  # so many people drawn from a population with these shares
             variance = mean * (1 - mean) / self.size
         low, high = _interval(mean, variance, level)
@@ -240,7 +216,7 @@ class PanelAnswer:
     def concatenate(cls, parts: Sequence[PanelAnswer]) -> PanelAnswer:
         """Further items after the first."""
         names = ("items", "probabilities", "low", "high")
-        joined = (np.concatenate([getattr(each, name) for each in parts]) for name in names)
+        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
         return cls(parts[0].panel, *joined)
 
 
@@ -270,18 +246,18 @@ class PanelComparison:
             answer = getattr(self, name)
             if answer is None:
                 continue
-            where = {item: row for row, item in enumerate(answer.items)}
-            missing = [item for item in self.one.items if item not in where]
+            row_of = {item: row for row, item in enumerate(answer.items)}
+            missing = [item for item in self.one.items if item not in row_of]
             if name == "other":
-                missing += sorted({*where} - {*self.one.items})
+                missing += sorted({*row_of} - {*self.one.items})
             if missing:
-                some = are(len(missing), verb=HAVE, noun="item")
+                count = are(len(missing), verb=HAVE, noun="item")
                 raise _wrong(
-                    f"{some} no answer of {names[0]}, of {names[1]} or of nobody in particular:"
+                    f"{count} no answer of {names[0]}, of {names[1]} or of nobody in particular:"
                     f" {examples(missing)}",
                     "score all items for the annotators of both panels",
                 )
-            rows = np.array([where[item] for item in self.one.items], dtype=np.intp)
+            rows = np.array([row_of[item] for item in self.one.items], dtype=np.intp)
             object.__setattr__(self, name, answer.take(rows))
 
     @classmethod
@@ -298,14 +274,18 @@ class PanelComparison:
     @property
     def answers(self) -> tuple[PanelAnswer, ...]:
         """Those of both panels, then the anonymous ones if there are any."""
-        return tuple(each for each in (self.one, self.other, self.anonymous) if each is not None)
+        return tuple(
+            answer for answer in (self.one, self.other, self.anonymous) if answer is not None
+        )
 
     @cached_property
     def distances(self) -> Floats:
         """How far apart the panels are on each item [N]: L1, of sets its mean over labels, on an
         ordinal scale Wasserstein-1 in its units."""
-        both = (self.scale.coordinates(each.probabilities) for each in (self.one, self.other))
-        return np.asarray(np.abs(np.subtract(*both)).sum(axis=1))
+        coordinates = (
+            self.scale.coordinates(answer.probabilities) for answer in (self.one, self.other)
+        )
+        return np.asarray(np.abs(np.subtract(*coordinates)).sum(axis=1))
 
     @cached_property
     def order(self) -> Ints:
@@ -315,7 +295,7 @@ class PanelComparison:
     @cached_property
     def labels(self) -> tuple[Strings, ...]:
         """What each of the `answers` decides: the likeliest class, or the labels above one half."""
-        decided = (self.scale.hard(each.probabilities) for each in self.answers)
+        decided = (self.scale.hard(answer.probabilities) for answer in self.answers)
         return tuple(self.scale.names(hard, self.classes) for hard in decided)
 
     @property
@@ -327,8 +307,8 @@ class PanelComparison:
     def beyond_chance(self) -> Bools:
         """Whether the intervals of both panels' votes are apart for some class [N]: drawing other
         people of the same kind would hardly close the gap."""
-        apart = (self.one.low > self.other.high) | (self.other.low > self.one.high)
-        return np.asarray(apart.any(axis=1))
+        disjoint = (self.one.low > self.other.high) | (self.other.low > self.one.high)
+        return np.asarray(disjoint.any(axis=1))
 
     def summary(self) -> dict[str, Any]:
         """Return how far the panels part ways over all items.
@@ -345,13 +325,15 @@ class PanelComparison:
         if self.anonymous is not None:
             panels = self.one.panel, self.other.panel
             follows = {
-                panel.name: int((differ & (self.labels[2] == own)).sum())
-                for panel, own in zip(panels, self.labels[:2], strict=True)
+                panel.name: int((differ & (self.labels[2] == labels)).sum())
+                for panel, labels in zip(panels, self.labels[:2], strict=True)
             }
             follows["neither"] = int(differ.sum()) - sum(follows.values())
         return {
             "items": len(self.one.items),
-            "panels": {each.panel.name: len(each.panel.annotators) for each in self.answers[:2]},
+            "panels": {
+                answer.panel.name: len(answer.panel.annotators) for answer in self.answers[:2]
+            },
             "distance": float(self.distances.mean()),
             "decisions_differ": int(differ.sum()),
             "beyond_chance": int(self.beyond_chance.sum()),
@@ -430,8 +412,8 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         )
     shares: dict[str, dict[str, float]] = {}
     numbers = number_column(table, "share", str(path))
-    given = (as_names(table[column].to_pylist()) for column in ("attribute", "value"))
-    for attribute, value, share in zip(*given, numbers, strict=True):
+    names = (as_names(table[column].to_pylist()) for column in ("attribute", "value"))
+    for attribute, value, share in zip(*names, numbers, strict=True):
         shares.setdefault(str(attribute), {})[str(value)] = float(share)
     sizes = set(number_column(table, "size", str(path)).tolist()) if "size" in columns else set()
     size = int(sizes.pop()) if len(sizes) == 1 else None
@@ -439,7 +421,46 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
 
 
 def _wrong(message: str, hint: str) -> InputError:
-    return InputError(message, hint, parameters=("panel",))
+    return InputError(message, hint)
+
+
+def _groups(
+    attribute: str, values: Strings, share_by_value: Mapping[str, float]
+) -> list[tuple[Bools, float]]:
+    """Who has each value of an attribute [A], and the share that they should have."""
+    total = float(sum(share_by_value.values()))
+    if total <= 0 or min(share_by_value.values()) < 0:
+        raise _wrong(
+            f"the shares of {attribute!r} are not numbers of at least 0 with a positive sum",
+            "give the share of each value",
+        )
+    groups = [
+        (np.asarray(values == value), share / total) for value, share in share_by_value.items()
+    ]
+    for value, (group, _) in zip(share_by_value, groups, strict=True):
+        if not group.any():
+            raise _wrong(
+                f"no annotator has {attribute} {value!r}",
+                f"the values are {examples(sorted(set(values)), 20)}",
+            )
+    return groups
+
+
+def _raked(attributes: Sequence[Sequence[tuple[Bools, float]]], count: int) -> Floats | None:
+    """Weights [A] with which every group has its share; None if there are none."""
+    weights = np.ones(count)
+    for groups in attributes:
+        weights[~np.logical_or.reduce([group for group, share in groups if share > 0])] = 0
+    for _ in range(_ROUNDS):
+        # Each attribute in turn, until none moves the weights of another any more.
+        for groups in attributes:
+            for group, share in groups:
+                total = weights[group].sum()
+                weights[group] *= share / total if total > 0 else 0.0
+        gaps = (weights[group].sum() - share for groups in attributes for group, share in groups)
+        if max(map(abs, gaps)) < _CLOSE:
+            return weights
+    return None
 
 
 def _summed(codes: npt.NDArray[np.intp], rows: Floats) -> Floats:

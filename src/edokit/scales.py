@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, examples, one_of, word
+from edokit._errors import InputError, examples, one_of, option, word
 from edokit._types import Bools, Codes, Floats, Strings
 
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
@@ -34,6 +34,7 @@ class Scale:
     Parameters
     ----------
     kind : {"nominal", "ordinal", "multi-label"}, default="nominal"
+        What an answer is.
     positions : tuple of float, default=None
         Ordinal: where the classes are, in ascending order; steps may be uneven.
 
@@ -55,7 +56,7 @@ class Scale:
             if self.positions is not None:
                 raise _wrong(
                     f"a {self.kind} scale has no positions",
-                    "leave them out, or choose scale='ordinal'",
+                    f"leave them out, or choose {option('scale', 'ordinal')}",
                 )
             return
         places = tuple(float(place) for place in self.positions or ())
@@ -107,8 +108,8 @@ class Scale:
         array = np.asarray(values)
         if not self.is_multi_label:
             return array
-        chosen = np.moveaxis(array, -1, 1).reshape(-1, *array.shape[1:-1])
-        return np.stack([1 - chosen, chosen], axis=-1)
+        shares = np.moveaxis(array, -1, 1).reshape(-1, *array.shape[1:-1])
+        return np.stack([1 - shares, shares], axis=-1)
 
     def from_rows(self, rows: npt.NDArray[Any], labels: int) -> npt.NDArray[Any]:
         """Return what `rows` was given: of rows [N · L, 2] the probabilities [N, L]."""
@@ -128,8 +129,8 @@ class Scale:
 
     def hard(self, p: Floats) -> Codes:
         """Return hard labels: the likeliest class [N], or whether each label is chosen [N, L]."""
-        found = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
-        return found.astype(np.int32)
+        labels = p > 0.5 if self.is_multi_label else p.argmax(axis=1)
+        return labels.astype(np.int32)
 
     def smoothed(self, counts: npt.NDArray[Any], total: Any, smoothing: float) -> Floats:
         """Return probabilities with additive smoothing, from how many of ``total`` answers name
@@ -145,8 +146,8 @@ class Scale:
         """Return whether each class is the hard label, or each label is chosen [N, C]."""
         if self.is_multi_label:
             return hard_labels.astype(bool)
-        found: Bools = hard_labels[:, None] == np.arange(classes)
-        return found
+        matches: Bools = hard_labels[:, None] == np.arange(classes)
+        return matches
 
     def vectors(self, classes: int, *, absolute: bool = False) -> Floats:
         """Return a vector per class [C, D]; that of an answer is the sum over its classes.
@@ -223,7 +224,6 @@ class Scale:
                 f"the classes {examples(new, 20)} are in another order than the scale"
                 f" {_listed(old)}",
                 "name the classes in the order of the scale",
-                parameters=("classes",),
             )
         return self
 
@@ -290,13 +290,13 @@ class Declared:
         if all(place is None for place in places):
             self._positions = tuple(map(float, range(len(names))))
             return names
-        found = [place for place in places if place is not None]
-        if len(found) < len(names):
+        declared = [place for place in places if place is not None]
+        if len(declared) < len(names):
             raise _wrong(
                 f"some classes of the scale {_listed(names)} have a position and some have none",
                 "give each a position, as in ordinal:low=0,mid=1,high=3, or none of them",
             )
-        self._positions = tuple(found)
+        self._positions = tuple(declared)
         return [name for name, _, _ in parts]
 
     def on(self, classes: Sequence[str], where: Callable[[str], str] | None = None) -> Scale:
@@ -308,7 +308,6 @@ class Declared:
                 f"the classes are {examples(names, 20)}, but the scale declares"
                 f" {examples(self.classes, 20)}",
                 "declare them once, in the order of the scale",
-                parameters=("scale", "classes"),
             )
         if self.kind != "ordinal":
             return Scale(self.kind)
@@ -331,21 +330,23 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
             raise _wrong(
                 f"{place} label {word(name)}, which is no number, and points of an ordinal scale"
                 " need positions",
-                "correct the label, or declare all classes in their order: scale='ordinal:low,high'"
-                " has even steps, 'ordinal:low=0,mid=1,high=3' any",
+                "correct the label, or declare all classes in their order:"
+                f" {option('scale', 'ordinal:low,high')} has even steps,"
+                f" {option('scale', 'ordinal:low=0,mid=1,high=3')} any",
             )
     places = [float(name) for name in names]
     if len(places) < 2:
         raise _wrong(
             f"all labels are {_listed(places)}, and an ordinal scale has two points or more",
-            "declare every point of the scale, used or not, as in scale='ordinal:1,2,3,4,5'",
+            "declare every point of the scale, used or not, as in"
+            f" {option('scale', 'ordinal:1,2,3,4,5')}",
         )
     steps = np.diff(places)
     if not np.allclose(steps, steps[0], rtol=_EVEN, atol=0):
         raise _wrong(
             f"the labels {_listed(places)} are not evenly spaced",
             "declare every point of the scale, used or not:"
-            f" scale='ordinal:{','.join(map(_name, places))}' if the steps are uneven",
+            f" {option('scale', 'ordinal:' + ','.join(map(_name, places)))} if steps are uneven",
         )
     return tuple(places)
 
@@ -364,7 +365,7 @@ def check_same_scale(one: Scale, what: str, other: Scale, against: str) -> None:
         hint = "declare the same scale for both"
         if "nominal" in (one.kind, other.kind):
             kind = other.kind if one.kind == "nominal" else one.kind
-            hint += f", as in scale={kind!r}"
+            hint += f", as in {option('scale', kind)}"
             if what == "predictions" and kind == other.kind == "multi-label":
                 hint = (
                     "write the predictions again with edo predictions join … --scale multi-label,"
@@ -374,7 +375,7 @@ def check_same_scale(one: Scale, what: str, other: Scale, against: str) -> None:
 
 
 def _wrong(message: str, hint: str) -> InputError:
-    return InputError(message, hint, parameters=("scale",))
+    return InputError(message, hint)
 
 
 def as_number(text: str) -> float | None:

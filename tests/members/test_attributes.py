@@ -195,17 +195,15 @@ def test_attributes_go_with_every_scale(kind: str, model: str) -> None:
     assert np.abs(found - member.predict_proba(data.texts[:3])).max() > 1e-6
 
 
-def test_attributes_are_off_unless_asked_for(tmp_path: Path) -> None:
+def test_attributes_are_off_unless_asked_for() -> None:
     plain = small_people(annotators=6)
     described = with_attributes(plain, town=WHERE)
     one, two = map(TrainingData.from_annotations, (plain, described))
     assert one.digest == two.digest
     assert not two.attributes
     asked = TrainingData.from_annotations(described, attributes=["town"])
-    asked.save(tmp_path / "data.json")
-    again = TrainingData.load(tmp_path / "data.json")
-    assert again.digest == asked.digest != one.digest
-    assert again.take([0]).attributes == {"town": tuple(WHERE)}
+    assert asked.digest != one.digest
+    assert asked.take([0]).attributes == {"town": tuple(WHERE)}
     trained = train_members(described, [Group("linear", 1, options={"annotators": True})], jobs=1)
     assert "attributes" not in trained.manifest["data"]
 
@@ -390,7 +388,7 @@ def test_gaps_and_attributes_that_can_teach_nothing_are_noted() -> None:
 
 def test_members_of_one_annotator_have_no_attributes() -> None:
     group = Group("linear", 1, supervision="per-annotator", options={"attributes": "town"})
-    with pytest.raises(InputError, match="attributes='town', but its members learn one"):
+    with pytest.raises(InputError, match="attributes='town', but .*learns one"):
         group.checked()
 
 

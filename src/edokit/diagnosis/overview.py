@@ -293,7 +293,7 @@ def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, l
     values: list[Any] = []
     problem: tuple[str, str] | None = None
     if isinstance(groups, str):
-        values = list(find_attribute(annotations, groups, ("groups",)))
+        values = list(find_attribute(annotations, groups))
     elif isinstance(groups, Mapping):
         given = {str(name): value for name, value in groups.items()}
         values = [given.get(name) for name in annotators]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
+from edokit._errors import InputError, option
 from edokit._types import Bools, Codes, Counts, Floats, Ints
 from edokit.scales import NOMINAL, Scale
 
@@ -35,7 +35,7 @@ def probabilities(name: str, values: npt.ArrayLike) -> Floats:
             "give a column for every class, also for those that nobody chose",
         )
     least, sums = array.min(axis=1), array.sum(axis=1)
-    for wrong, found, problem, remedy in (
+    for wrong, row_values, problem, remedy in (
         (least < 0, least, "has the negative value {:.6g}", ""),
         (
             np.abs(sums - 1) > SUM_TOLERANCE,
@@ -47,8 +47,8 @@ def probabilities(name: str, values: npt.ArrayLike) -> Floats:
         if wrong.any():
             at = int(np.argmax(wrong))
             raise InputError(
-                f"row {at} of {name} {problem.format(found[at])} ({wrong.sum()} of {len(wrong)}"
-                " rows are wrong)",
+                f"row {at} of {name} {problem.format(row_values[at])}"
+                f" ({wrong.sum()} of {len(wrong)} rows are wrong)",
                 f"{remedy}turn logits into probabilities first",
             )
     return array
@@ -63,7 +63,6 @@ def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Fl
         raise InputError(
             f"p has {predicted.shape[1]} classes, the scale {len(scale.positions)} positions",
             "give one position per class",
-            parameters=("scale",),
         )
     return predicted, soft
 
@@ -75,13 +74,17 @@ def answers(
     predicted, soft = pair(p, q, scale)
     if not scale.is_multi_label:
         return predicted, soft, hard_labels(y, predicted)
-    chosen = as_array("y", y)
-    if chosen.shape != predicted.shape:
+    indicators = as_array("y", y)
+    if indicators.shape != predicted.shape:
         raise InputError(
-            f"y has the shape {_shape(chosen)}, p has {_shape(predicted)}",
+            f"y has the shape {_shape(indicators)}, p has {_shape(predicted)}",
             "of sets, give 1 for each label that is chosen and 0 for each that is not",
         )
-    return predicted, soft, codes("y", chosen.reshape(-1), None, 2, "label").reshape(chosen.shape)
+    return (
+        predicted,
+        soft,
+        codes("y", indicators.reshape(-1), None, 2, "label").reshape(indicators.shape),
+    )
 
 
 def shares(name: str, values: npt.ArrayLike) -> Floats:
@@ -118,9 +121,9 @@ def codes(
     """Checked codes [length] from 0 to below − 1 (without a bound where None)."""
     array = as_array(name, values)
     if array.ndim != 1 or (length is not None and len(array) != length):
-        wanted = "[M]" if length is None else f"[{length}]"
+        shape = "[M]" if length is None else f"[{length}]"
         raise InputError(
-            f"{name} has the shape {_shape(array)}, not {wanted}", f"give one {what} code each"
+            f"{name} has the shape {_shape(array)}, not {shape}", f"give one {what} code each"
         )
     if array.dtype.kind not in "iub" and array.size:
         raise InputError(
@@ -148,9 +151,8 @@ def whole(name: str, value: int, least: int = 1) -> int:
     """A checked whole number."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(
-            f"{name} is {value!r}, not a whole number of at least {least}",
-            f"choose {name}={max(least, 10)}, for example",
-            parameters=(name,),
+            f"{option(name)} is {value!r}, not a whole number of at least {least}",
+            f"choose {option(name, max(least, 10))}, for example",
         )
     return int(value)
 
@@ -159,7 +161,7 @@ def share(name: str, value: float) -> float:
     """A checked number strictly between 0 and 1."""
     if not isinstance(value, Real) or not 0 < value < 1:
         raise InputError(
-            f"{name} is {value!r}, not between 0 and 1", f"choose {name}=0.95", parameters=(name,)
+            f"{option(name)} is {value!r}, not between 0 and 1", f"choose {option(name, 0.95)}"
         )
     return float(value)
 
@@ -216,24 +218,20 @@ def _shape(array: npt.NDArray[Any]) -> str:
 
 def right(p: Floats, y: Ints) -> Floats:
     """1 where the most probable class is y [N]."""
-    hits: Floats = (p.argmax(axis=1) == y).astype(np.float64)
-    return hits
+    return np.asarray((p.argmax(axis=1) == y).astype(np.float64))
 
 
 def cross_entropy(p: Floats, q: Floats) -> Floats:
     logs = np.log(np.clip(p, CLIP, 1 - CLIP))
-    total: Floats = -np.einsum("nc,nc->n", q, logs)
-    return total
+    return np.asarray(-np.einsum("nc,nc->n", q, logs))
 
 
 def manhattan(p: Floats, q: Floats) -> Floats:
-    total: Floats = np.abs(p - q).sum(axis=1)
-    return total
+    return np.asarray(np.abs(p - q).sum(axis=1))
 
 
 def brier(p: Floats, q: Floats) -> Floats:
-    total: Floats = ((p - q) ** 2).sum(axis=1)
-    return total
+    return np.asarray(((p - q) ** 2).sum(axis=1))
 
 
 def shannon(p: Floats) -> Floats:
@@ -248,33 +246,29 @@ def jensen_shannon(p: Floats, q: Floats) -> Floats:
 
 
 def ranked_probability(p: Floats, q: Floats, positions: Floats) -> Floats:
-    scores: Floats = np.cumsum(p - q, axis=1)[:, :-1] ** 2 @ np.diff(positions)
-    return scores
+    return np.asarray(np.cumsum(p - q, axis=1)[:, :-1] ** 2 @ np.diff(positions))
 
 
 def wasserstein(p: Floats, q: Floats, positions: Floats) -> Floats:
-    distances: Floats = np.abs(np.cumsum(p - q, axis=1)[:, :-1]) @ np.diff(positions)
-    return distances
+    return np.asarray(np.abs(np.cumsum(p - q, axis=1)[:, :-1]) @ np.diff(positions))
 
 
 def absolute_distance(p: Floats, q: Floats, positions: Floats) -> Floats:
     """Mean distance between the median of p and the answers q."""
     distances = np.abs(positions - positions[medians(p)][:, None])
-    expected: Floats = np.einsum("nc,nc->n", q, distances)
-    return expected
+    return np.asarray(np.einsum("nc,nc->n", q, distances))
 
 
 def medians(p: Floats) -> npt.NDArray[np.intp]:
     """The class at which the cumulative share reaches one half [N]; the lower one on a tie."""
     reached = np.cumsum(p, axis=1) >= 0.5 - ROUNDING
-    found: npt.NDArray[np.intp] = reached.argmax(axis=1)
-    return found
+    positions: npt.NDArray[np.intp] = reached.argmax(axis=1)
+    return positions
 
 
 def label_errors(hard: Ints | Codes, q: Floats) -> Floats:
     """Share of an annotator's labels that the hard ones [N, L] get wrong, on average."""
-    wrong: Floats = np.abs(hard - q).mean(axis=1)
-    return wrong
+    return np.asarray(np.abs(hard - q).mean(axis=1))
 
 
 def macro_parts(hard: Bools, y: Bools) -> tuple[Floats, Floats]:
@@ -288,9 +282,9 @@ def macro_from_parts(hits: Floats, members: Floats) -> Floats:
     Sets that are all empty, as predicted, are right.
     """
     occurs = members > 0
-    each = 2 * hits / np.where(occurs, members, 1.0)
+    scores = 2 * hits / np.where(occurs, members, 1.0)
     count = occurs.sum(axis=-1)
-    return np.where(count > 0, each.sum(axis=-1) / np.maximum(count, 1), 1.0)
+    return np.where(count > 0, scores.sum(axis=-1) / np.maximum(count, 1), 1.0)
 
 
 def entropy_correlation(p: Floats, q: Floats) -> float | None:
@@ -300,62 +294,31 @@ def entropy_correlation(p: Floats, q: Floats) -> float | None:
 
 
 def entropy_ranks(p: Floats, q: Floats) -> RankCorrelation:
-    return RankCorrelation(*(np.round(each, ENTROPY_DECIMALS) for each in (p, q)))
+    return RankCorrelation(*(np.round(values, ENTROPY_DECIMALS) for values in (p, q)))
 
 
 class RankCorrelation:
     """Spearman's ρ of x and y [N] as a function of how often each item is taken.
 
-    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. It sorts
-    once, so that a resample costs no sorting.
+    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. Ranks follow
+    from counts of distinct values, so that a resample costs no sorting.
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
-        self._order = np.argsort(x, kind="stable")  # with x in order, its ranks need no gather
-        first, level = _levels(x[self._order])
-        stop = np.r_[first[1:], len(x)]
-        self._tied = np.flatnonzero((stop - first > 1)[level])
-        self._ends = first[level[self._tied]], stop[level[self._tied]]
-        self._by_y = np.argsort(y, kind="stable")
-        self._first, level = _levels(y[self._by_y])
-        self._level = np.empty_like(level)
-        self._level[self._by_y] = level
-        self._level = self._level[self._order]
+        self._codes = [np.unique(values, return_inverse=True)[1] for values in (x, y)]
 
     def __call__(self, counts: Counts) -> Floats:
-        step = max(1, _AT_A_TIME // counts.shape[1])
-        starts = range(0, len(counts), step)
-        return np.concatenate([self._rho(counts[start : start + step]) for start in starts])
+        return np.array([self._rho(row.astype(np.float64)) for row in counts])
 
-    def _rho(self, counts: Counts) -> Floats:
-        taken = counts.take(self._order, axis=1, mode="clip")  # quicker than with checks
-        # A resample of up to so many items takes far fewer than 2³¹; small numbers are quicker.
-        kind = np.int32 if counts.shape[1] <= 1 << 24 else np.int64
-        upto = np.zeros((len(counts), counts.shape[1] + 1), dtype=kind)
-        np.cumsum(taken, axis=1, dtype=kind, out=upto[:, 1:])
-        total = upto[:, -1:]
-        # Twice the mid-ranks, less their mean.
-        ranks = upto[:, 1:] + upto[:, :-1]
-        ranks[:, self._tied] = upto[:, self._ends[0]] + upto[:, self._ends[1]]
-        ranks -= total
-        a = ranks.astype(np.float64)
-        weight = np.add.reduceat(
-            counts.take(self._by_y, axis=1, mode="clip"), self._first, axis=1, dtype=np.int64
-        )
-        b = (2 * np.cumsum(weight, axis=1) - weight - total).astype(np.float64)
-        weighted = taken * a
-        spread = np.einsum("bn,bn->b", weighted, a) * np.einsum("bn,bn,bn->b", weight, b, b)
-        together = np.einsum("bn,bn->b", weighted, b.take(self._level, axis=1, mode="clip"))
-        defined = spread > 0
-        rho = np.clip(together / np.sqrt(np.where(defined, spread, 1.0)), -1.0, 1.0)
-        return np.where(defined, rho, np.nan)
+    def _rho(self, counts: Floats) -> float:
+        a, b = (_centred_ranks(codes, counts) for codes in self._codes)
+        spread = float((counts @ a**2) * (counts @ b**2))
+        if spread <= 0:
+            return float("nan")
+        return float(np.clip(counts @ (a * b) / np.sqrt(spread), -1.0, 1.0))
 
 
-_AT_A_TIME = 1 << 20
-"""Counts that are ranked at a time."""
-
-
-def _levels(ordered: Floats) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Where each distinct value of sorted ones [N] begins, and the number of each one's value."""
-    new = np.r_[True, ordered[1:] != ordered[:-1]]
-    return np.flatnonzero(new), np.cumsum(new) - 1
+def _centred_ranks(codes: npt.NDArray[np.intp], counts: Floats) -> Floats:
+    """Twice the mid-rank of each item [N] in the multiset with these counts, less their mean."""
+    per_value = np.bincount(codes, counts)
+    return np.asarray((2 * np.cumsum(per_value) - per_value - counts.sum())[codes])

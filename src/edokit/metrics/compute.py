@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, one_of, option
 from edokit._types import Codes, Floats, Ints
 from edokit.metrics import _arrays
 from edokit.scales import NOMINAL, Scale, check_same_scale
@@ -115,15 +115,15 @@ def curve(p: Floats, q: Floats, bins: int, binning: Binning, scale: Scale = NOMI
     index, edges = _assign(points, bins, binning)
     flat = index.ravel()
     count = np.bincount(flat, minlength=len(edges) - 1)
-    held = count > 0
+    filled = count > 0
     predicted = np.bincount(flat, weights=points.ravel(), minlength=len(count))
     observed = np.bincount(flat, weights=shares.ravel(), minlength=len(count))
     return Reliability(
-        low=edges[:-1][held],
-        high=edges[1:][held],
-        predicted=predicted[held] / count[held],
-        observed=observed[held] / count[held],
-        count=count[held].astype(np.int64),
+        low=edges[:-1][filled],
+        high=edges[1:][filled],
+        predicted=predicted[filled] / count[filled],
+        observed=observed[filled] / count[filled],
+        count=count[filled].astype(np.int64),
     )
 
 
@@ -209,7 +209,7 @@ def _on_scale(values: Callable[[Floats, Floats, Floats], Floats]) -> Parts:
 
 def _macro_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
     return np.hstack(
-        _arrays.macro_parts(*(scale.indicators(each, p.shape[1]) for each in (scale.hard(p), y)))
+        _arrays.macro_parts(*(scale.indicators(codes, p.shape[1]) for codes in (scale.hard(p), y)))
     )
 
 
@@ -438,12 +438,12 @@ def best_possible(
     """
     names = checked_names(metrics, scale)
     _, soft, hard = _arrays.answers(q, q, y, scale)
-    found = values(names, soft, soft, hard, 10, "width", scale)
-    if "ce" in found:
-        found["ce"] = float(floor_items(soft, "ce", scale).mean())
+    best = values(names, soft, soft, hard, 10, "width", scale)
+    if "ce" in best:
+        best["ce"] = float(floor_items(soft, "ce", scale).mean())
     certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
     hard_names = [name for name in names if METRIC[name].hard]
-    return found | values(hard_names, certain, soft, hard, 10, "width", scale)
+    return best | values(hard_names, certain, soft, hard, 10, "width", scale)
 
 
 def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
@@ -463,17 +463,17 @@ def values(
     scale: Scale = NOMINAL,
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
-    found: dict[str, float | None] = {}
+    results: dict[str, float | None] = {}
     for name in names:
         metric = METRIC[name]
         if name == "entropy_correlation":
-            found[name] = _arrays.entropy_correlation(*entropies(p, q, scale))
+            results[name] = _arrays.entropy_correlation(*entropies(p, q, scale))
         elif name == "ece":
-            found[name] = curve(p, q, bins, binning, scale).ece
+            results[name] = curve(p, q, bins, binning, scale).ece
         else:
             assert metric.parts is not None
-            found[name] = float(metric.value(metric.parts(p, q, y, scale).sum(axis=0), len(p)))
-    return found
+            results[name] = float(metric.value(metric.parts(p, q, y, scale).sum(axis=0), len(p)))
+    return results
 
 
 def entropies(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
@@ -488,14 +488,13 @@ def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     if not names:
         raise InputError(
-            "metrics is empty", "name at least one, as in metrics=['ce']", parameters=("metrics",)
+            f"{option('metrics')} is empty", f"name at least one, as in {option('metrics', ['ce'])}"
         )
     for name in names:
         if name in METRIC and name not in metrics_of(scale):
             raise InputError(
                 f"{name} is a metric of {_ONLY[name]} answers, and the scale is {scale}",
-                f"choose among {', '.join(metrics_of(scale))}, or give scale=…",
-                parameters=("metrics", "scale"),
+                f"choose among {', '.join(metrics_of(scale))}, or give {option('scale')}",
             )
         one_of("metrics", name, metrics_of(scale))
     return names
@@ -552,7 +551,7 @@ class MetricSums:
         """
         if self.items == 0:
             raise InputError("these sums have no items", "add a shard")
-        found: dict[str, float | None] = dict.fromkeys(metrics_of(self.scale))
+        results: dict[str, float | None] = dict.fromkeys(metrics_of(self.scale))
         for name, total in self.sums.items():
-            found[name] = float(METRIC[name].value(total, self.items))
-        return found
+            results[name] = float(METRIC[name].value(total, self.items))
+        return results

@@ -106,23 +106,26 @@ def bootstrap(
         if ranks is not None:
             rhos.append(ranks(counts))
     resampled = np.concatenate(totals)
-    taken, found = resampled[:, -1], {}
+    sizes, results = resampled[:, -1], {}
     for name, estimate in values(names, predicted, soft, hard, bins, binning, scale).items():
         if name == "ece":
             gaps = columns[name]
-            measured, drawn = table[:, gaps].mean(axis=0), resampled[:, gaps] / taken[:, None]
-            found[name] = _ece_interval(measured, drawn, level)
+            measured, resampled_gaps = (
+                table[:, gaps].mean(axis=0),
+                resampled[:, gaps] / sizes[:, None],
+            )
+            results[name] = _ece_interval(measured, resampled_gaps, level)
             continue
         sample = (
             np.concatenate(rhos)
             if name == "entropy_correlation"
-            else np.asarray(METRIC[name].value(resampled[:, columns[name]], taken))
+            else np.asarray(METRIC[name].value(resampled[:, columns[name]], sizes))
         )
         defined = sample[~np.isnan(sample)]
-        known = estimate is not None and len(defined)
-        ends = quantiles(defined, level) if known else (None, None)
-        found[name] = Interval(estimate, *ends)
-    return found
+        is_defined = estimate is not None and len(defined)
+        ends = quantiles(defined, level) if is_defined else (None, None)
+        results[name] = Interval(estimate, *ends)
+    return results
 
 
 def resamples(
@@ -132,16 +135,16 @@ def resamples(
 
     Items of the same cluster [N] are taken together. The draws do not depend on the blocks.
     """
-    drawn = items if clusters is None else int(clusters.max()) + 1
-    step, size = max(1, DRAWS // drawn), max(ROWS, DRAWS // items)
+    units = items if clusters is None else int(clusters.max()) + 1
+    step, size = max(1, DRAWS // units), max(ROWS, DRAWS // items)
     for start in range(0, samples, size):
         # No item is drawn 65,536 times: of fewer items there are fewer draws.
-        counts = np.empty((min(size, samples - start), drawn), dtype=np.uint16)
-        for first in range(0, len(counts), step):
-            part = counts[first : first + step]
-            draws = rng.integers(drawn, size=part.shape)
+        counts = np.empty((min(size, samples - start), units), dtype=np.uint16)
+        for row in range(0, len(counts), step):
+            part = counts[row : row + step]
+            draws = rng.integers(units, size=part.shape)
             if len(part) > 1:
-                draws += drawn * np.arange(len(part))[:, None]
+                draws += units * np.arange(len(part))[:, None]
             part[:] = np.bincount(draws.ravel(), minlength=part.size).reshape(part.shape)
         yield counts if clusters is None else counts[:, clusters]
 
@@ -161,7 +164,9 @@ def resampled_sums(
     """Sums [samples, M + 1] of M columns [N]; the last are the numbers of items."""
     items = len(columns[0])
     table = np.column_stack([*columns, np.ones(items)])
-    return np.concatenate([sums(one, table) for one in resamples(items, samples, rng, clusters)])
+    return np.concatenate(
+        [sums(counts, table) for counts in resamples(items, samples, rng, clusters)]
+    )
 
 
 def blocks(items: int, samples: int) -> Iterator[int]:
@@ -171,9 +176,9 @@ def blocks(items: int, samples: int) -> Iterator[int]:
         yield min(size, samples - start)
 
 
-def quantiles(drawn: Floats, level: float) -> tuple[float, float]:
+def quantiles(resampled: Floats, level: float) -> tuple[float, float]:
     """The central interval of resampled values."""
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
@@ -188,8 +193,9 @@ def intervals(
     """Percentile intervals of means of values by item [N], all over the same resamples."""
     if not samples:
         return {}
-    how: Any = {"samples": samples, "level": level, "random_state": random_state}
-    return intervals_and_tests(values, (), clusters=clusters, **how)[0]
+    return intervals_and_tests(
+        values, (), clusters=clusters, samples=samples, level=level, random_state=random_state
+    )[0]
 
 
 def intervals_and_tests(
@@ -206,21 +212,21 @@ def intervals_and_tests(
     Both have the same resamples, as far as they go.
     """
     rng, gaps = np.random.default_rng(random_state), [values[a] - values[b] for a, b in pairs]
-    drawn = resampled_sums(
+    totals = resampled_sums(
         [*values.values(), *gaps], 2 * samples if pairs else samples, rng, clusters
     )
-    means = (drawn[:, :-1] / drawn[:, -1:]).T
+    means = (totals[:, :-1] / totals[:, -1:]).T
     ends = (quantiles(column[:samples], level) for column in means)
     tests = _tests(gaps, means[len(values) :], level, rng, clusters) if pairs else []
     return dict(zip(values, ends, strict=False)), tests
 
 
-def _ece_interval(measured: Floats, drawn: Floats, level: float) -> Interval:
+def _ece_interval(measured: Floats, resampled: Floats, level: float) -> Interval:
     """From the gaps of the bins, measured [B] and resampled [samples, B]."""
     estimate = float(np.abs(measured).sum())
-    low, high = quantiles(np.abs(drawn).sum(axis=1), level)
+    low, high = quantiles(np.abs(resampled).sum(axis=1), level)
     # Resampled gaps vary around the measured ones as these would around zero.
-    chance = np.quantile(np.abs(drawn - measured).sum(axis=1), level)
+    chance = np.quantile(np.abs(resampled - measured).sum(axis=1), level)
     return Interval(
         estimate,
         low=0.0 if estimate <= chance else min(max(2 * estimate - high, 0.0), estimate),
@@ -239,13 +245,13 @@ def _parts(
     if "ece" in of:
         of["ece"] = lambda p, q, y, scale: gap_parts(p, q, bins, binning, scale)
     # Metrics may share their parts.
-    made = {parts: parts(p, q, y, scale) for parts in dict.fromkeys(of.values()) if parts}
+    arrays = {parts: parts(p, q, y, scale) for parts in dict.fromkeys(of.values()) if parts}
     at: dict[Any, Any] = {}
     end = 0
-    for parts, array in made.items():
+    for parts, array in arrays.items():
         start, end = end, end + (1 if array.ndim == 1 else array.shape[1])
         at[parts] = start if array.ndim == 1 else slice(start, end)
-    table = np.column_stack([*made.values(), np.ones(len(p))])
+    table = np.column_stack([*arrays.values(), np.ones(len(p))])
     return table, {name: at[parts] for name, parts in of.items() if parts}
 
 
@@ -302,8 +308,8 @@ def paired_test(
     True
     """
     resampling = {"samples": samples, "level": level, "random_state": random_state}
-    (found,) = paired_tests([(a, b)], clusters=clusters, **resampling)  # type: ignore[arg-type]
-    return found
+    (test,) = paired_tests([(a, b)], clusters=clusters, **resampling)  # type: ignore[arg-type]
+    return test
 
 
 def paired_tests(
@@ -326,8 +332,8 @@ def paired_tests(
                 f"a has {len(a)} losses, b has {len(b)}", "match the items of the two methods by id"
             )
     gaps = [a - b for a, b in losses]
-    drawn = resampled_sums(gaps, samples, rng, clusters)
-    return _tests(gaps, (drawn[:, :-1] / drawn[:, -1:]).T, level, rng, clusters)
+    totals = resampled_sums(gaps, samples, rng, clusters)
+    return _tests(gaps, (totals[:, :-1] / totals[:, -1:]).T, level, rng, clusters)
 
 
 def _tests(
@@ -340,8 +346,8 @@ def _tests(
     """From differences [N] and their resampled means [M, samples]."""
     p_values = _sign_flip(np.column_stack(gaps), means.shape[1], rng, clusters)
     return [
-        PairedTest(float(gap.mean()), *quantiles(drawn, level), p_value=p_value, n=len(gap))
-        for gap, drawn, p_value in zip(gaps, means, p_values, strict=True)
+        PairedTest(float(gap.mean()), *quantiles(resampled, level), p_value=p_value, n=len(gap))
+        for gap, resampled, p_value in zip(gaps, means, p_values, strict=True)
     ]
 
 
@@ -355,12 +361,12 @@ def _sign_flip(
     # Sums that differ by rounding alone count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
     hits = np.zeros(gaps.shape[1], dtype=np.int64)
-    waiting, left = [], samples
+    waiting, remaining = [], samples
     for rows in blocks(items, samples):
         bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
         waiting.append(np.unpackbits(bits.reshape(rows, -1), axis=1, count=items))
-        left -= rows
-        if left and rows * len(waiting) < ROWS:
+        remaining -= rows
+        if remaining and rows * len(waiting) < ROWS:
             continue
         flipped, waiting = sums(np.concatenate(waiting), gaps), []
         hits += (np.abs(total - 2 * flipped) >= extreme).sum(axis=0)

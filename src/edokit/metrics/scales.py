@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
+from edokit._errors import InputError, option
 from edokit._types import Floats
 from edokit.metrics import _arrays
 from edokit.metrics.compute import compute_metrics
@@ -249,10 +249,9 @@ def _placed(
     places = _arrays.losses("positions", np.arange(classes) if positions is None else positions)
     if len(places) != classes or not (np.diff(places) > 0).all():
         raise InputError(
-            f"{classes} classes need as many ascending positions, but positions is"
+            f"{classes} classes need as many ascending positions, but {option('positions')} is"
             f" {places.tolist()}",
             "give one number per class, in the order of the classes",
-            parameters=("positions",),
         )
     return predicted, soft, places
 
@@ -260,5 +259,5 @@ def _placed(
 def _of_sets(metric: str, p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     soft = _arrays.shares("q", q)
     sets = Scale("multi-label")
-    found = compute_metrics(p, soft, sets.hard(soft), metrics=[metric], scale=sets)[metric]
-    return float(found or 0.0)
+    metrics = compute_metrics(p, soft, sets.hard(soft), metrics=[metric], scale=sets)
+    return float(metrics[metric] or 0.0)

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, InputError, are, one_of
+from edokit._errors import HAVE, InputError, are, one_of, option
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations
 from edokit.metrics import _arrays
@@ -112,7 +112,7 @@ def decisions(p: Floats, scale: Scale) -> Codes:
 
 
 def _unfit(message: str, hint: str) -> InputError:
-    return InputError(message, hint, parameters=("scorer",))
+    return InputError(message, hint)
 
 
 def lewidi2023(p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
@@ -236,10 +236,9 @@ def lewidi2025_b_items(
     if scale == "ordinal":
         if points is None:
             raise InputError(
-                "an ordinal score is divided by the number of points of the scale, but points is"
-                " missing",
-                "give points=6 for a scale from 1 to 6",
-                parameters=("points",),
+                "an ordinal score is divided by the number of points of the scale, but"
+                f" {option('points')} is missing",
+                f"give {option('points', 6)} for a scale from 1 to 6",
             )
         errors: Floats = np.abs(ours.astype(np.float64) - theirs) / _arrays.whole("points", points)
     else:

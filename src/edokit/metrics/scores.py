@@ -366,9 +366,9 @@ def annotator_errors(
     """
     losses, wrong = annotation_errors(p, items, labels, scale=scale)
     annotator = _arrays.codes("annotators", annotators, len(losses), None, "annotator")
-    known, position, n = np.unique(annotator, return_inverse=True, return_counts=True)
+    present, position, n = np.unique(annotator, return_inverse=True, return_counts=True)
     return AnnotatorErrors(
-        annotator=known,
+        annotator=present,
         n=n.astype(np.int64),
         ce=np.bincount(position, weights=losses) / n,
         error=np.bincount(position, weights=wrong) / n,
@@ -380,14 +380,14 @@ def annotation_errors(
 ) -> tuple[Floats, Floats]:
     """Cross-entropy and error of each annotation [M]; see `annotator_errors`."""
     if scale.is_multi_label:
-        sets, chosen = _arrays.shares("p", p), _arrays.shares("labels", labels)
+        sets, indicators = _arrays.shares("p", p), _arrays.shares("labels", labels)
         rows = np.arange(sets.shape[1])
-        each = annotation_errors(
+        row_errors = annotation_errors(
             scale.rows(sets),
             (np.asarray(items)[:, None] * len(rows) + rows).reshape(-1),
-            scale.rows(chosen),
+            scale.rows(indicators),
         )
-        ce, error = (scale.per_item(values, len(chosen)) for values in each)
+        ce, error = (scale.per_item(values, len(indicators)) for values in row_errors)
         return ce, error
     predicted = _arrays.probabilities("p", p)
     count, classes = predicted.shape
@@ -398,16 +398,16 @@ def annotation_errors(
     top = predicted.argmax(axis=1)[item]
     array = _arrays.as_array("labels", labels)
     if array.ndim == 2:
-        given = _arrays.probabilities("labels", array)
-        if given.shape != (len(item), classes):
+        shares = _arrays.probabilities("labels", array)
+        if shares.shape != (len(item), classes):
             raise InputError(
-                f"labels has the shape [{given.shape[0]}, {given.shape[1]}]; codes have"
+                f"labels has the shape [{shares.shape[0]}, {shares.shape[1]}]; codes have"
                 f" [{len(item)}], probabilities [{len(item)}, {classes}]",
                 "give one row per annotation and one column per class of p",
             )
         return (
-            -np.einsum("mc,mc->m", given, logs[item]),
-            1 - given[np.arange(len(item)), top],
+            -np.einsum("mc,mc->m", shares, logs[item]),
+            1 - shares[np.arange(len(item)), top],
         )
     label = _arrays.codes("labels", array, len(item), classes, "class")
     return -logs[item, label], (top != label).astype(np.float64)
