@@ -262,16 +262,39 @@ class Predictor:
         files = (inputs.predictions, inputs.texts, inputs.judges, inputs.annotators)
         return [self.folder / "ensemble.json", *files, *(self.viewpoint.panel or ())]
 
-    def write(self, out: Path, *, panel: Panel | None = None, **review: Any) -> dict[str, Any]:
-        """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does."""
+    def write(
+        self,
+        out: Path,
+        panels: Sequence[Panel] = (),
+        texts: TextSource | None = None,
+        **review: Any,
+    ) -> dict[str, Any]:
+        """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does.
+
+        Parameters
+        ----------
+        out : Path
+            The table.
+        panels : sequence of Panel, default=()
+            At most one.
+        texts : TextSource, optional
+            Texts of the items to review.
+        **review
+            Other arguments of `predict_to_file`.
+        """
         from edokit.ensemble import predict_to_file
 
-        answers: Any = self._answers([] if panel is None else [panel])
-        view: dict[str, Any] = {
-            "answer_for": self.viewpoint.answer_for,
-            "level": self.viewpoint.level,
-        }
-        return predict_to_file(self.ensemble, answers, out, panel=panel, **view, **review)
+        answers: Any = self._answers(panels)
+        return predict_to_file(
+            self.ensemble,
+            answers,
+            out,
+            panel=panels[0] if panels else None,
+            answer_for=self.viewpoint.answer_for,
+            level=self.viewpoint.level,
+            texts=None if texts is None else texts.by_item,
+            **review,
+        )
 
     def compare(
         self, panels: Sequence[Panel], out: Path, *, quote_formulas: bool = False

@@ -148,14 +148,14 @@ def test_a_fit_a_search_and_a_comparison_keep_out_of_each_others_folders(
     assert edo(*search(shelf, searched, 2, "--no-report")).returncode == 0
     before = (fitted / "ensemble" / "ensemble.json").read_bytes()
     refused = edo(*search(shelf, fitted, 2))
-    assert_one_line(refused, "a search needs a folder of its own", "holds a fitted ensemble")
+    assert_one_line(refused, "holds no search", "--overwrite")
     assert (fitted / "ensemble" / "ensemble.json").read_bytes() == before
     assert_one_line(edo("fit", *words(shelf, "--out", searched)), "holds a search")
     inside = edo("fit", *words(shelf, "--out", searched / "ensemble"))
     assert_one_line(inside, "fitted with other settings", "--overwrite")
     test = ("--test-predictions", shelf / "test.npz", "--test-split", "test")
     compared = ["compare", *words(shelf, *test, "--methods", "top-5", "--bootstrap", 0)]
-    assert_one_line(edo(*compared, "--out", fitted), "a comparison needs a folder of its own")
+    assert_one_line(edo(*compared, "--out", fitted), "holds no comparison", "--overwrite")
 
 
 # Training
@@ -182,11 +182,11 @@ def test_members_that_are_not_asked_for_are_told_of_and_kept(shelf: Path, tmp_pa
         done.stdout.split("\n")
     )
     fewer = edo(*train, 2)
-    assert "also holds 1 member that is not asked for now ('linear-03')" in fewer.stderr
+    assert "linear-03" in fewer.stderr
     assert (tmp_path / "m" / "members" / "linear-03").is_dir()
-    assert "not asked for" not in edo(*train, 3).stderr
+    assert "also holds" not in edo(*train, 3).stderr
     other = edo(*train[:-1], "--recipe", "linear:1", "--option", "c=3")
-    assert "not asked for" not in other.stderr  # refused, since linear-01 is another
+    assert "also holds" not in other.stderr  # refused, since linear-01 is another
     assert other.returncode == 2
 
 

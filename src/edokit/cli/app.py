@@ -29,26 +29,10 @@ _IMPORTS = 1 << 30
 """Bytes with less of which importing the libraries may fail."""
 HELP = ("-h", "--help")
 COMMANDS = (
-    "demo",
-    "diagnose",
-    "train",
-    "score",
-    "fit",
-    "search",
-    "explain",
-    "predict",
-    "bundle",
-    "evaluate",
-    "report",
-    "serve",
-    "compare",
-    "data info",
-    "data convert",
-    "data split",
-    "data get",
-    "data simulate",
-    "predictions join",
-    "predictions info",
+    *("demo", "diagnose", "train", "score", "fit", "search", "explain", "predict", "bundle"),
+    *("evaluate", "report", "serve", "compare"),
+    *("data info", "data convert", "data split", "data get", "data simulate"),
+    *("predictions join", "predictions info"),
 )
 """The module of `edokit.cli` and, where it has another name, the function of each command."""
 GROUPS = {
@@ -201,16 +185,17 @@ def call(app: App, words: Sequence[str]) -> int:
 
 def _lacking(error: BaseException | None) -> str:
     """What the machine lacks, memory or a package, if that is what the error comes from."""
-    free = free_memory()
-    short = f"{in_bytes(free)} of memory are free: close other programs, or raise the limit"
+    memory = free_memory()
+    short = f"{in_bytes(memory)} of memory are free: close other programs, or raise the limit"
     while error is not None:
         if isinstance(error, MemoryError):
             return f"out of memory; {short}, use a smaller file, or shards with --memory"
         if isinstance(error, ImportError):
             name = (error.name or "a library").partition(".")[0]
-            again = f"install it again: pip install --force-reinstall {name}"
+            package = name if error.name else "edokit"
+            remedy = f"install it again: pip install --force-reinstall {package}"
             # Libraries that don't fit into memory say so in many ways.
-            remedy = short if free < _IMPORTS else again if error.name else "install edokit again"
+            remedy = short if memory < _IMPORTS else remedy
             return f"can't import {name}: {error}; {remedy}"
         error = error.__cause__ or error.__context__
     return ""

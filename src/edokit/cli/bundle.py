@@ -32,17 +32,17 @@ def bundle(
     """
     from edokit.bundle import Bundle
 
-    made = Bundle.create(ensemble, members, out, overwrite=overwrite, **loading.keywords())
-    seconds = made.seconds_per_text
+    bundled = Bundle.create(ensemble, members, out, overwrite=overwrite, **loading.keywords())
+    seconds = bundled.seconds_per_text
     summary = {
         "out": str(out),
-        "version": made.version,
-        "members": made.members.names,
-        "classes": list(made.classes),
-        "bytes": made.size,
+        "version": bundled.version,
+        "members": bundled.members.names,
+        "classes": list(bundled.classes),
+        "bytes": bundled.size,
         "seconds_per_text": seconds,
     }
-    line = f"{out}: {counted(len(made.members.names), 'member')}, {in_bytes(made.size)}"
+    line = f"{out}: {counted(len(bundled.members.names), 'member')}, {in_bytes(bundled.size)}"
     line += "" if seconds is None else f", {1000 * seconds:.3g} ms per text on this machine"
     line += f"; predict with `edo predict {out} --texts FILE --out FILE`"
     console.done(summary, line, json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,8 +108,8 @@ def compare(
             annotations,
             test_predictions,
             step=lambda done, total, what: update(done, total, description=what),
-            **asdict(files),
-            **{**asdict(methods), "extra": methods.extra or {}},
+            **options.keywords(files),
+            **options.keywords(methods),
             **reading.keywords(),
         )
         if out is not None:
@@ -132,5 +132,4 @@ def _show(comparison: Comparison, form: Any, json: bool) -> None:
     table = comparison.table()
     console.print_table(table.title, table.header, table.shown(), table.notes, comparison.headline)
     if comparison.slices:
-        table = comparison.slice_table()
-        console.print_table(table.title, table.header, table.shown(), table.notes)
+        console.print_tables(comparison.slice_table())

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,12 @@ def print_table(
         console.print(printable(note))
 
 
+def print_tables(*tables: Any) -> None:
+    """Tables that know their title, header, rows and notes, such as those of a comparison."""
+    for table in tables:
+        print_table(table.title, table.header, table.shown(), table.notes)
+
+
 def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
     """What members would ask servers: one prompt, and how many requests."""
     if not previews:
@@ -97,17 +104,36 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
             "--dry-run shows the requests of members that ask a server, but there are none here",
             "leave it out",
         )
-    new = sum(one["requests"] - one["cached"] for one in previews)
-    known = [one["cost"] for one in previews if one["cost"] is not None]
-    cost = sum(known) if known else None
-    tokens = {key: sum(one[key] for one in previews) for key in ("tokens_in", "tokens_out")}
+    new = sum(preview["requests"] - preview["cached"] for preview in previews)
+    costs = [preview["cost"] for preview in previews if preview["cost"] is not None]
+    cost = sum(costs) if costs else None
+    tokens = {key: sum(map(itemgetter(key), previews)) for key in ("tokens_in", "tokens_out")}
     if json:
         print_json({"requests": new, **tokens, "cost": cost, "members": list(previews)})
         return
-    first = next((one for one in previews if one["requests"] > one["cached"]), previews[0])
-    for message in first["messages"]:
+    example = max(previews, key=lambda preview: preview["requests"] > preview["cached"])
+    for message in example["messages"]:
         for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
             write_line(printable(line))
+    columns, notes = _request_columns(previews, cost)
+    print_table(
+        f"Nothing was asked: {counted(new, 'new request')}, about {tokens['tokens_in']:,} tokens in"
+        f" and {tokens['tokens_out']:,} out. Above is a prompt of {example['member']}.",
+        ["member", *columns.values()],
+        [_request_row(preview, columns) for preview in previews],
+        notes,
+    )
+
+
+def _request_row(preview: dict[str, Any], columns: Iterable[str]) -> list[str]:
+    cells = {**preview, "cost": money(preview["cost"])}
+    return [str(cells[key]) for key in ("member", *columns)]
+
+
+def _request_columns(
+    previews: Sequence[dict[str, Any]], cost: float | None
+) -> tuple[dict[str, str], list[str]]:
+    """The columns in which the requests of members differ, and notes on the others."""
     columns = {"model": "model", "base_url": "endpoint", "requests": "requests"}
     columns |= {"cached": "answered before", "tokens_in": "tokens in", "tokens_out": "out"}
     notes = [
@@ -115,32 +141,23 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
         " max_tokens allows."
     ]
     for key, name in (("base_url", "Endpoint"), ("model", "Model")):
-        if len({one[key] for one in previews}) == 1:
+        if len({preview[key] for preview in previews}) == 1:
             del columns[key]  # an address is long
-            notes.append(f"{name}: {first[key]}")
+            notes.append(f"{name}: {previews[0][key]}")
     if cost is not None:
         columns["cost"] = "cost"
         notes.append(f"Cost: about {money(cost)}.")
     else:
         notes.append("The options price_in and price_out, per million tokens, add their cost.")
-    if any(one["logprobs"] is None for one in previews):
+    if any(preview["logprobs"] is None for preview in previews):
         notes.append(
             "A server that gives no log-probabilities is asked several times: see the option"
             " samples."
         )
-    print_table(
-        f"Nothing was asked: {counted(new, 'new request')}, about {tokens['tokens_in']:,} tokens in"
-        f" and {tokens['tokens_out']:,} out. Above is a prompt of {first['member']}.",
-        ["member", *columns.values()],
-        [
-            [money(one[key]) if key == "cost" else str(one[key]) for key in ("member", *columns)]
-            for one in previews
-        ],
-        notes,
-    )
+    return columns, notes
 
 
-_ASKED = {
+_REQUESTS = {
     "requests": ("requests", "{:,}".format),
     "failures": ("failures", "{:,}".format),
     "tokens_in": ("tokens in", "{:,}".format),
@@ -152,92 +169,106 @@ _ASKED = {
 
 def print_asked(info: Mapping[str, Mapping[str, Any]]) -> None:
     """What members asked a server, and what that cost; nothing if none did."""
-    asked = {name: about for name, about in info.items() if "tokens_in" in about}
-    shown = {key: how for key, how in _ASKED.items() if any(key in one for one in asked.values())}
+    members = {name: details for name, details in info.items() if "tokens_in" in details}
+    keys = [key for key in _REQUESTS if any(key in details for details in members.values())]
     rows = [
-        [name, *(form(one[key]) if key in one else "" for key, (_, form) in shown.items())]
-        for name, one in asked.items()
+        [name, *(_REQUESTS[key][1](details[key]) if key in details else "" for key in keys)]
+        for name, details in members.items()
     ]
     if rows:
-        print_table("Requests to servers", ["member", *(name for name, _ in shown.values())], rows)
+        header = ["member", *(_REQUESTS[key][0] for key in keys)]
+        print_table("Requests to servers", header, rows)
 
 
-def print_panels(compared: PanelComparison, made: str = "", rows: int = 5) -> None:
+def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) -> None:
     """How far two panels part ways, and the items where they do so most."""
-    found, scale = compared.summary(), compared.scale
-    n, differ = found["items"], found["decisions_differ"]
-    one, other = (str(each.panel) for each in compared.answers[:2])
-    top = []
-    for i in compared.order[:rows]:
-        cells = []
-        for answer, labels in zip(compared.answers, compared.labels, strict=True):
-            shown = str(labels[i])
-            if not scale.is_multi_label:  # of sets, the labels alone
-                c = int(answer.probabilities[i].argmax())
-                shown += f" {answer.probabilities[i, c]:.2f}"
-                if answer is not compared.anonymous:
-                    shown += f" ({answer.low[i, c]:.2f}–{answer.high[i, c]:.2f})"
-            cells.append(shown)
-        top.append([str(compared.one.items[i]), *cells, f"{compared.distances[i]:.3f}"])
+    summary, answers = comparison.summary(), comparison.answers
+    n, differ = summary["items"], summary["decisions_differ"]
     notes = [
         f"The two decide differently on {differ} of {counted(n, 'item')} ({differ / n:.0%}); mean"
-        f" distance {found['distance']:.3f}.",
+        f" distance {summary['distance']:.3f}.",
     ]
-    if found["follows"] is not None and differ:
-        shares = ", ".join(f"{name} {count}" for name, count in found["follows"].items())
+    if summary["follows"] is not None and differ:
+        shares = ", ".join(f"{name} {count}" for name, count in summary["follows"].items())
         notes.append(f"There the anonymous answer decides as: {shares}.")
     notes.append(
-        f"The {found['level']:.0%} intervals of their votes are apart on"
-        f" {counted(found['beyond_chance'], 'item')}."
+        f"The {summary['level']:.0%} intervals of their votes are apart on"
+        f" {counted(summary['beyond_chance'], 'item')}."
     )
+    if files:
+        notes.append(f"All items, largest distance first: {files}")
     print_table(
-        f"Whose view? {one} and {other}",
-        ["part ways most", *(each.panel.name for each in compared.answers), "distance"],
-        top,
-        [*notes, *([f"All items, largest distance first: {made}"] if made else [])],
+        f"Whose view? {answers[0].panel} and {answers[1].panel}",
+        ["part ways most", *(answer.panel.name for answer in answers), "distance"],
+        [_panel_row(comparison, item) for item in comparison.order[:rows]],
+        notes,
     )
 
 
-def print_described(title: str, result: dict[str, Any]) -> None:
+def _panel_row(comparison: PanelComparison, item: int) -> list[str]:
+    """What each panel decides on an item, and how sure it is."""
+    cells = []
+    for answer, labels in zip(comparison.answers, comparison.labels, strict=True):
+        cell = str(labels[item])
+        if not comparison.scale.is_multi_label:  # of sets, the labels alone
+            c = int(answer.probabilities[item].argmax())
+            cell += f" {answer.probabilities[item, c]:.2f}"
+            if answer is not comparison.anonymous:
+                cell += f" ({answer.low[item, c]:.2f}–{answer.high[item, c]:.2f})"
+        cells.append(cell)
+    return [str(comparison.one.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
+
+
+def _per_item(counts: tuple[int, int]) -> str:
+    low, high = counts
+    return str(low) if low == high else f"{low}–{high}"
+
+
+_DESCRIPTION: dict[str, Callable[[dict[str, Any]], str]] = {
+    "items": lambda split: str(split["items"]),
+    "annotators": lambda split: str(split["annotators"]),
+    "annotations": lambda split: str(split["annotations"]),
+    "per item": lambda split: _per_item(split["annotations_per_item"]),
+    "largest : smallest": lambda split: f"{split['ratio']:.2f} : 1" if split["ratio"] else "–",
+    "tied items": lambda split: str(split["ties"]["items"]),
+    "unanimous items": lambda split: f"{split['unanimous']:.0%}",
+    "mean entropy (nats)": lambda split: f"{split['entropy']:.3f}",
+    "median coverage": lambda split: f"{split['coverage']['median']:.1%}",
+}
+
+
+def print_described(title: str, description: dict[str, Any]) -> None:
     """The figures of `edokit.datasets.describe_annotations`, a column per split."""
-    # Train, dev and test in this order, whatever else after them.
-    usual = ["train", "dev", "test"]
-    order = sorted(result["splits"], key=lambda name: [*usual, name].index(name))
-    splits = {name: result["splits"][name] for name in order}
-    per_item = [part["annotations_per_item"] for part in splits.values()]
-    ratios = [part["ratio"] for part in splits.values()]
-    rows = [
-        ["items", *(str(part["items"]) for part in splits.values())],
-        ["annotators", *(str(part["annotators"]) for part in splits.values())],
-        ["annotations", *(str(part["annotations"]) for part in splits.values())],
-        ["per item", *(str(low) if low == high else f"{low}–{high}" for low, high in per_item)],
+    # Train, dev and test in this order, all else after them.
+    order = ["train", "dev", "test", *description["splits"]]
+    names = sorted(description["splits"], key=order.index)
+    splits = [description["splits"][name] for name in names]
+    rows = [[name, *map(figure, splits)] for name, figure in _DESCRIPTION.items()]
+    rows[4:4] = [
+        [f"hard label {name}", *(str(split["classes"][name]) for split in splits)]
+        for name in description["classes"]
     ]
-    rows += [
-        [f"hard label {name}", *(str(part["classes"][name]) for part in splits.values())]
-        for name in result["classes"]
-    ]
-    rows += [
-        ["largest : smallest", *(f"{r:.2f} : 1" if r else "–" for r in ratios)],
-        ["tied items", *(str(part["ties"]["items"]) for part in splits.values())],
-        ["unanimous items", *(f"{part['unanimous']:.0%}" for part in splits.values())],
-        ["mean entropy (nats)", *(f"{part['entropy']:.3f}" for part in splits.values())],
-        ["median coverage", *(f"{part['coverage']['median']:.1%}" for part in splits.values())],
-    ]
-    notes = [f"Answer scale: {result['scale']}."]
-    notes += [
-        f"{what}: {', '.join(result[key])}."
-        for what, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes"))
-        if result[key]
-    ]
-    duplicates = result.get("near_duplicates", {})
+    notes = [f"Answer scale: {description['scale']}."]
+    for heading, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes")):
+        if description[key]:
+            notes.append(f"{heading}: {', '.join(description[key])}.")
+    print_table(title, ["", *names], rows, notes + _duplicates(description))
+
+
+def _duplicates(description: dict[str, Any]) -> list[str]:
+    """How many texts of each split have a near-duplicate in another."""
+    duplicates = description.get("near_duplicates", {})
+    notes = []
     for name, counts in duplicates.get("splits", {}).items():
-        near, known = counts["near"], duplicates["also_in"]
-        verb = "has" if near <= 1 else "have"
-        some = counted(near, "text") if near else "No text"
+        near = counts["near"]
+        texts = counted(near, "text") if near else "No text"
         exactly = f" ({counts['verbatim']} word for word)" if near else ""
-        name = "the items in no split" if name == "no split" else name
-        notes.append(f"{some} of {name} {verb} a near-duplicate in {known}{exactly}.")
-    print_table(title, ["", *splits], rows, notes)
+        split_name = "the items in no split" if name == "no split" else name
+        notes.append(
+            f"{texts} of {split_name} {'has' if near <= 1 else 'have'} a near-duplicate in"
+            f" {duplicates['also_in']}{exactly}."
+        )
+    return notes
 
 
 def done(result: dict[str, Any], line: str, json: bool) -> None:
@@ -288,9 +319,9 @@ def add_bar(bars: Progress, description: str, total: int | None = None) -> Calla
         detail: str = "",
         description: str | None = None,
     ) -> None:
-        # Names of methods and members are shown as they are given.
-        what = description and printable(description)
-        bars.update(task, completed=done, total=total, detail=printable(detail), description=what)
+        # Names of methods and members may hold characters that steer a terminal.
+        text = description and printable(description)
+        bars.update(task, completed=done, total=total, detail=printable(detail), description=text)
 
     return update
 

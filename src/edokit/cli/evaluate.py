@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -71,37 +71,36 @@ def evaluate(
     """
     from edokit.evaluation import evaluate as evaluate_probabilities
 
-    train_annotations = None
-    if train.train_annotations is not None or train.train_split is not None:
-        train_annotations = reading.annotations(
+    settings = options.keywords(scoring)
+    if options.given_flags(train):
+        settings["train_annotations"] = reading.annotations(
             train.train_annotations or annotations, train.train_split or []
         )
-    settings: dict[str, Any] = asdict(scoring)
     evaluation = evaluate_probabilities(
         probabilities,
         reading.annotations(annotations),
         predictions=predictions,
         ensemble=ensemble,
-        train_annotations=train_annotations,
         invalid="normalize" if normalize else "error",
         **settings,
     )
     if json:
         console.print_json(evaluation.to_dict())
         return
-    if evaluation.official is not None:
-        _print_official(evaluation)
     _print_metrics(evaluation, (probabilities or ensemble or annotations).name)
-    _print_methods(evaluation, (probabilities or Path("ensemble")).name)
+    _print_scores(evaluation, probabilities.name if probabilities else "ensemble")
+
+
+def _print_scores(evaluation: Evaluation, name: str) -> None:
+    """The probabilities beside other answers, by annotator and by slice."""
+    _print_methods(evaluation, name)
     if evaluation.pairs:
         _print_pairs(evaluation)
         _print_annotators(evaluation)
     if evaluation.slices:
         from edokit.baselines.slices import slice_table
 
-        name = (probabilities or Path("ensemble")).name
-        table = slice_table(evaluation.slices, evaluation.level, name)
-        console.print_table(table.title, table.header, table.shown(), table.notes)
+        console.print_tables(slice_table(evaluation.slices, evaluation.level, name))
 
 
 def _interval_header(evaluation: Evaluation) -> list[str]:
@@ -109,8 +108,10 @@ def _interval_header(evaluation: Evaluation) -> list[str]:
 
 
 def _print_official(evaluation: Evaluation) -> None:
-    """The scores of a shared task."""
-    official: Any = evaluation.official
+    """The scores of a shared task, if one is named."""
+    official = evaluation.official
+    if official is None:
+        return
     rows = []
     for name, value in official.scores.items():
         interval = [_ends(*official.intervals[name])] if evaluation.intervals else []
@@ -127,6 +128,7 @@ def _print_metrics(evaluation: Evaluation, name: str) -> None:
     """All metrics, with the best possible values and those of a constant answer."""
     from edokit.metrics import METRIC
 
+    _print_official(evaluation)
     intervals = evaluation.intervals
     rows = []
     for metric, value in evaluation.metrics.items():

@@ -78,9 +78,9 @@ class Options:
     def _not_taken(self, name: str, *value: Any) -> str:
         if not value:
             return name
-        taken = self.by_name.get(str(value[0]))
-        if taken is not None and taken.is_flag():
-            return taken.name  # invalid='normalize' is --normalize
+        switch = self.by_name.get(str(value[0]))
+        if switch is not None and switch.is_flag():
+            return switch.name  # invalid='normalize' is --normalize
         for part in ("option", "space"):
             if part in self.by_name and name not in _NEVER_PART:
                 text = str(value[0]).lower() if isinstance(value[0], bool) else value[0]
@@ -117,11 +117,10 @@ def _usage(error: CycloptsError) -> str:
     """What is wrong with the words of the command line; only close names are suggested."""
     if isinstance(error, UnknownOptionError):
         return _unknown(error.token.keyword or error.token.value, error.argument_collection)
-    if isinstance(error, UnknownCommandError) and error.app and error.unused_tokens:
-        name = error.unused_tokens[0]
-        commands = [command for command in error.app if not command.startswith("-")]
-        near = [repr(command) for command in get_close_matches(name, commands)]
-        return f"No such command {name!r}.{_suggestion(near)}"
+    if isinstance(error, UnknownCommandError):
+        name = (error.unused_tokens or [""])[0]
+        near = get_close_matches(name, list(error.app or ()))
+        return f"No such command {name!r}.{_suggestion(map(repr, near))}"
     if isinstance(error, MissingArgumentError) and error.argument:
         name = error.keyword or error.argument.name
         needs_value = error.keyword or error.argument.tokens
@@ -135,8 +134,9 @@ def _unknown(name: str, arguments: Iterable[Argument]) -> str:
     return f"No such option: {name}.{_suggestion(get_close_matches(name, names, cutoff=0.75))}"
 
 
-def _suggestion(names: Sequence[str]) -> str:
-    return f" Did you mean {' or '.join(names)}?" if names else ""
+def _suggestion(names: Iterable[str]) -> str:
+    listed = " or ".join(names)
+    return f" Did you mean {listed}?" if listed else ""
 
 
 class Notes:

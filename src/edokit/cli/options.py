@@ -130,8 +130,7 @@ class Reading:
 
     def keywords(self) -> dict[str, Any]:
         """Arguments of `read_annotations`: the options that are given."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        return keywords(self)
 
     def annotations(self, source: Path, split: Sequence[str] | None = None) -> "Annotations":
         """The annotations in a source: these splits, else those of ``--split``."""
@@ -325,11 +324,11 @@ class Streaming:
         from edokit.predictions import Shards
 
         memory = parse_size(self.memory)
-        asked = self.stream or (self.stream is None and self.engine != "local")
-        if not asked and (self.stream is False or not predictions.is_dir()):
+        required = self.stream or (self.stream is None and self.engine != "local")
+        if not required and (self.stream is False or not predictions.is_dir()):
             return None
         shards = Shards.open(predictions, learn=learn)
-        return shards if asked or shards.needs > memory else None
+        return shards if required or shards.needs > memory else None
 
     def fit_inputs(self, bars: "Progress", predictions: Path, reading: "Reading") -> dict[str, Any]:
         """What a fit needs besides files: splits, how annotations and how shards are read."""
@@ -439,6 +438,12 @@ def parse_size(text: str) -> int:
     if size is None or float(size[1]) <= 0:
         raise InputError(f"--memory {text!r} is not a size above 0", "write --memory 2GiB")
     return int(float(size[1]) * _UNITS[(size[2] or "").lower()])
+
+
+def keywords(options: Any) -> dict[str, Any]:
+    """The fields of a class of options that have a value, as arguments of a function."""
+    values = {field.name: getattr(options, field.name) for field in fields(options)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def given_flags(options: Any) -> list[str]:

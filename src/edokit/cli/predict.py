@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from edokit._errors import InputError, check_number, counted, money
+from edokit._errors import InputError, are, check_number, counted, money
 from edokit.cli import console, options
 from edokit.predict import PoolInputs, Predictor, Viewpoint
 
 if TYPE_CHECKING:
-    from edokit.panels import Panel, PanelComparison
+    from edokit.panels import PanelComparison
+    from edokit.predict import TextSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,26 +36,24 @@ class Extras:
     annotations: Path | None = None
     page: Path | None = None
 
-    def check(self, panels: list[Panel]) -> None:
-        """Refuse options that do not belong together."""
-        alone = self.annotations is not None and self.page is None
-        if self.review is None and (self.review_out is not None or alone):
+    def check(self, panels: int) -> None:
+        """Refuse options that do not belong together; ``panels``: how many there are."""
+        texts_unused = self.annotations is not None and self.page is None
+        if self.review is None and (self.review_out is not None or texts_unused):
             raise InputError(
                 "--review-out and --annotations need --review N",
                 "add the number of items to review, or leave them out",
             )
         if self.review is not None:
             check_number("review", self.review, 1, whole=True)
-        if len(panels) > 2 or (len(panels) == 2 and self.review is not None):
-            several = f"{len(panels)} panels and persons"
+        if panels > 2 or (panels == 2 and self.review is not None):
             raise InputError(
-                f"{several if len(panels) > 2 else '--review and two panels'} are given",
+                f"{panels} panels and persons are given{' with --review' if self.review else ''}",
                 "compare two at a time, or give one and ask for a review",
             )
-        if self.page is not None and len(panels) != 2:
-            verb = "is" if len(panels) == 1 else "are"
+        if self.page is not None and panels != 2:
             raise InputError(
-                f"--page compares two panels, but {len(panels)} {verb} given",
+                f"--page compares two panels, but {are(panels)} given",
                 "name two with --panel (or --as)",
             )
 
@@ -87,7 +86,7 @@ def predict(
     from edokit.members.recipes._endpoint import session
 
     panels = viewpoint.panels(inputs.annotators)
-    extras.check(panels)
+    extras.check(len(panels))
     predictor = Predictor(
         ensemble,
         inputs,
@@ -96,47 +95,48 @@ def predict(
         texts_shown=extras.review is not None or extras.page is not None,
         **loading.keywords(),
     )
-    shown = extras.annotations or inputs.texts
-    texts = None if shown is None else reading.text_source(shown)
+    texts_file = extras.annotations or inputs.texts
+    texts = None if texts_file is None else reading.text_source(texts_file)
+    files = [*predictor.files(), extras.annotations]
     with (
-        output_files(
-            out,
-            extras.page,
-            extras.review_out,
-            inputs=[*predictor.files(), extras.annotations],
-            overwrite=overwrite,
-        ),
+        output_files(out, extras.page, extras.review_out, inputs=files, overwrite=overwrite),
         session(budget=spending.budget) as requests,
     ):
         if len(panels) == 2:
             comparison = predictor.compare(panels, out, quote_formulas=quote_formulas)
             if extras.page is not None:
-                from edokit.report import write_panel_page
-
-                by_item = None if texts is None else texts.by_item()
-                write_panel_page(comparison, extras.page, texts=by_item, overwrite=overwrite)
+                _write_page(comparison, extras.page, texts, overwrite)
         else:
             result = predictor.write(
                 out,
-                panel=panels[0] if panels else None,
+                panels,
+                texts,
                 quote_formulas=quote_formulas,
                 review=extras.review,
                 review_out=extras.review_out,
-                texts=None if texts is None else texts.by_item,
             )
     if len(panels) == 2:
         _show_comparison(comparison, [out, *filter(None, [extras.page])], json)
         return
-    line = _summary(result)
+    lines = [_rows(result), *(f"what {panel} would answer" for panel in panels)]
     if requests.spent:
         result["cost"] = requests.spent
-        line += f"; requests cost {money(requests.spent)}"
-    if panels:
-        line += f"; what {panels[0]} would answer"
+        lines.append(f"requests cost {money(requests.spent)}")
     if metric := viewpoint.answer_for:
         step = predictor.ensemble.answer_step(metric)
-        line += f"; p_… are answers for {metric}, not the pool: {step}"
-    console.done(result, line + _review(result, extras.review), json)
+        lines.append(f"p_… are answers for {metric}, not the pool: {step}")
+    if extras.review is not None:
+        lines.append(_review(result["review"], extras.review))
+    console.done(result, "; ".join(lines), json)
+
+
+def _write_page(
+    comparison: PanelComparison, page: Path, texts: TextSource | None, overwrite: bool
+) -> None:
+    from edokit.report import write_panel_page
+
+    by_item = None if texts is None else texts.by_item()
+    write_panel_page(comparison, page, texts=by_item, overwrite=overwrite)
 
 
 def _show_comparison(comparison: PanelComparison, files: list[Path], json: bool) -> None:
@@ -147,7 +147,7 @@ def _show_comparison(comparison: PanelComparison, files: list[Path], json: bool)
         console.print_panels(comparison, " and ".join(names.values()))
 
 
-def _summary(result: dict[str, Any]) -> str:
+def _rows(result: dict[str, Any]) -> str:
     """How many items, or pairs of them and annotators, were predicted."""
     rows = counted(result["items"], "item")
     if "pairs" in result:
@@ -158,13 +158,10 @@ def _summary(result: dict[str, Any]) -> str:
     )
 
 
-def _review(result: dict[str, Any], requested: int | None) -> str:
+def _review(queue: dict[str, Any], requested: int) -> str:
     """Where the items to review are."""
-    if requested is None:
-        return ""
-    queue = result["review"]
     items = f"{'all' if queue['items'] < requested else 'the'} {counted(queue['items'], 'item')}"
     return (
-        f"; {items} to review, most urgent first, for Label Studio: {queue['out']} (interface:"
+        f"{items} to review, most urgent first, for Label Studio: {queue['out']} (interface:"
         f" {queue['config']})"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,16 +135,9 @@ def join(
     from edokit._outputs import output_files
     from edokit.predictions import join_models, write_predictions
 
-    in_logits = [text.endswith(LOGITS) and not Path(text).exists() for text in files]
-    named = [
-        options.named_file(text.removesuffix(LOGITS) if marked else text)
-        for text, marked in zip(files, in_logits, strict=True)
-    ]
-    names, paths = zip(*named, strict=True)
+    names, paths, in_logits = zip(*map(_model_file, files), strict=True)
     inputs = [*paths, *filter(None, (file_format.member_info, kept.annotations))]
     items = kept.items()
-    settings: dict[str, Any] = asdict(file_format)
-    settings["answer_columns"] = file_format.answer_columns or ()
     with output_files(out, inputs=inputs, overwrite=overwrite):
         joined = join_models(
             paths,
@@ -153,10 +146,16 @@ def join(
             logits=[logits or marked for marked in in_logits],
             invalid="normalize" if normalize else "error",
             items=items,
-            **settings,
+            **options.keywords(file_format),
         ).with_info({name: {"cost": value} for name, value in (cost or {}).items()})
         write_predictions(joined, out)
     _show_joined(joined, out, json)
+
+
+def _model_file(text: str) -> tuple[str | None, Path, bool]:
+    """Name, path and whether it holds logits, of ``[NAME=]FILE[:logits]``."""
+    in_logits = text.endswith(LOGITS) and not Path(text).exists()
+    return *options.named_file(text.removesuffix(LOGITS) if in_logits else text), in_logits
 
 
 def _show_joined(joined: Predictions, out: Path, json: bool) -> None:

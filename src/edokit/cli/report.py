@@ -81,15 +81,15 @@ def report(
     )
     write_report(content, page, texts=texts, overwrite=overwrite)
     line = f"{page}: {page.stat().st_size / 1e6:.1f} MB"
-    drawn = []
+    figure_files: list[Path] = []
     if figures is not None:
         with locked(figures), output_files(figures, overwrite=overwrite):
-            drawn = write_figures(content, figures)
-        line += f", and {counted(len(drawn), 'file')} in {figures}"
+            figure_files = write_figures(content, figures)
+        line += f", and {counted(len(figure_files), 'file')} in {figures}"
     summary = {
         "out": str(page),
         "bytes": page.stat().st_size,
-        "figures": [str(path) for path in drawn],
+        "figures": [str(path) for path in figure_files],
         "missing": content.missing,
     }
     console.done(summary, "\n".join([line, *content.missing]), json)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,20 +130,10 @@ def search(
     out : Path, optional
         Folder for the trials and the ensemble; a worker needs none.
     """
-    from edokit._outputs import locked
     from edokit.tuning import search as run_search
 
-    if out is None and not settings.worker:
-        raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
     shards = streaming.shards(predictions, reading.learn)
-    # Beyond the search itself, for the page; workers may share a folder.
-    lock = nullcontext() if out is None or settings.worker else locked(out)
-    resumes = out is not None or settings.storage is not None
-    with (
-        lock,
-        console.kept_if_interrupted() if resumes else nullcontext(),
-        console.progress() as bars,
-    ):
+    with _held(out, settings), console.progress() as bars:
         passes = None if shards is None else streaming.keywords(bars, shards)
         update = console.add_bar(bars, "searching", total=settings.trials)
 
@@ -160,20 +150,35 @@ def search(
             streaming=passes,
             progress=progress,
             command=["edo", *sys.argv[1:]],
-            **asdict(settings),
-            **asdict(test),
+            **options.keywords(settings),
+            **options.keywords(test),
             **reading.keywords(),
         )
         if out is not None and report:
             # What was streamed may be too much for a page.
             add_page(out, fit_items=shards is None, overwrite=overwrite)
-    if json:
-        summary = {"storage": result.storage, "done_before": result.done_before}
-        if out is not None:
-            summary["nothing_learned"] = result.ensemble.fitted_.nothing_learned
-        console.print_json({**result.to_dict(), **summary})
-    else:
+    if not json:
         show(result, out, settings.trials)
+        return
+    summary = {"storage": result.storage, "done_before": result.done_before}
+    if out is not None:
+        summary["nothing_learned"] = result.ensemble.fitted_.nothing_learned
+    console.print_json({**result.to_dict(), **summary})
+
+
+@contextmanager
+def _held(out: Path | None, settings: Search) -> Iterator[None]:
+    """Lock the folder, unless workers share it; if interrupted, say that the search resumes."""
+    from edokit._outputs import locked
+
+    if out is None and not settings.worker:
+        raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
+    with ExitStack() as stack:
+        if out is not None and not settings.worker:
+            stack.enter_context(locked(out))
+        if out is not None or settings.storage is not None:
+            stack.enter_context(console.kept_if_interrupted())
+        yield
 
 
 def _space(varied: Space) -> SearchSpace:

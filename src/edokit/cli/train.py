@@ -252,28 +252,23 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
     from edokit.members.jobs import BY_ANNOTATOR
     from edokit.members.training_data import DEV, FIT
 
-    # Quality is chosen on dev and reported on test once, by other commands.
-    looked_at = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
+    files, members = manifest["predictions"], manifest["members"]
     notes = []
     if resumed:
         verb = "was" if resumed == 1 else "were"
         notes.append(f"{counted(resumed, 'fit')} had been done before and {verb} kept.")
-    written = (str(out / name) for name in manifest["predictions"].values())
-    notes.append(f"Predictions: {', '.join(written)}")
+    notes.append(f"Predictions: {', '.join(str(out / name) for name in files.values())}")
     if ensemble is not None:
-        size = f"{ensemble.size_} of {len(manifest['members'])} members kept"
+        size = f"{ensemble.size_} of {len(members)} members kept"
         notes.append(f"Weights: {out / 'ensemble'} ({size})")
-    splits = (name for name in manifest["predictions"] if not name.endswith(BY_ANNOTATOR))
-    if unseen := ", ".join(split for split in splits if split not in looked_at):
-        notes.append(f"Not looked at here: {unseen} (edo evaluate, edo compare).")
-    header, rows = _table(trained, looked_at)
-    console.print_table(
-        f"{out}: {counted(len(manifest['members']), 'member')}, {manifest['seconds']:.1f} s",
-        header,
-        rows,
-        notes,
-    )
-    members = manifest["members"]
+    # Quality is chosen on dev and reported on test once, by other commands.
+    by_item = [split for split in files if not split.endswith(BY_ANNOTATOR)]
+    unseen = [split for split in by_item if split not in (FIT, *DEV)]
+    if unseen:
+        notes.append(f"Not looked at here: {', '.join(unseen)} (edo evaluate, edo compare).")
+    header, rows = _table(trained, [split for split in files if split in (FIT, *DEV)])
+    title = f"{out}: {counted(len(members), 'member')}, {manifest['seconds']:.1f} s"
+    console.print_table(title, header, rows, notes)
     console.print_asked({member["name"]: member.get("details", {}) for member in members})
 
 
@@ -283,27 +278,34 @@ def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[lis
 
     manifest = trained.manifest
     scale = next(iter(trained.predictions.values())).scale
-    names = list(dict.fromkeys([headline_metric(scale), "ce", "f1"]))
-    by_annotator = any(member["targets"].get("annotator") for member in manifest["members"])
-    weighted = trained.ensemble is not None
-
-    def row(name: str, metrics: Any, annotator: str, last_cell: str) -> list[str]:
-        numbers = [f"{metrics[split][metric]:.4f}" for split in splits for metric in names]
-        return [name, *([annotator] if by_annotator else []), *numbers, last_cell]
-
-    rows = [
-        row(
-            member["name"],
-            member["metrics"],
-            member["targets"].get("annotator", ""),
-            f"{member['weight']:.3f}" if weighted else f"{member['seconds']:.1f}",
-        )
-        for member in manifest["members"]
+    columns = [
+        (split, name)
+        for split in splits
+        for name in dict.fromkeys([headline_metric(scale), "ce", "f1"])
     ]
-    seconds = "" if weighted else f"{manifest['seconds']:.1f}"
-    rows.append(row("mean of all", manifest["mean"], "", seconds))
-    if weighted:
-        rows.append(row("weighted pool", manifest["pool"], "", ""))
-    labels = [f"{split} {METRIC[name].label}" for split in splits for name in names]
-    annotator = ["annotator"] if by_annotator else []
-    return ["member", *annotator, *labels, "weight" if weighted else "seconds"], rows
+    annotators = [member["targets"].get("annotator", "") for member in manifest["members"]]
+    last_column = "seconds" if trained.ensemble is None else "weight"
+    digits = ".1f" if trained.ensemble is None else ".3f"
+    rows = [
+        [
+            member["name"],
+            annotator,
+            *_figures(member["metrics"], columns),
+            f"{member[last_column]:{digits}}",
+        ]
+        for member, annotator in zip(manifest["members"], annotators, strict=True)
+    ]
+    seconds = f"{manifest['seconds']:.1f}" if trained.ensemble is None else ""
+    rows.append(["mean of all", "", *_figures(manifest["mean"], columns), seconds])
+    if trained.ensemble is not None:
+        rows.append(["weighted pool", "", *_figures(manifest["pool"], columns), ""])
+    labels = [f"{split} {METRIC[name].label}" for split, name in columns]
+    header = ["member", "annotator", *labels, last_column]
+    if not any(annotators):
+        for row in (header, *rows):
+            del row[1]
+    return header, rows
+
+
+def _figures(metrics: Any, columns: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{metrics[split][name]:.4f}" for split, name in columns]

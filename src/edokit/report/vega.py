@@ -60,7 +60,7 @@ def page_spec(chart: Chart) -> Layer:
     }
     if any(isinstance(mark, Bars) and mark.text for mark in chart.marks):
         spec["padding"] = {"left": 5, "top": 5, "right": 36, "bottom": 5}
-    points = [layer for layer in spec["layer"] if "id" in layer["data"]["values"][0]]
+    points = [layer for layer in spec["layer"] if "id" in next(iter(layer["data"]["values"]), ())]
     if points:
         spec["params"] = [{"name": "hovered", "value": None}, {"name": "picked", "value": None}]
         points[0]["params"] = [{"name": "brush", "select": "interval"}]
