@@ -79,8 +79,8 @@ def test_others_predict_as_always_and_strangers_get_the_mean(tmp_path: Path) -> 
     with pytest.warns(EDOWarning) as noted:
         scored = score_members(tmp_path, NEW, annotators=asked, by_annotator=True)
     told = " / ".join(str(one.message) for one in noted)
-    assert "1 of 3 texts has no annotator: the anonymous answer alone" in told
-    assert "2 of 3 members know no annotators apart and predict as always: 'crowd-01'" in told
+    assert "1 of 3 texts has no annotator and only an anonymous" in told
+    assert "2 of 3 members know no annotators, so that only the text counts: 'crowd-01'" in told
     assert "2 of 3 annotators are unknown to all members" in told
     assert "'a stranger', 'person-2'" in told
     assert len(noted) == 3
@@ -176,7 +176,7 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
         printed("score", "--model", "x", "--texts", tmp_path / "t.csv", *asked)
     with pytest.raises(InputError, match="--judges one per item"):
         printed("score", *given, "--judges", "x.csv", *asked)
-    with pytest.raises(InputError, match="needs to know the annotators"):
+    with pytest.raises(InputError, match="needs the annotators"):
         score_members(tmp_path / "m", NEW, by_annotator=True)
 
 

@@ -162,7 +162,7 @@ def test_heads_score_new_texts_as_they_scored_the_splits(trained: Trained, folde
     assert scored.members == ("head-03", "head-01")
     kept = trained.predictions["test"].probabilities[:, [2, 0]]
     np.testing.assert_allclose(scored.probabilities, kept, atol=1e-6)
-    with pytest.warns(EDOWarning, match="3 of 3 members know no annotators apart"):
+    with pytest.warns(EDOWarning, match="3 of 3 members know no annotators"):
         score_members(folder, asked, device="cpu", annotators={"test-0": ["person-0"]})
 
 

@@ -14,7 +14,7 @@ from edokit._errors import InputError
 from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.members import Group, score_members, train_members
-from edokit.members.jobs import CARD, MANIFEST
+from edokit.members.jobs import MANIFEST
 from edokit.members.supervision import (
     crowd_targets,
     majority,
@@ -80,16 +80,12 @@ def test_crowd_models_refuse_sets() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_data_keep_their_scale(kind: str, tmp_path: Path) -> None:
+def test_training_data_keep_their_scale(kind: str) -> None:
     people = on_scale(kind)
     data = TrainingData.from_annotations(people)
-    data.save(tmp_path / "data.json")
-    again = TrainingData.load(tmp_path / "data.json")
-    assert data.take([1, 0]).scale == again.scale == people.scale
-    assert again.digest == data.digest
-    np.testing.assert_array_equal(again.soft_labels, people.soft_labels)
-    np.testing.assert_array_equal(again.hard, people.hard_labels())
-    assert ("scale" in json.loads((tmp_path / "data.json").read_text())) == (kind != "nominal")
+    assert data.take([1, 0]).scale == data.scale == people.scale
+    np.testing.assert_array_equal(data.soft_labels, people.soft_labels)
+    np.testing.assert_array_equal(data.hard, people.hard_labels())
 
 
 def test_another_scale_is_other_data() -> None:
@@ -123,15 +119,6 @@ def test_the_folder_and_its_predictions_have_the_scale(
     np.testing.assert_allclose(
         scored.probabilities[0], trained.predictions["dev"].probabilities[0], atol=1e-6
     )
-
-
-def test_folders_from_before_there_were_scales_are_nominal(tmp_path: Path) -> None:
-    train_members(on_scale("nominal"), [Group(PRIOR, 1)], out=tmp_path, jobs=1)
-    for file in (tmp_path / MANIFEST, *tmp_path.glob(f"members/*/{CARD}")):
-        kept = json.loads(file.read_text())
-        kept.get("data", kept).pop("scale")
-        file.write_text(json.dumps(kept))
-    assert score_members(tmp_path, ["a text"], trust=["member_cases"]).scale == NOMINAL
 
 
 def test_members_of_another_scale_are_not_mixed(tmp_path: Path) -> None:

@@ -43,35 +43,55 @@ def score_models(
     device: str | None = None,
     step: Callable[[int, int, str], None] = lambda done, total, member: None,
 ) -> tuple[Predictions, dict[str, LabelMap]]:
-    """Predictions of models (name -> hub id or folder), and how their labels were understood.
+    """Predict texts with text-classification models, and match their labels to classes.
 
-    Labels are matched to ``classes`` by name; ``labels`` says otherwise (label -> class, several
-    labels may stand for one class). Labels that are only numbered stand for the classes in order.
-    Without ``classes`` they are the first model's labels. Models that were trained for several
-    labels at once predict on a multi-label scale, all of them or none.
+    Models for several labels at once (``problem_type``) predict on a multi-label scale; all of
+    them or none must do so.
+
+    Parameters
+    ----------
+    models : mapping of str to str
+        Hub id or folder of each model, by the name of the member that it becomes.
+    texts : Texts or sequence of str or of (str, str)
+        Texts with their item ids; without ids they are named 0, 1, 2, ….
+    classes : sequence of str, default=None
+        The classes in order. None: the labels of the first model.
+    labels : mapping of str to str, default=None
+        The class of a label, where the names differ; several labels may stand for one class.
+        Labels that are only numbered stand for the classes in order.
+    device : str, default=None
+        Where to compute. None: a GPU if there is one.
+    step : callable, default=no-op
+        Called with the number of models done, of all models, and the name of the next.
+
+    Returns
+    -------
+    predictions : Predictions
+    labels : dict of str to dict
+        The class of each label, by model.
     """
     from edokit.predictions import Predictions
 
     require_packages("a text-classification model", TO_PREDICT)
     if not models:
         raise InputError("no model is named to score texts with", "name one")
-    asked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
+    checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
     order = None if classes is None else [str(name) for name in classes]
     maps: dict[str, LabelMap] = {}
     answers, scale = [], NOMINAL
     for done, (name, model) in enumerate(models.items()):
         step(done, len(models), name)
-        network, own = _load(model)
+        network, model_labels = _load(model)
         sets = network.config.problem_type == _SETS
-        own_scale = Scale("multi-label") if sets else NOMINAL
-        scale = own_scale if done == 0 else scale
-        check_same_scale(own_scale, f"model {name}", scale, "others")
-        maps[name] = match_labels(own, order, labels or {}, model)
+        model_scale = Scale("multi-label") if sets else NOMINAL
+        scale = model_scale if done == 0 else scale
+        check_same_scale(model_scale, f"model {name}", scale, "others")
+        maps[name] = match_labels(model_labels, order, labels or {}, model)
         if order is None:
             order = list(dict.fromkeys(maps[name].values()))
-        shares = _probabilities(network, model, asked.texts, device)
+        shares = _probabilities(network, model, checked.texts, device)
         pooled = np.zeros((len(shares), len(order)))
-        for column, label in enumerate(own):
+        for column, label in enumerate(model_labels):
             into = pooled[:, order.index(maps[name][label])]
             # Of several labels for one class, one is chosen at most, unless they come as sets.
             into[:] = np.maximum(into, shares[:, column]) if sets else into + shares[:, column]
@@ -79,7 +99,7 @@ def score_models(
     step(len(models), len(models), "")
     table = Predictions.from_arrays(
         np.stack(answers, axis=1),
-        items=asked.items,
+        items=checked.items,
         members=list(models),
         classes=order,
         groups=list(models),
@@ -90,55 +110,58 @@ def score_models(
 
 
 def match_labels(
-    own: Sequence[str], classes: Sequence[str] | None, given: Mapping[str, str], model: str
+    labels: Sequence[str],
+    classes: Sequence[str] | None,
+    renamed: Mapping[str, str],
+    model: str,
 ) -> LabelMap:
     """The class of each of a model's labels, or an error that shows both."""
-    strange = [label for label in given if label not in own]
-    if strange:
+    unknown = [label for label in renamed if label not in labels]
+    if unknown:
         raise InputError(
-            f"a mapped label must be one of the model's ({_shown(own)}), but {model} has no"
-            f" {strange[0]!r}",
+            f"a mapped label must be one of the model's ({_quoted(labels)}), but {model} has no"
+            f" {unknown[0]!r}",
             "check the spelling",
         )
     if classes is None:
-        return {label: given.get(label, label) for label in own}
-    same = {name.casefold(): name for name in classes}
-    mapped = {label: given.get(label, same.get(label.casefold(), "")) for label in own}
-    numbered = all(_UNNAMED.fullmatch(label) for label in own)
-    if not given and numbered and len(own) == len(classes):
-        mapped = dict(zip(own, classes, strict=True))
-    wrong = [label for label in own if mapped[label] not in classes]
-    if wrong:
+        return {label: renamed.get(label, label) for label in labels}
+    by_name = {name.casefold(): name for name in classes}
+    class_of = {label: renamed.get(label, by_name.get(label.casefold(), "")) for label in labels}
+    numbered = all(_UNNAMED.fullmatch(label) for label in labels)
+    if not renamed and numbered and len(labels) == len(classes):
+        class_of = dict(zip(labels, classes, strict=True))
+    unmatched = [label for label in labels if class_of[label] not in classes]
+    if unmatched:
         raise InputError(
-            f"every label of a model must stand for one of the classes {_shown(classes)}, but"
-            f" {model} has {_shown(own)}",
-            f"say what it stands for: --label {wrong[0]}={classes[0]}",
+            f"every label of a model must stand for one of the classes {_quoted(classes)}, but"
+            f" {model} has {_quoted(labels)}",
+            f"say what it stands for: --label {unmatched[0]}={classes[0]}",
         )
-    silent = [name for name in classes if name not in mapped.values()]
-    if silent:
+    missing = [name for name in classes if name not in class_of.values()]
+    if missing:
         raise InputError(
-            f"every class must be a label of the model, but no label of {model} ({_shown(own)})"
-            f" stands for {_shown(silent)}",
-            f"map one with --label LABEL={silent[0]}",
+            f"every class must be a label of the model, but no label of {model}"
+            f" ({_quoted(labels)}) stands for {_quoted(missing)}",
+            f"map one with --label LABEL={missing[0]}",
         )
-    return mapped
+    return class_of
 
 
 def model_names(models: Sequence[str]) -> dict[str, str]:
     """``NAME=MODEL`` or ``MODEL`` by name; the name defaults to the last part of the id or path."""
-    named: dict[str, str] = {}
+    model_of: dict[str, str] = {}
     for text in models:
         name, equals, model = text.partition("=")
         if not equals:
             name, model = PurePath(text).name, text
-        if not name or not model or name in named:
+        if not name or not model or name in model_of:
             raise InputError(
                 f"models must have different names, but got {text!r}"
-                + (f" beside {named[name]!r}" if name in named else ""),
+                + (f" beside {model_of[name]!r}" if name in model_of else ""),
                 "write NAME=MODEL",
             )
-        named[name] = model
-    return named
+        model_of[name] = model
+    return model_of
 
 
 def _load(model: str) -> tuple[Any, list[str]]:
@@ -171,17 +194,17 @@ def _probabilities(network: Any, model: str, texts: Sequence[Text], device: str 
     from edokit.members.recipes._network import in_batches
     from edokit.members.recipes._tokens import Reader
 
-    chosen = choose_device(device)
+    place = choose_device(device)
     reader = Reader(load_tokenizer(model), 512)
-    network = network.to(chosen).eval()
+    network = network.to(place).eval()
 
     def forward(target_mask: Any, **inputs: Any) -> Any:
         logits = network(**inputs).logits.float().cpu().double()
         sets = network.config.problem_type == _SETS
         return torch.sigmoid(logits) if sets else torch.softmax(logits, dim=-1)
 
-    return in_batches(forward, reader(list(texts)), reader, BATCH, chosen)
+    return in_batches(forward, reader(list(texts)), reader, BATCH, place)
 
 
-def _shown(names: Sequence[str]) -> str:
+def _quoted(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))

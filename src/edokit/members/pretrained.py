@@ -1,4 +1,4 @@
-"""Pretrained models by folder or hub id, the devices they run on, and their memory."""
+"""Pretrained models by folder or hub id, and the devices that they run on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOError, InputError, MissingExtraError, examples, warn
+from edokit._errors import EDOError, InputError, MissingExtraError, examples, option, warn
 from edokit._io.atomic import digest_of, files_below
 from edokit._io.json import read_json
 
@@ -32,7 +32,7 @@ _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such
 
 
 def cache_folder() -> Path:
-    """Where things that can be computed, or asked, again are kept."""
+    """The folder of what can be computed, or requested, again."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("EDO_CACHE") or user / "edokit")
 
@@ -56,13 +56,13 @@ def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> P
     It holds one of these files; ``which`` are further arguments of
     ``huggingface_hub.snapshot_download``, such as ``revision``.
     """
-    where = folder_or_id(model, files, **which)
-    if Path(where).is_dir():
-        return Path(where)
+    location = folder_or_id(model, files, **which)
+    if Path(location).is_dir():
+        return Path(location)
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(where, **which))
+        return Path(snapshot_download(location, **which))
     except Exception as error:
         raise _not_downloaded(model, error) from error
 
@@ -70,18 +70,18 @@ def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> P
 def folder_or_id(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> str:
     """The folder of a model, also of a hub id whose files are on this machine.
 
-    Nothing is downloaded unless the environment has EDO_DOWNLOAD; then a hub id stays one.
+    Nothing is downloaded. If the environment has EDO_DOWNLOAD, a hub id is returned as it is.
     """
     path = Path(model).expanduser()
     if path.is_dir():
         if any((path / name).is_file() for name in files):
             return str(path)
-        found = f"holds {'neither ' if len(files) > 1 else 'no '}{' nor '.join(files)}"
+        problem = f"holds {'neither ' if len(files) > 1 else 'no '}{' nor '.join(files)}"
     elif path.exists() or _looks_local(model):
-        found = "is a file" if path.exists() else "does not exist"
+        problem = "is a file" if path.exists() else "does not exist"
     else:
         return _from_hub(model, **which)
-    raise InputError(f"a model is a folder or a hub id, but {model} {found}", _HINT)
+    raise InputError(f"a model is a folder or a hub id, but {model} {problem}", _HINT)
 
 
 def _looks_local(model: str) -> bool:
@@ -112,8 +112,8 @@ def _from_hub(model: str, **which: Any) -> str:
             ) from error
     try:
         # Asked once: the libraries that load a model would try for minutes.
-        asked = {key: which[key] for key in ("revision", "token") if key in which}
-        model_info(model, timeout=_PATIENCE, **asked)
+        query = {key: which[key] for key in ("revision", "token") if key in which}
+        model_info(model, timeout=_PATIENCE, **query)
     except Exception as error:
         raise _not_downloaded(model, error) from error
     return model
@@ -138,12 +138,11 @@ def home_of(folder: Path) -> Path:
 
 
 def copy_model(model: str, out: Path) -> str:
-    """Copy a pretrained model below a folder, under a name that is made of its content."""
-    where = local_folder(model)
-    home = home_of(where)
+    """Copy a pretrained model below a folder, under a name that is a digest of its content."""
+    folder = local_folder(model)
     files = {
         name: path
-        for name, path in files_below(where, home).items()
+        for name, path in files_below(folder, home_of(folder)).items()
         if path.suffix in SAFE_FILES and not name.startswith(".")
     }
     if not any(name.endswith(".safetensors") for name in files):
@@ -162,29 +161,29 @@ def copy_model(model: str, out: Path) -> str:
     return name
 
 
-def renamed(value: Any, called: Mapping[str, str]) -> Any:
-    """A JSON value in which models are what they are called, and no folder that one came from."""
+def renamed(value: Any, new_names: Mapping[str, str]) -> Any:
+    """A JSON value in which models have new names; folders of this machine are not named."""
     if isinstance(value, dict):
         return {
-            key: public_name(one)
-            if key.endswith("name_or_path") and isinstance(one, str) and one not in called
-            else renamed(one, called)
-            for key, one in value.items()
+            key: public_name(item)
+            if key.endswith("name_or_path") and isinstance(item, str) and item not in new_names
+            else renamed(item, new_names)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [renamed(one, called) for one in value]
-    return called.get(value, value) if isinstance(value, str) else value
+        return [renamed(item, new_names) for item in value]
+    return new_names.get(value, value) if isinstance(value, str) else value
 
 
-def copy_renamed(path: Path, out: Path, called: Mapping[str, str]) -> None:
+def copy_renamed(path: Path, out: Path, new_names: Mapping[str, str]) -> None:
     """Copy a file; if it is JSON, with models renamed."""
     out.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, out)
     if path.suffix == ".json":
-        with suppress(ValueError):  # whoever reads it says what is wrong
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if (made := renamed(held, called)) != held:
-                out.write_bytes((json.dumps(made, ensure_ascii=False, indent=2) + "\n").encode())
+        with suppress(ValueError):  # an invalid document is refused when it is read
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if (new := renamed(content, new_names)) != content:
+                out.write_bytes((json.dumps(new, ensure_ascii=False, indent=2) + "\n").encode())
 
 
 def check_model(folder: Path, home: Path | None = None) -> None:
@@ -212,18 +211,18 @@ def _is_safe_module(module: object) -> bool:
 
 
 def licence_of(model: str) -> str | None:
-    """What the card of a model says, if it is on this machine."""
+    """The licence in the card of a model, if the model is on this machine."""
     with suppress(EDOError, OSError, ValueError):
         card = Path(folder_or_id(model)) / "README.md"
         front = card.read_text(encoding="utf-8").split("---")[1]
-        found = re.search(r"(?m)^license:\s*([\w.-]+)\s*$", front)
-        return found and found[1]
+        licence = re.search(r"(?m)^license:\s*([\w.-]+)\s*$", front)
+        return licence and licence[1]
     return None
 
 
 @contextmanager
 def loading(model: str) -> Iterator[None]:
-    """Silence the libraries' reports; whatever keeps the model from loading is one error."""
+    """Silence the libraries, and turn whatever they raise into one error."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -250,7 +249,7 @@ def load_backbone(model: str) -> nn.Module:
         backbone, loaded = AutoModel.from_pretrained(
             folder_or_id(model), output_loading_info=True, trust_remote_code=False
         )
-    # The pooler on top of the first token is not ours to train: heads pool for themselves.
+    # Heads pool for themselves, without the pooler on top of the first token.
     missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
     if missing:
         warn(
@@ -298,33 +297,29 @@ def weight_bytes(model: object) -> int:
 
 
 def choose_device(device: str | None) -> torch.device:
-    """Where to compute, with the number of the GPU; one that was asked for must be there."""
+    """The device to compute on, with the number of the GPU; by default a GPU if there is one."""
     import torch
 
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if gpus else "cpu"
     try:
-        chosen = torch.device(device)
+        place = torch.device(device)
     except RuntimeError:
-        chosen = torch.device("meta")
-    available = {
-        "cpu": 1,
-        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
-        "mps": int(torch.backends.mps.is_available()),
-    }
-    if chosen.type not in available:
+        place = torch.device("meta")
+    available = {"cpu": 1, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
+    if place.type not in available:
         raise InputError(
-            f"device is {device!r}, which is none of 'cpu', 'cuda', 'cuda:<number>' and 'mps'",
-            "leave it out to use a GPU where there is one",
-            parameters=("device",),
+            f"{option('device', device)} is none of 'cpu', 'cuda', 'cuda:<number>' and 'mps'",
+            "leave it out to use a GPU if there is one",
         )
-    if (chosen.index or 0) >= available[chosen.type]:
+    if (place.index or 0) >= available[place.type]:
         raise InputError(
-            f"there is no device {device!r}: torch finds {available[chosen.type]} of this kind",
-            "leave device out to compute on what there is",
-            parameters=("device",),
+            f"{option('device', device)} does not exist: torch finds {available[place.type]} of"
+            " this kind",
+            "leave it out to use a GPU if there is one",
         )
-    return torch.device("cuda", chosen.index or 0) if chosen.type == "cuda" else chosen
+    return torch.device("cuda", place.index or 0) if place.type == "cuda" else place
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""What a recipe is, how recipes are found by name, and the arrays that their members are kept in.
+"""What a recipe is, how recipes are found by name, and the arrays that members are saved in.
 
 A recipe is a class with `Member` as its base, made with ``Recipe(n_classes, **options)``; every
 option is a keyword argument with a default of a plain type (str, int, float, bool or None). A
@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, examples
+from edokit._errors import InputError, examples, option
 from edokit._io import npz as archives
 from edokit._types import Codes, Floats, Ints
 from edokit.annotator_effects import KnownAnnotators
@@ -104,32 +104,30 @@ class Member(Protocol):
     stops_early: ClassVar[bool] = False
     """Whether ``fit`` uses the dev texts."""
     on_device: ClassVar[bool] = False
-    """Whether ``fit`` computes with torch: on GPUs, members then train side by side as far as that
-    is faster."""
+    """Whether ``fit`` computes with torch: members then train on GPUs."""
     code_options: ClassVar[tuple[str, ...]] = ()
     """Options that name packages to import: no file may set them."""
     multi_label: ClassVar[bool] = False
     """Whether it can give each label a probability of its own, as sets of labels need."""
     remote: ClassVar[bool] = False
-    """Whether it asks a server: members then follow one another, as their requests run side by
-    side, and may have a budget."""
+    """Whether it asks a server: members then run one by one, as their requests run in parallel,
+    and may have a budget."""
     usual_members: ClassVar[int] = 10
-    """How many members a group has unless people say."""
+    """Default number of members of a group."""
     operational: ClassVar[tuple[str, ...]] = ()
-    """Options that change nothing of what it predicts: a member is the same with other values."""
+    """Options that do not change predictions; a member is not trained again for other values."""
 
     @property
     def known(self) -> KnownAnnotators:
-        """Annotators, and values of their attributes, that it has learned; none unless it
-        overrides this."""
+        """Annotators, and values of their attributes, that it has learned; none by default."""
         return KnownAnnotators.named(())
 
     @property
     def known_annotators(self) -> Sequence[str]:
-        """The annotators that it has learned apart.
+        """The annotators that it has learned.
 
-        Where there are some, ``predict_proba`` also takes ``annotators``: for each text those
-        whose labels are to be predicted.
+        If there are some, ``predict_proba`` also takes ``annotators``: for each text those whose
+        labels are to be predicted.
         """
         return self.known.annotators
 
@@ -137,41 +135,40 @@ class Member(Protocol):
     def known_attributes(self) -> Sequence[str]:
         """The attributes of annotators that it uses.
 
-        Where there are some, ``predict_proba`` also takes ``attributes`` by annotator, as in
+        If there are some, ``predict_proba`` also takes ``attributes`` by annotator, as in
         ``{"ann": {"age": "29"}}``, for annotators that it does not know.
         """
         return self.known.attributes
 
-    def seen_attributes(self, given: Mapping[str, str]) -> Sequence[str]:
-        """Those of an annotator's attributes by which it would answer: their values were seen."""
-        return self.known.seen(given)
+    def seen_attributes(self, attributes: Mapping[str, str]) -> Sequence[str]:
+        """The attributes of an annotator whose values it has seen, and predicts by."""
+        return self.known.seen(attributes)
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """Plain values about it, once it is fitted: its ``member.json`` and its predictions hold
-        them (``Predictions.member_info``).
+        """Plain values about a fitted member, for ``member.json`` and ``Predictions.member_info``.
 
         ``cost`` is of one item; ``requests`` and ``failures`` are counts; ``attributes`` are those
         of annotators that it uses.
         """
-        used = self.known_attributes
-        return {"attributes": ", ".join(used)} if used else {}
+        attributes = ", ".join(self.known_attributes)
+        return {"attributes": attributes} if attributes else {}
 
     @classmethod
     def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options with what they refer to, such as the text of a file, in its place."""
+        """Options with the content of the files that they name."""
         return dict(options)
 
     @classmethod
     def refuse_file(
         cls, where: str, options: Mapping[str, Any], trust: Collection[str] | None
     ) -> None:
-        """Refuse options of a file that people alone may set; see `refuse_code`."""
+        """Refuse options that a file may not set; see `refuse_code`."""
         return
 
     @classmethod
     def learns(cls, options: Mapping[str, Any]) -> bool:
-        """Whether training items change what it predicts; else folds are one and the same fit."""
+        """Whether it learns from training items; otherwise all folds are the same fit."""
         return True
 
     @property
@@ -183,8 +180,8 @@ class Member(Protocol):
     def models(self) -> Sequence[str]:
         """Pretrained models that it needs and ``save`` does not write: hub ids or folders.
 
-        Where there are some, ``load`` also takes ``models``: a mapping of these names to folders,
-        in a bundle, which are to be kept in memory.
+        If there are some, ``load`` also takes ``models``: the folders of these models in a bundle,
+        which are kept in memory.
         """
         return ()
 
@@ -194,8 +191,7 @@ class Member(Protocol):
             raise InputError(
                 f"{type(self).__name__} predicts one class of a text, but these annotators gave"
                 " sets of labels",
-                "choose another recipe, such as linear",
-                parameters=("recipe",),
+                f"choose another recipe, such as {option('recipe', 'linear')}",
             )
 
     @classmethod
@@ -233,65 +229,64 @@ def recipe_names() -> list[str]:
 def find_recipe(name: str) -> type[Member]:
     """The recipe of this name, or the class at ``package.module:Class``."""
     if name in recipe_names():
-        held = import_module(f"{recipes.__name__}.{name}")
-        found = [
+        module = import_module(f"{recipes.__name__}.{name}")
+        classes = [
             value
-            for value in vars(held).values()
-            if isinstance(value, type) and value.__module__ == held.__name__ and _is_member(value)
+            for value in vars(module).values()
+            if _is_member(value) and value.__module__ == module.__name__
         ]
-        if len(found) != 1:
+        if len(classes) != 1:
             raise InputError(
-                f"{held.__name__} holds {len(found)} classes that are members",
+                f"{module.__name__} holds {len(classes)} classes that are members",
                 "write one recipe per file",
             )
-        return found[0]
-    module, colon, attribute = name.partition(":")
-    if not colon or module in recipe_names():
+        return cast(type[Member], classes[0])
+    module_name, colon, class_name = name.partition(":")
+    if not colon or module_name in recipe_names():
         raise InputError(
             f"there is no recipe {name!r}; recipes are {', '.join(map(repr, recipe_names()))} and"
             " 'package.module:Class'",
-            f"write {module}:10 for ten members" if colon else "choose one of these",
-            parameters=("recipe",),
+            f"write {module_name}:10 for ten members" if colon else "choose one of these",
         )
     try:
-        found = getattr(import_module(module), attribute)
+        recipe = getattr(import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
         raise InputError(
             f"the recipe {name!r} can't be imported: {error}", "check the spelling"
         ) from error
-    if not _is_member(found):
+    if not _is_member(recipe):
         raise InputError(
             f"the recipe {name!r} is not a class with edokit.members.recipe.Member as its base",
             "see edokit/members/recipes/linear.py for an example",
         )
-    return cast(type[Member], found)
+    return cast(type[Member], recipe)
 
 
 def refuse_code(
-    where: str, recipe: str, options: Mapping[str, Any], trust: Collection[str] | None = None
+    source: str, recipe: str, options: Mapping[str, Any], trust: Collection[str] | None = None
 ) -> None:
-    """Refuse a file that names code to import: only people do, on the command line or in Python.
+    """Refuse a file that names code to import: only the command line and Python code may.
 
-    The recipe may have more that it takes from no file. ``trust`` are packages that may be
-    imported (and endpoints that may be asked) nevertheless; None if there is no way to say so.
+    A recipe may refuse further options of files. ``trust`` are packages that may be imported (and
+    endpoints that may be asked) nevertheless; None if the caller has no such parameter.
     """
-    trusted = {"edokit", *(trust or ())}
-    built_in = recipe in recipe_names()
-    named = {} if built_in else {"recipe": recipe.partition(":")[0].partition(".")[0]}
-    if built_in:
-        find_recipe(recipe).refuse_file(where, options, trust)
-        named = {key: str(options.get(key, "")) for key in find_recipe(recipe).code_options}
-    elif ":" not in recipe:
-        return  # there is no such recipe, which is another error
-    for key, packages in named.items():
-        if {name.strip() for name in packages.split(",")} <= {*trusted, ""}:
+    if recipe in recipe_names():
+        recipe_class = find_recipe(recipe)
+        recipe_class.refuse_file(source, options, trust)
+        packages_of = {key: str(options.get(key, "")) for key in recipe_class.code_options}
+    elif ":" in recipe:
+        packages_of = {"recipe": recipe.partition(":")[0].partition(".")[0]}
+    else:
+        return  # find_recipe reports an unknown recipe
+    for key, packages in packages_of.items():
+        if {name.strip() for name in packages.split(",")} <= {"edokit", "", *(trust or ())}:
             continue
         value = recipe if key == "recipe" else packages
-        yourself = f"name it yourself, {key}={value!r}, if you trust it"
         raise InputError(
-            f"{where} has {key} = {value!r}, which would import code; a file can't ask for that",
-            yourself if trust is None else f"if you trust it, add trust={packages!r}",
-            parameters=(key, "trust"),
+            f"{source} has {key} = {value!r}, which would import code; a file can't ask for that",
+            f"if you trust it, set {option(key, value)} yourself"
+            if trust is None
+            else f"if you trust it, add {option('trust', packages)}",
         )
 
 
@@ -309,15 +304,15 @@ def known_options(recipe: type) -> dict[str, Any]:
 
 
 def check_options(who: str, known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """These options in the types of their defaults; text such as "3" or "true" is understood."""
-    unknown = [option for option in options if option not in known]
+    """These options in the types of their defaults; text such as "3" or "true" is converted."""
+    unknown = [name for name in options if name not in known]
     if unknown:
         raise InputError(
             f"{who} has no option {examples(unknown)}; its options are"
             f" {', '.join(known) or '(none)'}",
             "check the spelling",
         )
-    return {option: _typed(option, value, known[option]) for option, value in options.items()}
+    return {name: _typed(name, value, known[name]) for name, value in options.items()}
 
 
 def takes_device(recipe: type[Member]) -> bool:
@@ -330,11 +325,11 @@ def make_member(
 ) -> Member:
     """A member that is not fitted yet."""
     recipe: Any = find_recipe(name)
-    more = {"device": device} if takes_device(recipe) else {}
-    return cast(Member, recipe(n_classes, **options, **more))
+    placement = {"device": device} if takes_device(recipe) else {}
+    return cast(Member, recipe(n_classes, **options, **placement))
 
 
-def _typed(option: str, value: Any, default: Any) -> Any:
+def _typed(name: str, value: Any, default: Any) -> Any:
     if isinstance(value, str) and not isinstance(default, str):
         value = plain_value(value)
     if default is None or (value is None and not isinstance(default, str)):
@@ -343,16 +338,16 @@ def _typed(option: str, value: Any, default: Any) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        names = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
+        nouns = {float: "a number", int: "a whole number", bool: "true or false", str: "text"}
         raise InputError(
-            f"the option {option} is {value!r}, but must be {names.get(kind, kind.__name__)}",
+            f"the option {name} is {value!r}, but must be {nouns.get(kind, kind.__name__)}",
             f"its default is {repr(default).lower() if kind is bool else repr(default)}",
         )
     return value
 
 
 def plain_value(text: str) -> Any:
-    """``"3"`` as 3, ``"true"`` as True; what is no number and no such word is text."""
+    """``"3"`` as 3, ``"true"`` as True; anything else stays text."""
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -368,12 +363,12 @@ def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
         archives.write_arrays(stream, arrays)
 
 
-def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Read them back; a file that is cut off, or lacks one, is refused.
+def read_arrays(path: Path, forms: Mapping[str, str] | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Read arrays back; a file that is damaged, or lacks an array, is refused.
 
-    ``needed`` says what each array must be: its kind (``f`` numbers, ``i`` whole numbers, ``b``
-    true or false, ``t`` text) and the names of its axes, as in ``{"weights": "f RF", "seen": "i
-    P"}``; axes of one name are equally long. Whole numbers are at least 0, all others finite.
+    ``forms`` says what arrays must be: a kind (``f`` numbers, ``i`` whole numbers, ``b`` true or
+    false, ``t`` text) and the names of the axes, as in ``{"weights": "f RF", "seen": "i P"}``; axes
+    of one name are equally long. Whole numbers are at least 0, all others finite.
     """
     try:
         arrays = archives.read_arrays(path)
@@ -384,29 +379,34 @@ def read_arrays(path: Path, needed: Mapping[str, str] | None = None) -> dict[str
         raise InputError(
             f"{path} is damaged or no file of plain arrays: {error}", "train the member again"
         ) from error
-    wanted = needed or {}
-    missing = [name for name in wanted if name not in arrays]
+    forms = forms or {}
+    missing = [name for name in forms if name not in arrays]
     if missing:
         raise InputError(
             f"{path} lacks arrays of a member: {examples(missing)}", "train the member again"
         )
     lengths: dict[str, int] = {}
-    for name, form in wanted.items():
-        kind, _, axes = form.partition(" ")
+    for name, form in forms.items():
         array = arrays[name]
-        right = array.dtype.kind in {"f": "fiu", "i": "iu", "b": "b", "t": "U"}[kind]
-        right = right and array.ndim == len(axes)
-        for axis, length in zip(axes, array.shape, strict=False):
-            right = right and lengths.setdefault(axis, length) == length
-        if right and kind != "t":
-            right = bool(np.isfinite(array).all() and (kind == "f" or (array >= 0).all()))
-        if not right:
+        if not _has_form(array, form, lengths):
             raise InputError(
                 f"{path} is damaged: {name!r} is {array.dtype} of shape {array.shape}, or holds"
-                " numbers that can't be",
+                " invalid numbers",
                 "train the member again",
             )
     return arrays
+
+
+def _has_form(array: npt.NDArray[Any], form: str, lengths: dict[str, int]) -> bool:
+    """Whether an array has this form; ``lengths`` are those of the axes so far, by name."""
+    kind, _, axes = form.partition(" ")
+    if array.dtype.kind not in {"f": "fiu", "i": "iu", "b": "b", "t": "U"}[kind]:
+        return False
+    if array.ndim != len(axes):
+        return False
+    if any(lengths.setdefault(axis, n) != n for axis, n in zip(axes, array.shape, strict=True)):
+        return False
+    return kind == "t" or bool(np.isfinite(array).all() and (kind == "f" or (array >= 0).all()))
 
 
 def have_contexts(texts: Sequence[Text]) -> bool:
@@ -425,7 +425,7 @@ def known_labels(data: MemberData) -> Any:
     if data.annotations is None:
         raise InputError(
             "a member that knows annotators needs annotations, but there are only targets",
-            "pass annotations, or choose annotators=False and no attributes",
+            f"pass annotations, or choose {option('annotators', False)} and no attributes",
         )
     return data.annotations
 

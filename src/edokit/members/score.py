@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +22,13 @@ from edokit._errors import (
     counted,
     errors_in,
     examples,
+    option,
     warn,
 )
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import Attributes
 from edokit.members.folder import fold_details, read_manifest, scale_of
-from edokit.members.jobs import CARD, END_TO_END, MEMBERS, file_digests, finished_card
+from edokit.members.jobs import CARD, END_TO_END, MANIFEST, MEMBERS, file_digests, finished_card
 from edokit.members.recipe import Member, Text, find_recipe, refuse_code
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.texts import Texts
@@ -35,6 +36,9 @@ from edokit.scales import check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
+
+Step = Callable[[int, int, str], None]
+"""Called with the number of members done, of all members, and the name of the next."""
 
 
 def score_members(
@@ -48,20 +52,22 @@ def score_members(
     by_annotator: bool = False,
     budget: float | None = None,
     attributes: Attributes | None = None,
-    step: Callable[[int, int, str], None] = lambda done, total, member: None,
+    step: Step = lambda done, total, member: None,
 ) -> Predictions:
-    """Predict texts with the members in a folder that `train_members` or ``edo train`` made.
+    """Predict texts with trained members, or with a text-classification model.
 
     Parameters
     ----------
     folder : str or Path
-        Folder with ``manifest.json`` and the trained members.
+        Folder that `train_members` or ``edo train`` wrote, or folder of a Hugging Face
+        text-classification model (see `edokit.members.score_models` for several, or for labels that
+        stand for other classes).
     texts : Texts or sequence of str or of (str, str)
         Texts with their item ids; without ids they are named 0, 1, 2, ….
     members : sequence of str, default=None
         Names of members. None: all of them.
     device : str, default=None
-        Where recipes that use torch compute. None: a GPU where there is one.
+        Where recipes that use torch compute. None: a GPU if there is one.
     trust : sequence of str, default=()
         Packages beside scikit-learn whose types may be loaded and whose recipes may be imported.
     annotators : mapping of str to iterable of str, default=None
@@ -70,14 +76,14 @@ def score_members(
     by_annotator : bool, default=False
         Predict a row for each pair of an item and one of its ``annotators``, then the anonymous
         answer of each item (annotator ``""``). The members of a group with per-annotator
-        supervision are then one member, named like the group: the one trained on an annotator's
-        labels predicts for that annotator, their mean for any other and anonymously.
+        supervision become one member, named like the group: the one trained on an annotator's
+        labels predicts for that annotator, their mean for everybody else and anonymously.
     budget : float, default=None
         What the requests of members that ask a server may cost together, in the unit of their
-        prices. If it does not suffice, that is an error; all answers are kept.
+        prices. It is an error if they cost more; all answers are kept.
     attributes : mapping of str to mapping of str to str, default=None
-        Attributes by annotator, as in ``{"ann": {"age": "29"}}``: members that were trained with
-        these answer by them for annotators that they do not know.
+        Attributes by annotator, as in ``{"ann": {"age": "29"}}``, by which members that were
+        trained with them predict annotators that they do not know.
     step : callable, default=no-op
         Called with the number of members done, of all members, and the name of the next.
 
@@ -96,10 +102,20 @@ def score_members(
     --------
     >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
     """
+    folder = Path(folder)
+    if not (folder / MANIFEST).exists() and (folder / "config.json").is_file():
+        from edokit.members.hub import score_models
+
+        return score_models({folder.name: str(folder)}, texts, device=device, step=step)[0]
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
     with endpoints.session(budget=budget):
-        how: Any = {"annotators": annotators, "by_annotator": by_annotator, "step": step}
-        return loaded.predict(texts, attributes=attributes, **how)
+        return loaded.predict(
+            texts,
+            annotators=annotators,
+            by_annotator=by_annotator,
+            attributes=attributes,
+            step=step,
+        )
 
 
 class LoadedMembers:
@@ -136,8 +152,10 @@ class LoadedMembers:
         self.classes = self.manifest["data"]["classes"]
         self.scale = scale_of(self.manifest["data"])
         self._listed = {member["name"]: member for member in self.manifest["members"]}
+        self._end_to_end = "end_to_end" in self.manifest
         names = list(self._listed if members is None else members)
-        self.pooled = [name for name in names if name not in self._listed and self._of_group(name)]
+        voices = {name: self._voices_of(name) for name in names if name not in self._listed}
+        self.pooled = [name for name, members_of_group in voices.items() if members_of_group]
         """Groups that were named, whose members know an annotator each."""
         unknown = [name for name in names if name not in {*self._listed, *self.pooled}]
         if unknown or not names:
@@ -146,15 +164,14 @@ class LoadedMembers:
                 f" are {examples(self._listed, 10)}",
                 "check the spelling, or name the folder of the members that the ensemble pools",
             )
-        each = (self._of_group(name) if name in self.pooled else [name] for name in names)
-        self.names = list(dict.fromkeys(chain.from_iterable(each)))
+        member_names = chain.from_iterable(voices.get(name) or [name] for name in names)
+        self.names = list(dict.fromkeys(member_names))
         self._context: dict[str, Any] = {"device": device, "trust": tuple(trust), "models": models}
         self._keep = keep
         self._kept: dict[str, list[Any]] = {}
-        self._folds = cache(_folds)
 
     def load(self) -> LoadedMembers:
-        """Load what is not in memory yet."""
+        """Load all members that are not in memory yet."""
         for name in [END_TO_END] if self._end_to_end else self.names:
             self._models(name)
         return self
@@ -162,30 +179,31 @@ class LoadedMembers:
     @property
     def models(self) -> tuple[str, ...]:
         """Pretrained models that members need and do not hold."""
-        return tuple(dict.fromkeys(chain.from_iterable(one.models for one in self._each())))
+        return tuple(dict.fromkeys(chain.from_iterable(m.models for m in self._all_models())))
 
     @property
     def endpoints(self) -> tuple[str, ...]:
         """Addresses that members send texts to."""
-        return tuple(dict.fromkeys(one.endpoint for one in self._each() if one.endpoint))
+        return tuple(dict.fromkeys(m.endpoint for m in self._all_models() if m.endpoint))
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
-        """The annotators that some of the members have learned apart."""
-        found: dict[str, None] = {}
+        """The annotators that some of the members have learned."""
+        annotators: dict[str, None] = {}
         for name in self.names:
-            whose = _annotator_of(self._listed[name])
-            models: Iterable[Any] = () if self._end_to_end else self._models(name)
-            found |= dict.fromkeys(chain.from_iterable(one.known_annotators for one in models))
-            found |= {} if whose is None else {whose: None}
-        return tuple(found)
+            for model in () if self._end_to_end else self._models(name):
+                annotators |= dict.fromkeys(model.known_annotators)
+            if (annotator := _annotator_of(self._listed[name])) is not None:
+                annotators[annotator] = None
+        return tuple(annotators)
 
     def unknown_annotators(self, attributes: Attributes) -> list[str]:
-        """Annotators whom no member knows, nor predicts by these attributes of theirs."""
-        known, each = set(self.known_annotators), list(self._each())
-        strangers = (one for one in _checked_attributes(attributes).items() if one[0] not in known)
+        """Annotators that no member knows, nor predicts by these attributes of theirs."""
+        known, models = set(self.known_annotators), list(self._all_models())
         return [
-            name for name, own in strangers if not any(one.seen_attributes(own) for one in each)
+            name
+            for name, values in _checked_attributes(attributes).items()
+            if name not in known and not any(model.seen_attributes(values) for model in models)
         ]
 
     def predict(
@@ -195,98 +213,127 @@ class LoadedMembers:
         annotators: Mapping[str, Iterable[str]] | None = None,
         by_annotator: bool = False,
         attributes: Attributes | None = None,
-        step: Callable[[int, int, str], None] = lambda done, total, member: None,
+        step: Step = lambda done, total, member: None,
     ) -> Predictions:
         """Predict texts; parameters, result and errors as those of `score_members`."""
         from edokit.predictions import Predictions
 
-        names, classes = list(self.names), self.classes
         checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
         self._check_contexts(checked)
         if by_annotator and annotators is None:
             raise InputError(
-                "a prediction for each annotator needs to know the annotators of the items",
-                "name them by item: annotators={'item': ['annotator']}",
-                parameters=("annotators",),
+                "a prediction for each annotator needs the annotators of the items",
+                f"name them by item: {option('annotators')} as in {{'item': ['annotator']}}",
             )
-        known, info = None, dict[str, dict[str, Any]]()
+        rows = None
         if annotators is not None:
-            known = _ItemAnnotators(annotators, checked.items, by_annotator, attributes)
-        if self._end_to_end:
-            step(0, len(names), f"{len(self._listed)} heads")
-            (heads,) = self._models(END_TO_END)
-            columns = [list(self._listed).index(name) for name in names]
-            with _of(self.folder / END_TO_END):
-                predicted = heads.predict_proba(checked.texts)[:, columns]
-            if known is not None:
-                predicted = predicted[known.rows]
-                known.unused.update(dict.fromkeys(names, True))
-        else:
-            each = []
-            for done, name in enumerate(names):
-                step(done, len(names), name)
-                asks = endpoints.current_session()
-                asks.member, asks.report = name, partial(step, done, len(names))
-                asks.place = checked.place_of
-                answer, info[name] = self._predict(name, checked.texts, known)
-                each.append(answer)
-                rows = len(checked.texts) if known is None else len(known.rows)
-                if answer.shape != (rows, len(classes)):
-                    raise InputError(
-                        f"the member in {self.folder / MEMBERS / name} predicts an array of shape"
-                        f" {answer.shape} for {counted(rows, 'text')} and"
-                        f" {len(classes)} classes",
-                        "train it again",
-                    )
-            predicted = np.stack(each, axis=1)
-        step(len(names), len(names), "")
+            rows = _AnnotatorRows(annotators, checked.items, by_annotator, attributes)
+        predict = self._predict_heads if self._end_to_end else self._predict_members
+        predicted, info = predict(checked, rows, step)
+        names, items, row_annotators = self.names, list(checked.items), None
         groups = [str(self._listed[name]["group"]) for name in names]
-        items, whose = list(checked.items), None
-        if known is not None and by_annotator:
-            items, whose = [items[row] for row in known.rows], known.annotators
-            trained_on = [_annotator_of(self._listed[name]) for name in names]
-            predicted, names, groups = known.pool_annotators(predicted, names, groups, trained_on)
-        if known is not None:
-            known.warn()
+        if rows is not None:
+            if by_annotator:
+                items, row_annotators = [items[row] for row in rows.texts], rows.annotators
+                trained_on = [_annotator_of(self._listed[name]) for name in names]
+                predicted, names, groups = rows.pool_voices(predicted, names, groups, trained_on)
+            rows.warn()
         return Predictions.from_arrays(
             predicted,
             items=items,
             members=names,
-            classes=classes,
+            classes=self.classes,
             groups=groups,
-            annotators=whose,
+            annotators=row_annotators,
             layout="NKC",
             scale=self.scale,
             member_info={name: info[name] for name in names if info.get(name)},
         )
 
-    @property
-    def _end_to_end(self) -> bool:
-        return "end_to_end" in self.manifest
+    def _predict_heads(
+        self, texts: Texts, rows: _AnnotatorRows | None, step: Step
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Probabilities [N, K, C] of members that were trained end to end."""
+        step(0, len(self.names), f"{len(self._listed)} heads")
+        (heads,) = self._models(END_TO_END)
+        columns = [list(self._listed).index(name) for name in self.names]
+        with _errors_of(self.folder / END_TO_END):
+            predicted: Floats = heads.predict_proba(texts.texts)[:, columns]
+        if rows is not None:
+            predicted = predicted[rows.texts]
+            rows.unused.update(dict.fromkeys(self.names, True))
+        step(len(self.names), len(self.names), "")
+        return predicted, {}
 
-    def _each(self) -> Iterable[Any]:
+    def _predict_members(
+        self, texts: Texts, rows: _AnnotatorRows | None, step: Step
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Probabilities [N, K, C] of members, and details of each member."""
+        columns, details, total = [], dict[str, dict[str, Any]](), len(self.names)
+        n_rows = len(texts.texts) if rows is None else len(rows.texts)
+        for done, name in enumerate(self.names):
+            step(done, total, name)
+            requests = endpoints.current_session()
+            requests.member, requests.report = name, partial(step, done, total)
+            requests.place = texts.place_of
+            predicted, details[name] = self._predict_member(name, texts.texts, rows)
+            if predicted.shape != (n_rows, len(self.classes)):
+                raise InputError(
+                    f"the member in {self.folder / MEMBERS / name} predicts an array of shape"
+                    f" {predicted.shape} for {counted(n_rows, 'text')} and"
+                    f" {len(self.classes)} classes",
+                    "train it again",
+                )
+            columns.append(predicted)
+        step(total, total, "")
+        return np.stack(columns, axis=1), details
+
+    def _predict_member(
+        self, name: str, texts: Sequence[Text], rows: _AnnotatorRows | None
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Probabilities [N, C] of one member, the mean over its folds, and its details."""
+        predicted, details = [], []
+        for fold, model in zip(self._folds(name), self._models(name), strict=True):
+            with _errors_of(fold):
+                if rows is None:
+                    predicted.append(np.asarray(model.predict_proba(texts), dtype=float))
+                else:
+                    predicted.append(rows.predict(name, model, texts))
+                details.append({"details": model.details})  # they may count its predictions
+        with _errors_of(self.folder / MEMBERS / name):
+            mean: Floats = np.mean(predicted, axis=0)
+        return mean, fold_details(details)
+
+    def _all_models(self) -> Iterable[Any]:
         """Every member and fold, but for those that were trained end to end."""
         return chain(*(() if self._end_to_end else map(self._models, self.names)))
 
-    def _of_group(self, group: str) -> list[str]:
-        """The members of a group that know one annotator each."""
-        listed = self._listed.items()
-        return [name for name, one in listed if one["group"] == group and _annotator_of(one)]
+    def _voices_of(self, group: str) -> list[str]:
+        """The members of a group that were trained on one annotator each."""
+        return [
+            name
+            for name, member in self._listed.items()
+            if member["group"] == group and _annotator_of(member)
+        ]
 
     def _check_contexts(self, texts: Texts) -> None:
-        paired = self.manifest["data"].get("pairs")
+        trained_with = self.manifest["data"]["pairs"]
         for item, text in zip(texts.items, texts.texts, strict=True):
-            if paired is not None and paired == isinstance(text, str):
+            if trained_with == isinstance(text, str):
                 raise InputError(
                     f"the members in {self.folder} were trained on texts"
-                    f" {'with a' if paired else 'without'} context, but {texts.place(item)} has"
-                    f" {'none' if paired else 'one'}",
-                    "name its column, columns={'context': 'NAME'}, or choose pairs=True if it is in"
-                    " the lines after the text"
-                    if paired
+                    f" {'with a' if trained_with else 'without'} context, but {texts.place(item)}"
+                    f" has {'none' if trained_with else 'one'}",
+                    f"name its column, {option('columns', {'context': 'NAME'})}, or choose"
+                    f" {option('pairs', True)} if it is in the lines after the text"
+                    if trained_with
                     else "leave the context out",
-                    parameters=("columns", "pairs"),
                 )
+
+    def _folds(self, name: str) -> list[Path]:
+        """The folders of a member's folds, or its own folder."""
+        folder = self.folder / MEMBERS / name
+        return sorted(folder.glob("fold-*")) or [folder]
 
     def _models(self, name: str) -> Iterable[Any]:
         """A member, or its folds, or all members that were trained end to end."""
@@ -298,19 +345,19 @@ class LoadedMembers:
 
     def _load(self, name: str) -> Iterator[Any]:
         if self._end_to_end:
-            yield self._heads()
+            yield self._load_heads()
             return
-        for fold in self._folds(self.folder / MEMBERS / name):
+        for fold in self._folds(name):
             card = {**finished_card(fold), "classes": self.classes}
             with errors_in(fold):
                 check_same_scale(scale_of(card), f"member in {fold}", self.scale, "others")
             yield load_member(fold, **self._context)
 
-    def _heads(self) -> Any:
+    def _load_heads(self) -> Any:
         from edokit.members.recipes._end_to_end import EndToEndMembers
 
         folder = self.folder / END_TO_END
-        with _of(folder):
+        with _errors_of(folder):
             heads: EndToEndMembers = EndToEndMembers.load(folder, device=self._context["device"])
         if heads.n_members != len(self._listed):
             raise InputError(
@@ -320,36 +367,14 @@ class LoadedMembers:
             )
         return heads
 
-    def _predict(
-        self, name: str, texts: Sequence[Text], known: _ItemAnnotators | None
-    ) -> tuple[Floats, dict[str, Any]]:
-        """Probabilities [N, C] of one member, the mean over its folds, and its details."""
-        each, details = [], []
-        folds = self._folds(self.folder / MEMBERS / name)
-        for fold, member in zip(folds, self._models(name), strict=True):
-            with _of(fold):
-                if known is None:
-                    each.append(np.asarray(member.predict_proba(texts), dtype=float))
-                else:
-                    each.append(known.predict(name, member, texts))
-                details.append({"details": member.details})  # after it has answered
-        with _of(self.folder / MEMBERS / name):
-            mean: Floats = np.mean(each, axis=0)
-        return mean, fold_details(details)
-
 
 def attributes_of_members(folder: str | Path) -> tuple[str, ...]:
     """The attributes of annotators that the members in a folder were trained with."""
     return tuple(read_manifest(Path(folder))["data"].get("attributes") or ())
 
 
-def _folds(folder: Path) -> list[Path]:
-    """The folders of a member's folds, or its own."""
-    return sorted(folder.glob("fold-*")) or [folder]
-
-
 def _annotator_of(member: Mapping[str, Any]) -> str | None:
-    """Whose labels a member was trained on, if it was one annotator's."""
+    """The annotator on whose labels a member was trained, with per-annotator supervision."""
     targets = member.get("targets")
     annotator = targets.get("annotator") if isinstance(targets, dict) else None
     return None if annotator is None else str(annotator)
@@ -363,42 +388,36 @@ def load_member(
 ) -> Member:
     """One fitted member (or one fold of it) from its folder; see `LoadedMembers`."""
     card = finished_card(folder)
-    if not card.get("kept", True):
+    if not card["kept"]:
         raise InputError(
             f"the model of {folder} was not kept: it was trained with --forget-models",
             "train it again without this option",
         )
-    in_bundle = models is not None and "sha256" in card
-    name = card.get("recipe")
-    if name is None:
-        raise InputError(f"{folder / CARD} names no recipe", "train again")
-    # The files of a bundle have been compared with its own list.
-    now = card["sha256"] if in_bundle else file_digests(folder)
-    changed = [
-        file for file, digest in (card.get("sha256") or {}).items() if now.get(file) != digest
-    ]
-    if changed:
-        raise InputError(
-            f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
-            "copy the folder again, or train again",
-        )
-    refuse_code(str(folder), name, {}, trust)
+    if models is None:  # the files of a bundle have been compared with its own list
+        digests = file_digests(folder)
+        changed = [name for name, sha in card["sha256"].items() if digests.get(name) != sha]
+        if changed:
+            raise InputError(
+                f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
+                "copy the folder again, or train again",
+            )
+    refuse_code(str(folder), card["recipe"], {}, trust)
     with errors_in(folder / CARD):
-        recipe: Any = find_recipe(name)
-    taken = inspect.signature(recipe.load).parameters
+        recipe: Any = find_recipe(card["recipe"])
     context = {"device": device, "trust": tuple(trust), "models": models}
-    with _of(folder):
+    accepted = inspect.signature(recipe.load).parameters
+    with _errors_of(folder):
         member: Member = recipe.load(
-            folder, **{key: context[key] for key in context if key in taken}
+            folder, **{key: value for key, value in context.items() if key in accepted}
         )
     return member
 
 
 @contextmanager
-def _of(folder: Path) -> Iterator[None]:
-    """A model that somebody else wrote may fail in any way; all of them are one error.
+def _errors_of(folder: Path) -> Iterator[None]:
+    """Turn whatever a model raises into one error.
 
-    What the libraries say may quote texts, so it is left out.
+    The message of a library may quote texts, so it is left out.
     """
     try:
         yield
@@ -413,155 +432,150 @@ def _of(folder: Path) -> Iterator[None]:
 
 
 def _checked_attributes(attributes: Attributes) -> dict[str, dict[str, str]]:
-    """Attributes with values as texts, as files have them; gaps are left out."""
+    """Attributes with values as text; gaps are left out."""
     if not isinstance(attributes, Mapping) or not all(
-        isinstance(own, Mapping) for own in attributes.values()
+        isinstance(values, Mapping) for values in attributes.values()
     ):
         raise InputError(
-            "attributes are no mapping of annotators to their attributes",
+            f"{option('attributes')} must map annotators to their attributes",
             "write {'ann': {'age': '29'}}",
-            parameters=("attributes",),
         )
     return {
-        str(name): {str(key): str(value) for key, value in own.items() if value is not None}
-        for name, own in attributes.items()
+        str(name): {str(key): str(value) for key, value in values.items() if value is not None}
+        for name, values in attributes.items()
     }
 
 
-class _ItemAnnotators:
-    """Annotators known to label each of N texts, and where they could not be used.
-
-    Rows are texts or, ``by_annotator``, pairs of a text and one of its annotators, and each text
-    once for nobody in particular.
-    """
+class _AnnotatorRows:
+    """Rows to predict when annotators are known: texts or, ``by_annotator``, each text with each
+    of its annotators, and each text once for nobody in particular."""
 
     def __init__(
         self,
-        known: Mapping[str, Iterable[str]],
+        annotators: Mapping[str, Iterable[str]],
         items: Sequence[str],
         by_annotator: bool = False,
         attributes: Attributes | None = None,
     ) -> None:
-        nobody = by_annotator and not known  # the anonymous answers alone
-        if not nobody and not any(item in known for item in items):
+        # Without annotators, by_annotator asks for anonymous answers alone.
+        if not (by_annotator and not annotators) and not any(item in annotators for item in items):
             raise InputError(
-                f"annotators are given for {examples(known) or 'no item'}, for none of the"
+                f"annotators are given for {examples(annotators) or 'no item'}, for none of the"
                 f" {counted(len(items), 'text')} ({examples(items)})",
                 "use the same item ids in both files",
             )
-        each = [tuple(dict.fromkeys(map(str, known.get(item, ())))) for item in items]
-        if by_annotator and not nobody and (silent := sum(not names for names in each)):
-            warn(
-                f"{are(silent, len(each), HAVE, 'text')} no annotator: the anonymous answer alone"
-                " is given"
-            )
-        self._row = "pair" if by_annotator else "text"
-        self.rows: Ints = np.arange(len(items))
+        names = [tuple(dict.fromkeys(map(str, annotators.get(item, ())))) for item in items]
+        self.texts: Ints = np.arange(len(items))
         """The text of each row."""
+        self._by_annotator = by_annotator
         if by_annotator:
-            self.rows = np.append(np.repeat(self.rows, list(map(len, each))), self.rows)
-            each = [*((name,) for names in each for name in names), *[()] * len(items)]
-        self._annotators = each
+            if annotators and (unnamed := sum(not text_names for text_names in names)):
+                warn(
+                    f"{are(unnamed, len(names), HAVE, 'text')} no annotator and only an anonymous"
+                    " prediction"
+                )
+            self.texts = np.append(np.repeat(self.texts, list(map(len, names))), self.texts)
+            names = [*((name,) for name in chain.from_iterable(names)), *[()] * len(items)]
+        self._names = names
         self._attributes = _checked_attributes(attributes or {})
         self._known: set[str] = set()
-        self._by_attributes: dict[str, dict[str, None]] = {}
-        self._unknown = np.zeros(len(each), dtype=bool)
+        self._used_attributes: dict[str, dict[str, None]] = {}
+        self._unknown = np.zeros(len(names), dtype=bool)
         self.unused: dict[str, bool] = {}
         """Whether a member, by name, knows no annotators."""
 
-    def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
-        """Probabilities of each row: of its annotators, if the member knows some."""
-        heads, more = set(member.known_annotators), {}
-        if member.known_attributes:
-            for annotator in self._attributes.keys() - heads:
-                if used := member.seen_attributes(self._attributes[annotator]):
-                    heads.add(annotator)
-                    self._by_attributes.setdefault(annotator, {}).update(dict.fromkeys(used))
-            more = {"attributes": self._attributes}
-        self.unused[name] = not heads
-        if not heads:
-            return np.asarray(member.predict_proba(texts))[self.rows]
-        self._known |= heads
-        self._unknown |= [heads.isdisjoint(names) for names in self._annotators]
-        by_annotator: Any = member
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)  # once for all members, see notes
-            found: Floats = by_annotator.predict_proba(
-                [texts[row] for row in self.rows], annotators=self._annotators, **more
-            )
-        return found
-
     @property
     def annotators(self) -> list[str]:
-        """The annotator of each row, where rows are pairs."""
-        return [names[0] if names else "" for names in self._annotators]
+        """The annotator of each row, by annotator."""
+        return [names[0] if names else "" for names in self._names]
 
-    def pool_annotators(
+    def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
+        """Probabilities of each row, for its annotators if the member knows some."""
+        known, conditions = set(member.known_annotators), dict[str, Any]()
+        if member.known_attributes:
+            conditions["attributes"] = self._attributes
+            for annotator in self._attributes.keys() - known:
+                if seen := member.seen_attributes(self._attributes[annotator]):
+                    known.add(annotator)
+                    self._used_attributes.setdefault(annotator, {}).update(dict.fromkeys(seen))
+        self.unused[name] = not known
+        if not known:
+            return np.asarray(member.predict_proba(texts))[self.texts]
+        self._known |= known
+        self._unknown |= [known.isdisjoint(names) for names in self._names]
+        estimator: Any = member  # its predict_proba takes annotators
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # `warn` reports all members at once
+            predicted: Floats = estimator.predict_proba(
+                [texts[row] for row in self.texts], annotators=self._names, **conditions
+            )
+        return predicted
+
+    def pool_voices(
         self,
         predicted: Floats,
         names: Sequence[str],
         groups: Sequence[str],
         trained_on: Sequence[str | None],
     ) -> tuple[Floats, list[str], list[str]]:
-        """Members that are one annotator each as one member per group, named like the group.
+        """Pool the members of a group that were trained on one annotator each into one member.
 
-        It predicts with the annotator's own member, for others with the mean of all of them.
+        It is named like the group, and predicts with the annotator's own member, for everybody
+        else with the mean of all of them.
         """
-        columns: list[Floats] = []
-        kept: list[str] = []
-        kept_groups: list[str] = []
+        columns: dict[str, tuple[str, Floats]] = {}
         for group in dict.fromkeys(groups):
-            own = [k for k, name in enumerate(groups) if name == group]
-            those = {trained_on[k]: k for k in own if trained_on[k] is not None}
-            if not those:
-                columns += [predicted[:, k] for k in own]
-                kept += [names[k] for k in own]
-            else:
-                mine = np.array([those.get(name, -1) for name in self.annotators])
-                mean = predicted[:, list(those.values())].mean(axis=1, keepdims=True)
-                rows = np.arange(len(mine))
-                answers = np.where((mine < 0)[:, None], mean[:, 0], predicted[rows, mine])
-                columns.append(answers)
-                kept.append(group)
-                self._known |= {str(name) for name in those}
-                self._unknown |= mine < 0
-                for k in those.values():
-                    self.unused.pop(names[k], None)
-                self.unused[group] = False
-            kept_groups += [group] * (len(kept) - len(kept_groups))
-        return np.stack(columns, axis=1), kept, kept_groups
+            members = [k for k, name in enumerate(groups) if name == group]
+            voices = {trained_on[k]: k for k in members if trained_on[k] is not None}
+            if not voices:
+                columns |= {names[k]: (group, predicted[:, k]) for k in members}
+                continue
+            voice = np.array([voices.get(name, -1) for name in self.annotators])
+            mean = predicted[:, list(voices.values())].mean(axis=1)
+            answers = predicted[np.arange(len(voice)), voice]
+            columns[group] = group, np.where((voice < 0)[:, None], mean, answers)
+            self._known |= {str(name) for name in voices}
+            self._unknown |= voice < 0
+            for k in voices.values():
+                self.unused.pop(names[k], None)
+            self.unused[group] = False
+        pooled_groups, arrays = zip(*columns.values(), strict=True)
+        return np.stack(arrays, axis=1), list(columns), list(pooled_groups)
 
     def warn(self) -> None:
-        """Say what could not be used."""
+        """Report members and annotators for which the annotator made no difference."""
         without = [name for name, unused in self.unused.items() if unused]
         if without:
             warn(
-                f"{are(len(without), len(self.unused), ('knows', 'know'), 'member')} no annotators"
-                f" apart and predict as always: {examples(without)} (those that do are trained"
-                " with the option annotators=true, or with supervision per-annotator)"
+                f"{are(len(without), len(self.unused), ('knows', 'know'), 'member')} no annotators,"
+                f" so that only the text counts: {examples(without)} (to learn annotators, train"
+                " with the option annotators=true or with supervision per-annotator)"
             )
         if len(without) == len(self.unused):
             return
-        named = {name for names in self._annotators for name in names}
-        if described := sorted(named & {*self._by_attributes}):
-            used = dict.fromkeys(chain.from_iterable(self._by_attributes[one] for one in described))
+        requested = {name for names in self._names for name in names}
+        if described := sorted(requested & {*self._used_attributes}):
+            attributes = dict.fromkeys(chain(*(self._used_attributes[name] for name in described)))
             warn(
-                f"{are(len(described), len(named), noun='annotator')} unknown to members, and"
-                f" answered by {' and '.join(used)}: {examples(described)}"
+                f"{are(len(described), len(requested), noun='annotator')} unknown to members, and"
+                f" answered by {' and '.join(attributes)}: {examples(described)}"
             )
-        if self._row == "pair":
-            asked = {name for names in self._annotators for name in names}
-            if strangers := sorted(asked - self._known):
-                warn(
-                    f"{are(len(strangers), len(asked), noun='annotator')} unknown to all members,"
-                    f" and answered anonymously: {examples(strangers)}"
-                )
-            # Known to some, at least: the anonymous rows are no pairs.
-            pairs = [bool(names) for names in self._annotators]
-            self._unknown &= [not self._known.isdisjoint(names) for names in self._annotators]
-            self._unknown = self._unknown[pairs]
-        if self._unknown.any():
+        if not self._by_annotator:
+            self._warn_of_unknown(self._unknown, "text")
+            return
+        if strangers := sorted(requested - self._known):
             warn(
-                f"for {int(self._unknown.sum())} of {counted(len(self._unknown), self._row)} some"
-                " members know none of the annotators; there they predict as always"
+                f"{are(len(strangers), len(requested), noun='annotator')} unknown to all members,"
+                f" and answered anonymously: {examples(strangers)}"
+            )
+        partly_known = [not self._known.isdisjoint(names) for names in self._names]
+        has_annotator = [bool(names) for names in self._names]
+        self._warn_of_unknown((self._unknown & partly_known)[has_annotator], "pair")
+
+    def _warn_of_unknown(self, unknown: Any, row: str) -> None:
+        """Report rows whose annotators are unknown to some members."""
+        if unknown.any():
+            warn(
+                f"for {int(unknown.sum())} of {counted(len(unknown), row)} some members know none"
+                " of the annotators and predict anonymously"
             )

@@ -66,8 +66,8 @@ def random_select(annotations: Labels, random_state: int, epoch: int = 0) -> Flo
     counts = annotations.annotations_per_item
     starts = np.cumsum(counts) - counts
     draw = np.random.default_rng([random_state, epoch]).random(len(counts))
-    drawn = order[starts + (draw * counts).astype(np.int64)]
-    return label_shares(annotations, len(annotations.classes), drawn)
+    rows = order[starts + (draw * counts).astype(np.int64)]
+    return label_shares(annotations, len(annotations.classes), rows)
 
 
 def soft(annotations: Labels) -> Floats:
@@ -77,8 +77,8 @@ def soft(annotations: Labels) -> Floats:
 
 def majority(annotations: Labels) -> Floats:
     """The hard label of each item, one-hot [N, C]; of sets 1 for each label of the majority."""
-    chosen = annotations.scale.indicators(annotations.hard_labels(), len(annotations.classes))
-    return chosen.astype(np.float64)
+    indicators = annotations.scale.indicators(annotations.hard_labels(), len(annotations.classes))
+    return indicators.astype(np.float64)
 
 
 def per_annotator(annotations: Labels, annotator: str) -> tuple[Ints, Floats]:
@@ -87,18 +87,18 @@ def per_annotator(annotations: Labels, annotator: str) -> tuple[Ints, Floats]:
     Two labels of one item count half each.
     """
     names = [str(name) for name in annotations.annotators]
-    own = np.flatnonzero(annotations.annotator_codes == names.index(annotator))
-    positions, row = np.unique(np.asarray(annotations.item_codes)[own], return_inverse=True)
+    rows = np.flatnonzero(annotations.annotator_codes == names.index(annotator))
+    positions, row = np.unique(np.asarray(annotations.item_codes)[rows], return_inverse=True)
     targets = np.zeros((len(positions), len(annotations.classes)))
-    np.add.at(targets, row, label_shares(annotations, targets.shape[1], own))
+    np.add.at(targets, row, label_shares(annotations, targets.shape[1], rows))
     return positions.astype(np.int64), targets / np.bincount(row)[:, None]
 
 
 def most_active(annotations: Labels, members: int) -> list[str]:
-    """The annotators that so many per-annotator members train on, the most active first.
+    """The annotators that per-annotator members train on, the most active first.
 
     Equally active ones are in the order of their first annotation. More members than annotators
-    of the least annotated item give a warning, more than annotators are refused.
+    of the least annotated item give a warning; more members than annotators are refused.
     """
     available = len(annotations.annotators)
     if members > available:
@@ -126,11 +126,27 @@ def crowd_targets(
     restarts: int = 10,
     random_state: int = 0,
 ) -> Annotations:
-    """The same items with the model's posterior in place of the shares of the annotators.
+    """Replace soft labels by the posterior of an annotation model.
 
-    Only items of ``splits`` are changed (all, if None or if there are no splits), and only they
-    are shown to the model; the others keep their shares. Published hard labels stay. Train on the
-    result with the supervision ``soft``. MACE starts ``restarts`` times and keeps the best.
+    Train on the result with the supervision ``soft``. Published hard labels stay.
+
+    Parameters
+    ----------
+    annotations : Annotations
+        Annotations with a class each.
+    model : {"dawid-skene", "mace"}, default="dawid-skene"
+        The model; needs the extra ``crowds``.
+    splits : collection of str, default=("train",)
+        Splits whose items the model is fitted to and whose soft labels are replaced. None: all.
+    restarts : int, default=10
+        Starts of MACE, of which the best is kept.
+    random_state : int, default=0
+        Seed of MACE.
+
+    Returns
+    -------
+    Annotations
+        The same items, with the model as the only annotator.
     """
     one_of("model", model, MODELS)
     if annotations.label_codes is None:
@@ -163,7 +179,7 @@ def crowd_targets(
 
 
 def _posterior(annotations: Annotations, model: str, restarts: int, seed: int) -> Floats:
-    """[N, C] what the model believes of each item."""
+    """Posterior of the model [N, C]."""
     import pandas as pd
 
     try:
@@ -181,15 +197,15 @@ def _posterior(annotations: Annotations, model: str, restarts: int, seed: int) -
         }
     )
     with warnings.catch_warnings():
-        # What a library's own dependencies say to programmers is nothing that a user can mend.
+        # Deprecations inside the library are of no use to users.
         warnings.simplefilter("ignore")
         mace: dict[str, Any] = {"n_restarts": restarts, "random_state": seed}
         fitted: Any = (
             aggregation.DawidSkene() if model == "dawid-skene" else aggregation.MACE(**mace)
         )
-        found = fitted.fit_predict_proba(table)
-    n_items, n_classes = len(annotations.items), len(annotations.classes)
-    wanted = found.reindex(index=range(n_items), columns=range(n_classes), fill_value=0.0)
-    posterior: Floats = wanted.to_numpy(dtype=np.float64, copy=True)
+        probabilities = fitted.fit_predict_proba(table)
+    index, columns = range(len(annotations.items)), range(len(annotations.classes))
+    filled = probabilities.reindex(index=index, columns=columns, fill_value=0.0)
+    posterior: Floats = filled.to_numpy(dtype=np.float64, copy=True)
     posterior /= posterior.sum(axis=1, keepdims=True)
     return posterior

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import HAVE, InputError, are, errors_in, examples, headings
+from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option
 from edokit.members.recipe import Text, check_texts, have_contexts, joined
 from edokit.members.training_data import refuse_two_contexts, utterance_and_context
 
@@ -34,18 +34,18 @@ class Texts:
         return _numbered(texts).checked()
 
     def parts(self, rows: int) -> Iterator[Texts]:
-        """So many texts at a time."""
+        """Parts of ``rows`` texts each."""
         for start in range(0, len(self.items), rows):
-            some = slice(start, start + rows)
-            whose = None if self.annotators is None else self.annotators[some]
-            yield Texts(self.items[some], self.texts[some], whose, self.numbered)
+            part = slice(start, start + rows)
+            annotators = None if self.annotators is None else self.annotators[part]
+            yield Texts(self.items[part], self.texts[part], annotators, self.numbered)
 
     def place(self, item: str) -> str:
-        """A text in a message."""
+        """How messages name the text of an item."""
         return f"text {int(item) + 1}" if self.numbered else f"the text of item {item!r}"
 
     def place_of(self, text: Text) -> str:
-        """The same of one of the texts."""
+        """How messages name a text."""
         return self.place(self.items[self.texts.index(text)])
 
     def check_lengths(self, most: int) -> None:
@@ -54,8 +54,7 @@ class Texts:
             if (length := sum(map(len, (text,) if isinstance(text, str) else text))) > most:
                 raise InputError(
                     f"{self.place(item)} has {length:,} characters, more than {most:,}",
-                    "shorten it, or raise the limit with max_length",
-                    parameters=("max_length",),
+                    f"shorten it, or raise {option('max_length')}",
                 )
 
     def checked(self) -> Texts:
@@ -115,13 +114,13 @@ def read_texts(
         If the file can't be read, or a text is missing.
     """
     from edokit._io import read_text
-    from edokit._io.tables import TABLE_SUFFIXES, read_table
+    from edokit._io.tables import read_table
 
     path = Path(path)
     if path.suffix.lower() == ".txt":
-        found = _numbered(read_text(path).splitlines())
-    elif path.suffix.lower() in TABLE_SUFFIXES and not any(reading.values()):
-        found = _of_table(read_table(path), path, columns or {})
+        texts = _numbered(read_text(path).splitlines())
+    elif _is_table(path) and not any(reading.values()):
+        texts = _texts_of_table(read_table(path), path, columns or {})
     else:
         from edokit.datasets.read import read_items
 
@@ -129,24 +128,23 @@ def read_texts(
         if source.texts is None:
             raise InputError(
                 f"{path} holds no texts",
-                "name their column: columns={'text': 'NAME'}",
-                parameters=("columns",),
+                f"name their column: {option('columns', {'text': 'NAME'})}",
             )
-        texts: Iterable[Text] = map(str, source.texts)
+        values: Iterable[Text] = map(str, source.texts)
         if source.contexts is not None:
-            texts = zip(map(str, source.texts), map(str, source.contexts), strict=True)
-        found = Texts(tuple(map(str, source.items)), tuple(texts), tuple(source.annotators))
-    return _checked(found, path, pairs)
+            values = zip(map(str, source.texts), map(str, source.contexts), strict=True)
+        texts = Texts(tuple(map(str, source.items)), tuple(values), tuple(source.annotators))
+    return _split_and_check(texts, path, pairs)
 
 
-def _checked(found: Texts, path: Path, pairs: bool) -> Texts:
-    """Texts of a file, in utterances and contexts where they are ``pairs``."""
+def _split_and_check(texts: Texts, path: Path, pairs: bool) -> Texts:
+    """Texts of a file, split into utterances and contexts if they are ``pairs``."""
     with errors_in(path):
         if pairs:
-            refuse_two_contexts(have_contexts(found.texts))
-            texts = tuple(utterance_and_context(str(text)) for text in found.texts)
-            found = replace(found, texts=texts)
-        return found.checked()
+            refuse_two_contexts(have_contexts(texts.texts))
+            utterances = tuple(utterance_and_context(str(text)) for text in texts.texts)
+            texts = replace(texts, texts=utterances)
+        return texts.checked()
 
 
 def read_text_parts(
@@ -157,31 +155,28 @@ def read_text_parts(
     pairs: bool = False,
     **reading: Any,
 ) -> Iterator[Texts]:
-    """Read texts as `read_texts` does, so many at a time.
+    """Read texts as `read_texts` does, in parts of ``rows`` texts.
 
-    Of a Parquet file whose items have a row each, no more than some rows are in memory.
+    Of a Parquet file with a row per item, only one part is in memory at a time.
     """
     path, names = Path(path), {role: (columns or {}).get(role, role) for role in _ROLES}
     streams = path.suffix.lower() == ".parquet" and not any(reading.values())
-    if not streams or not _one_row_each(path, names["item"]):
+    if not streams or not _has_distinct_items(path, names["item"]):
         yield from read_texts(path, columns=columns, pairs=pairs, **reading).parts(rows)
         return
     from edokit._io.tables import parquet_parts
 
-    def wanted(held: list[str]) -> list[str]:
-        return [name for name in held if name in names.values()]
-
     done = 0
-    for table in parquet_parts(path, wanted, rows):
-        found = _of_table(table, path, columns or {}, done)
+    for table in parquet_parts(path, lambda held: [n for n in held if n in names.values()], rows):
+        texts = _texts_of_table(table, path, columns or {}, done)
         done += table.num_rows
-        yield _checked(found, path, pairs)
+        yield _split_and_check(texts, path, pairs)
     if not done:
         raise InputError(f"{path} has no rows", "check that it is the right file")
 
 
-def _one_row_each(path: Path, item: str) -> bool:
-    """Whether no item occurs twice in a Parquet file, as in a table with a row per annotation."""
+def _has_distinct_items(path: Path, item: str) -> bool:
+    """Whether no item occurs twice in a Parquet file, unlike in a table of annotations."""
     import numpy as np
     import pandas as pd
 
@@ -203,37 +198,31 @@ def read_annotators(
 ) -> dict[str, tuple[str, ...]]:
     """Annotators by item, from a table with ``item`` and ``annotator`` columns or from any source
     of annotations; their labels are not used. A list of annotators alone (a panel, see
-    `edokit.panels.read_panel`) is asked about each of the ``items``."""
-    from edokit._io.tables import TABLE_SUFFIXES, read_table
+    `edokit.panels.read_panel`) applies to all ``items``."""
+    import pandas as pd
+
+    from edokit._io.tables import read_table
     from edokit.panels import read_panel
 
-    path = Path(path)
+    path, names = Path(path), columns or {}
     if path.suffix.lower() == ".txt":
         return dict.fromkeys(items, read_panel(path).annotators)
-    if path.suffix.lower() in TABLE_SUFFIXES:
-        table, given = read_table(path), columns or {}
-        names, ids = {*table.column_names}, {"item", given.get("item", "item")}
-        if {"annotator", "share"} & names and not ids & names:
-            return dict.fromkeys(items, read_panel(path).annotators)
-        pairs = []
-        for role in ("item", "annotator"):
-            # The texts' table may call its items by another name than this one.
-            name = given.get(role, role)
-            name = role if name not in table.column_names and role in table.column_names else name
-            encoded = _encoded(table, name, role, path)
-            pairs.append(encoded.names[encoded.codes])
-        items, annotators = pairs
-    else:
+    if not _is_table(path):
         from edokit.datasets.read import read_items
 
         source = read_items(path, columns=columns or None)
-        return {
-            str(item): names for item, names in zip(source.items, source.annotators, strict=True)
-        }
-    found: dict[str, dict[str, None]] = {}
-    for item, annotator in zip(items, annotators, strict=True):
-        found.setdefault(str(item), {})[str(annotator)] = None
-    return {item: tuple(names) for item, names in found.items()}
+        return dict(zip(map(str, source.items), source.annotators, strict=True))
+    table = read_table(path)
+    held, item_names = {*table.column_names}, {"item", names.get("item", "item")}
+    if {"annotator", "share"} & held and not item_names & held:
+        return dict.fromkeys(items, read_panel(path).annotators)
+    rows = {}
+    for role in ("item", "annotator"):
+        # The table of the texts may call its items by another name than this one.
+        name = names.get(role, role)
+        rows[role] = _column(table, role if {name, role} & held == {role} else name, role, path)
+    by_item = pd.DataFrame(rows).drop_duplicates().groupby("item", sort=False)["annotator"]
+    return {str(item): tuple(annotators) for item, annotators in by_item}
 
 
 def read_attributes(
@@ -241,79 +230,79 @@ def read_attributes(
 ) -> dict[str, dict[str, str]]:
     """These attributes by annotator, as far as a table with an ``annotator`` column, or any source
     of annotations, has them."""
-    from edokit._io.tables import TABLE_SUFFIXES, read_table
-    from edokit._names import encode
+    from edokit._io.tables import read_table
 
-    path, given = Path(path), columns or {}
+    path = Path(path)
     if not names or path.suffix.lower() == ".txt":
         return {}
-    if path.suffix.lower() not in TABLE_SUFFIXES:
+    if not _is_table(path):
         from edokit.datasets.read import read_items
 
         source = read_items(path, columns=columns or None)
-        return {person: {**own} for person, own in source.attributes.items()}
+        return {annotator: {**values} for annotator, values in source.attributes.items()}
     table = read_table(path)
-    role = given.get("annotator", "annotator")
-    if role not in table.column_names:
+    annotator_column = (columns or {}).get("annotator", "annotator")
+    if annotator_column not in table.column_names:
         return {}
-    whose = _encoded(table, role, "annotator", path)
-    found: dict[str, dict[str, str]] = {str(name): {} for name in whose.names}
+    annotators = _column(table, annotator_column, "annotator", path)
+    attributes: dict[str, dict[str, str]] = {name: {} for name in annotators}
     for name in (name for name in names if name in table.column_names):
-        values = encode(table[name], name)
-        for row, (code, value) in enumerate(zip(whose.codes, values.codes, strict=True), start=1):
-            person, own = str(whose.names[code]), "" if value < 0 else str(values.names[value])
-            before = found[person].setdefault(name, own)
-            if before != own:
+        values = zip(annotators, _column(table, name, "attribute", path), strict=True)
+        for row, (annotator, value) in enumerate(values, start=1):
+            if (before := attributes[annotator].setdefault(name, value)) != value:
                 raise InputError(
-                    f"{path}: annotator {person!r} has {name} {before!r}, and {own!r} in row {row}",
+                    f"{path}: annotator {annotator!r} has {name} {before!r}, and {value!r} in row"
+                    f" {row}",
                     "give each annotator one value",
                 )
-    return found
+    return attributes
 
 
-def _numbered(texts: Sequence[Text], first: int = 0) -> Texts:
-    items = map(str, range(first, first + len(texts)))
+def _is_table(path: Path) -> bool:
+    from edokit._io.tables import TABLE_SUFFIXES
+
+    return path.suffix.lower() in TABLE_SUFFIXES
+
+
+def _numbered(texts: Sequence[Text], start: int = 0) -> Texts:
+    items = map(str, range(start, start + len(texts)))
     return Texts(tuple(items), tuple(texts), numbered=True)
 
 
-def _of_table(table: Any, path: Path, columns: Mapping[str, str], first_row: int = 0) -> Texts:
+def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str], start: int = 0) -> Texts:
+    """The texts of a table whose rows are counted from ``start``."""
     unknown = [role for role in columns if role not in _ROLES]
     if unknown:
         raise InputError(
             f"texts have the columns item, text and context, but no {unknown[0]!r}", "leave it out"
         )
-
-    def column(role: str) -> list[str]:
-        encoded = _encoded(table, columns.get(role, role), role, path)
-        return ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
-
-    texts: list[Text] = list(column("text"))
-    if columns.get("context", "context") in table.column_names or "context" in columns:
-        texts = list(zip(column("text"), column("context"), strict=True))
+    names = {role: columns.get(role, role) for role in _ROLES}
+    texts: list[Text] = [*_column(table, names["text"], "text", path)]
+    if names["context"] in table.column_names or "context" in columns:
+        contexts = _column(table, names["context"], "context", path)
+        texts = [(str(text), context) for text, context in zip(texts, contexts, strict=True)]
     if "item" not in columns and "item" not in table.column_names:
-        return _numbered(texts, first_row)
-    item = _encoded(table, columns.get("item", "item"), "item", path)
-    first: dict[str, Text] = {}
-    for code, one in zip(item.codes, texts, strict=True):
-        name = str(item.names[code])
-        if first.setdefault(name, one) != one:
-            raise InputError(f"{path}: item {name!r} has two texts", "give each item its own id")
-    return Texts(tuple(first), tuple(first.values()))
+        return _numbered(texts, start)
+    text_of: dict[str, Text] = {}
+    for item, text in zip(_column(table, names["item"], "item", path), texts, strict=True):
+        if text_of.setdefault(item, text) != text:
+            raise InputError(f"{path}: item {item!r} has two texts", "give each item its own id")
+    return Texts(tuple(text_of), tuple(text_of.values()))
 
 
-def _encoded(table: Any, name: str, role: str, path: Path) -> Any:
-    """A column of a table as names and codes; only texts may have gaps."""
+def _column(table: Any, name: str, role: str, path: Path) -> list[str]:
+    """A column of a table as text; items and annotators may have no gaps."""
     from edokit._names import encode
 
     if name not in table.column_names:
         raise InputError(
             f"{path} has no column {name!r} for the {role}; its columns are"
             f" {headings(table.column_names)}",
-            f"map it with columns={{{role!r}: 'NAME'}}",
-            parameters=("columns",),
+            f"map it with {option('columns', {role: 'NAME'})}",
         )
     encoded = encode(table[name], name)
-    if role not in ("text", "context") and (encoded.codes < 0).any():
-        row = int((encoded.codes < 0).argmax()) + 1
+    values = ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
+    if role in ("item", "annotator") and "" in values:
+        row = values.index("") + 1
         raise InputError(f"{path}: row {row} has no {role}", "fill the gap or drop the row")
-    return encoded
+    return values
