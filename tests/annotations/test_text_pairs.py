@@ -51,7 +51,7 @@ def test_a_context_without_a_text_is_an_item_column():
 
 
 def test_texts_in_pairs_are_not_divided_again():
-    with pytest.raises(InputError, match="context of their own"):
+    with pytest.raises(InputError, match="context column"):
         TrainingData.from_annotations(Annotations.from_table(ROWS), pairs=True)
 
 

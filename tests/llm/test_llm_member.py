@@ -379,7 +379,7 @@ def test_names_of_prompts_and_personas_are_what_tables_show(server: Any) -> None
     server(by_word)
     named = {"cook": "You are a cook.", "nobody": ""}
     options = {"base_url": HERE, "model": "one", "persona": named, "prompt": ["{text}\n{labels}"]}
-    trained = train_members(people(), Group("llm", 1, name="jury", options=options).each())
+    trained = train_members(people(), Group("llm", 1, name="jury", options=options).expanded())
     info = trained.predictions["dev"].member_info.values()
     assert [one["persona"] for one in info] == ["cook", "nobody"]
     assert {one["prompt"] for one in info} == {"{text} {labels}"}  # a list gives none

@@ -267,7 +267,7 @@ def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> 
             {"options": {"member_weight": -1.0}},
             "member_weight is -1.0, but must be a number of at least 0",
         ),
-        ({"device": "cuda:9"}, "no device 'cuda:9'"),
+        ({"device": "cuda:9"}, "device='cuda:9' does not exist"),
         ({"device": "mps"}, "mps"),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_member_that_lost_a_part_is_trained_again_and_only_that(
     assert kept == {str(tmp_path / "members" / "linear-01" / "member.json")}
 
 
-@pytest.mark.filterwarnings("ignore:.*not asked for now:edokit._errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:.*of an earlier training:edokit._errors.EDOWarning")
 def test_a_manifest_is_withdrawn_before_other_predictions_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option, warn
-from edokit._io.atomic import digest_of, discard, files_below, remove_leftovers
+from edokit._io.atomic import discard, files_below, remove_leftovers
 from edokit._io.documents import Count, Document, Names, to_model
 from edokit._io.json import read_json
 from edokit.members.groups import Group, is_folder_name
@@ -31,7 +31,9 @@ from edokit.members.jobs import (
     Outcome,
     TrainingJob,
     TrainingPlan,
+    check_digests,
     clear,
+    file_digests,
     file_sizes,
     finished_card,
     read_card,
@@ -144,32 +146,28 @@ def collect_predictions(
     """
     from edokit.predictions import Predictions
 
-    jobs_of: dict[str, list[TrainingJob]] = {}
-    for job in plan.jobs:
-        if job.member not in failed:
-            jobs_of.setdefault(job.member, []).append(job)
-    details = {
-        member: fold_details([finished_card(out / job.folder) for job in jobs])
-        for member, jobs in jobs_of.items()
-    }
+    jobs_of = _jobs_by_member(plan, failed)
     rows_of: dict[str, list[Row]] = {}
     columns_of: dict[str, dict[str, Any]] = {}
     for member, jobs in jobs_of.items():
         for split, (rows, predicted) in _member_predictions(plan, jobs, out).items():
             rows_of[split] = rows
             columns_of.setdefault(split, {})[member] = predicted
+    details = {
+        member: fold_details([finished_card(out / job.folder) for job in jobs])
+        for member, jobs in jobs_of.items()
+    }
     tables = {}
     for split, columns in columns_of.items():
-        jobs = [jobs_of[member][0] for member in columns]
-        arrays = list(columns.values())
-        by_annotator = split.endswith(BY_ANNOTATOR)
+        heads = [(name, jobs_of[m][0].group) for m in columns for name in jobs_of[m][0].members]
+        items, annotators = zip(*rows_of[split], strict=True)
         tables[split] = Predictions.from_arrays(
-            arrays[0] if plan.end_to_end else np.stack(arrays, axis=1),
-            items=[plan.data.items[i] for i, _ in rows_of[split]],
-            members=[member for job in jobs for member in job.members],
+            np.concatenate(list(columns.values()), axis=1),
+            items=[plan.data.items[i] for i in items],
+            members=[name for name, _ in heads],
             classes=plan.data.classes,
-            groups=[job.group for job in jobs for _ in job.members],
-            annotators=[name for _, name in rows_of[split]] if by_annotator else None,
+            groups=[group for _, group in heads],
+            annotators=list(annotators) if split.endswith(BY_ANNOTATOR) else None,
             layout="NKC",
             scale=plan.data.scale,
             member_info={member: details[member] for member in columns if details[member]},
@@ -177,10 +175,19 @@ def collect_predictions(
     return tables
 
 
+def _jobs_by_member(plan: TrainingPlan, failed: Sequence[str]) -> dict[str, list[TrainingJob]]:
+    """The jobs of each member, but for members that failed."""
+    jobs: dict[str, list[TrainingJob]] = {}
+    for job in plan.jobs:
+        if job.member not in failed:
+            jobs.setdefault(job.member, []).append(job)
+    return jobs
+
+
 def _member_predictions(
     plan: TrainingPlan, jobs: Sequence[TrainingJob], out: Path
 ) -> dict[str, tuple[list[Row], Any]]:
-    """Rows and probabilities of a member by split, from its folds."""
+    """Rows and probabilities [N, 1, C] (end to end [N, K, C]) of a member by split."""
     stored = [_job_predictions(plan, job, out / job.folder / JOB_PREDICTIONS) for job in jobs]
     splits = [split for split in stored[0] if all(split in arrays for arrays in stored)]
     predictions: dict[str, tuple[list[Row], Any]] = {}
@@ -231,7 +238,7 @@ def _probabilities(
         or not np.isfinite(predicted).all()
     ):
         raise _damaged(path, name)
-    return predicted
+    return predicted.reshape(n, -1, len(plan.data.classes))
 
 
 def _damaged(path: Path, name: str) -> InputError:
@@ -278,18 +285,12 @@ def make_manifest(
         if table.annotators is None and str(table.items[0]) not in data.unlabelled_annotators
     }
     names = next(iter(predictions.values())).members if predictions else ()
-    members = [
-        _describe_member(
-            plan,
-            name,
-            out,
-            {
-                split: _scores(data, table, table.probabilities[:, k])
-                for split, table in labelled.items()
-            },
-        )
-        for k, name in enumerate(names)
-    ]
+    members = []
+    for k, name in enumerate(names):
+        metrics = {
+            s: _scores(data, table, table.probabilities[:, k]) for s, table in labelled.items()
+        }
+        members.append(_describe_member(plan, name, out, metrics))
     manifest = {
         "format": FORMAT,
         "data": {
@@ -312,23 +313,29 @@ def make_manifest(
         "seconds": round(sum(member.get("seconds", 0.0) for member in members), 3),
         "versions": versions(),
     }
-    if ensemble is not None:
-        card = finished_card(out / END_TO_END)
-        manifest |= {
-            "pool": {
-                split: _scores(data, table, ensemble.predict_proba(table))
-                for split, table in labelled.items()
-            },
-            "end_to_end": {
-                "folder": END_TO_END,
-                "preset": plan.jobs[0].options["preset"],
-                **{key: card[key] for key in ("size", "best_epoch", "history", "notes")},
-                "hardware": card["hardware"],
-            },
-            "seconds": card["seconds"],
-            "versions": card["versions"],
-        }
-    return manifest
+    return (
+        manifest if ensemble is None else manifest | _describe_pool(plan, labelled, out, ensemble)
+    )
+
+
+def _describe_pool(
+    plan: TrainingPlan, labelled: Mapping[str, Predictions], out: Path, ensemble: Any
+) -> dict[str, Any]:
+    """Entries of the manifest about members that were trained end to end with their weights."""
+    card = finished_card(out / END_TO_END)
+    return {
+        "pool": {
+            split: _scores(plan.data, table, ensemble.predict_proba(table))
+            for split, table in labelled.items()
+        },
+        "end_to_end": {
+            "folder": END_TO_END,
+            "preset": plan.jobs[0].options["preset"],
+            **{key: card[key] for key in ("size", "best_epoch", "history", "notes", "hardware")},
+        },
+        "seconds": card["seconds"],
+        "versions": card["versions"],
+    }
 
 
 def _describe_group(group: Group, end_to_end: bool) -> dict[str, Any]:
@@ -519,22 +526,15 @@ def groups_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _copy_job(folder: Path, out: Path, new_names: Mapping[str, str]) -> None:
     """Copy a finished job without its predictions, with pretrained models renamed."""
     card = finished_card(folder)
+    check_digests(folder, card)
     out.mkdir(parents=True)
-    files = files_below(folder)
-    for name in (JOB_PREDICTIONS, CARD):
-        files.pop(name, None)
-    sizes, digests = dict[str, int](), dict[str, str]()
-    for name, path in files.items():
-        copy_renamed(path, out / name, new_names)
-        if path.suffix == ".npz":
-            _rename_in_arrays(out / name, new_names)
-        if name not in card["files"]:
-            continue
-        sizes[name], digests[name] = card["files"][name], card["sha256"].get(name, "")
-        # A file that is damaged keeps its old digest, and is refused when it is loaded.
-        if path.suffix in (".json", ".npz") and digests[name] == digest_of(path):
-            sizes[name], digests[name] = (out / name).stat().st_size, digest_of(out / name)
-    write_card(renamed({**card, "files": sizes, "sha256": digests}, new_names), out)
+    for name, path in files_below(folder).items():
+        if name not in (JOB_PREDICTIONS, CARD):
+            copy_renamed(path, out / name, new_names)
+            if path.suffix == ".npz":
+                _rename_in_arrays(out / name, new_names)
+    files = {"files": file_sizes(out), "sha256": file_digests(out)}
+    write_card(renamed({**card, **files}, new_names), out)
 
 
 def _rename_in_arrays(path: Path, new_names: Mapping[str, str]) -> None:

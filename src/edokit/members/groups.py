@@ -14,7 +14,6 @@ from pydantic import ConfigDict, Field
 
 from edokit._errors import InputError, errors_in, examples, one_of, option
 from edokit._io.documents import Document, read_model
-from edokit._io.schema import needs
 from edokit.annotator_effects import attribute_names
 from edokit.members.recipe import check_options, find_recipe, known_options, refuse_code
 from edokit.members.supervision import Draw, Supervision
@@ -159,12 +158,6 @@ def _word(value: str) -> str:
 def is_folder_name(name: object) -> bool:
     """Whether a folder may be named so: no path, no odd characters."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
-def folder_name(value: Any, at: str) -> Any:
-    """Check of a value in a document: a name that a folder may have."""
-    needs(is_folder_name(value), at, "is no name of a folder")
-    return value
 
 
 def parse_groups(

@@ -476,6 +476,17 @@ def file_digests(folder: Path) -> dict[str, str]:
     return {name: digest_of(folder / name) for name in file_sizes(folder)}
 
 
+def check_digests(folder: Path, card: Mapping[str, Any]) -> None:
+    """Refuse a member whose files are not those that its card lists."""
+    digests = file_digests(folder)
+    changed = [name for name, digest in card["sha256"].items() if digests.get(name) != digest]
+    if changed:
+        raise InputError(
+            f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
+            "copy the folder again, or train again",
+        )
+
+
 _version = cache(version)
 
 

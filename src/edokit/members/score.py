@@ -28,7 +28,7 @@ from edokit._errors import (
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import Attributes
 from edokit.members.folder import fold_details, read_manifest, scale_of
-from edokit.members.jobs import CARD, END_TO_END, MANIFEST, MEMBERS, file_digests, finished_card
+from edokit.members.jobs import CARD, END_TO_END, MANIFEST, MEMBERS, check_digests, finished_card
 from edokit.members.recipe import Member, Text, find_recipe, refuse_code
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.texts import Texts
@@ -394,13 +394,7 @@ def load_member(
             "train it again without this option",
         )
     if models is None:  # the files of a bundle have been compared with its own list
-        digests = file_digests(folder)
-        changed = [name for name, sha in card["sha256"].items() if digests.get(name) != sha]
-        if changed:
-            raise InputError(
-                f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
-                "copy the folder again, or train again",
-            )
+        check_digests(folder, card)
     refuse_code(str(folder), card["recipe"], {}, trust)
     with errors_in(folder / CARD):
         recipe: Any = find_recipe(card["recipe"])

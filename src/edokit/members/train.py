@@ -388,7 +388,7 @@ def train_end_to_end(
             source=settings.source,
             ensemble=ensemble,
         )
-        ensemble.save(folder / ENSEMBLE, overwrite=settings.overwrite)
+        ensemble.save(folder / ENSEMBLE, overwrite=True)  # `out` has been checked
         write_training(folder, predictions, manifest)
         return Trained(predictions, manifest, (), ensemble)
 
