@@ -86,8 +86,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         class_counts: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        most = min(max_members, n_members)
-        if not 1 <= min_members <= most:
+        largest = min(max_members, n_members)
+        if not 1 <= min_members <= largest:
             raise InputError(
                 f"min_members={min_members} and max_members={max_members} are no range of sizes for"
                 f" {n_members} members",
@@ -100,7 +100,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         self.cooling = cooling  # γ
         self.theta = nn.Parameter(torch.zeros(n_members, dtype=torch.float64))  # θ
         self.size_logits = nn.Parameter(  # π
-            torch.zeros(most - min_members + 1, dtype=torch.float64)
+            torch.zeros(largest - min_members + 1, dtype=torch.float64)
         )
         counts = None if class_counts is None else torch.tensor(class_counts, dtype=torch.float64)
         self.register_buffer("class_counts", counts, persistent=False)
@@ -136,15 +136,15 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         """
         if self.training and size_noise is None:
             size_noise = _gumbel(self.size_logits.shape, self.theta.device)
-        drawn = self.settings.ce is CE.RANDOM
-        if drawn and member_noise is None:
+        random_members = self.settings.ce is CE.RANDOM
+        if random_members and member_noise is None:
             member_noise = _gumbel(probabilities.shape[:2], probabilities.device)
         return joint_loss(
             self.weights(size_noise),
             self._problem(probabilities, soft_labels, hard_labels),
             self.settings,
             w=softmax(self.theta) if self.settings.regularize is Regularize.RAW else None,
-            noise=member_noise if drawn else None,
+            noise=member_noise if random_members else None,
             temperature=self.temperature,
         )
 
@@ -160,9 +160,9 @@ class EDOHead(nn.Module):  # type: ignore[misc]
 
     def final_weights(self) -> torch.Tensor:
         """Weights [K] of the ensemble: those of the first ``size`` members, the rest 0."""
-        kept = torch.zeros_like(self.size_logits)
-        kept[self.size - self.min_members] = 1.0
-        return effective_weights(self.theta, kept, self.min_members)
+        size = torch.zeros_like(self.size_logits)
+        size[self.size - self.min_members] = 1.0
+        return effective_weights(self.theta, size, self.min_members)
 
     def _problem(self, P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> Problem:
         kind, weighted = self.settings.pool, self.settings.class_weights

@@ -8,7 +8,6 @@ import os
 import socket
 import stat
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -303,34 +302,6 @@ def test_a_servers_message_is_shown_unless_it_repeats_text_or_key(
     content = json.dumps({"error": {"code": "bad", "message": message}}).encode()
     assert _error_of(content, request) == ("bad", message if shown else "")
     assert _error_of(b"<html>", request) == ("", "")
-
-
-@pytest.fixture
-def drip() -> Iterator[str]:
-    """A server whose answer never ends: a blank now and then, for ever."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        ended = threading.Event()
-
-        def serve() -> None:
-            with suppress(OSError):
-                connection, _ = listening.accept()
-                with connection:
-                    connection.recv(1 << 16)
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-                    while not ended.wait(0.05):
-                        connection.sendall(b" ")
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
-        ended.set()
-
-
-def test_an_answer_that_never_ends_is_given_up(
-    drip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EDO_CACHE", str(tmp_path))
-    with pytest.raises(InputError, match=r"did not respond within 0\.3 s"):
-        Endpoint(drip, timeout=0.3, retries=0).ask([Request(PLAIN)])
 
 
 def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,7 +184,7 @@ def test_tokens_that_name_no_label_are_a_failure() -> None:
     assert NAMES.shares([position(I=0.9, think=0.1)]) is None
 
 
-@given(st.lists(st.floats(0.001, 1), min_size=3, max_size=3), st.floats(0, 1))
+@given(st.lists(st.floats(0.001, 1), min_size=3, max_size=3), st.floats(1e-6, 1) | st.just(0.0))
 def test_shares_are_those_of_the_keys_whatever_else_is_likely(
     masses: list[float], other: float
 ) -> None:

@@ -75,11 +75,11 @@ def test_plain_transformers_give_the_same_vectors(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("sentence_transformers")
-    theirs = Encoder(model)
+    theirs = Encoder(model, "cpu")
     monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
-    mine = Encoder(model)
+    mine = Encoder(model, "cpu")
     assert mine.identity != theirs.identity
-    np.testing.assert_allclose(mine(TEXTS, "cpu"), theirs(TEXTS, "cpu"), atol=1e-5)
+    np.testing.assert_allclose(mine(TEXTS), theirs(TEXTS), atol=1e-5)
 
 
 def test_the_extra_is_named_where_it_is_missing(

@@ -119,7 +119,7 @@ def test_a_bad_option_in_a_folder_is_named_as_such(
     with pytest.raises(InputError, match=r"epochs is 0, but must be a whole number of at least 1"):
         EndToEndMembers.load(tmp_path)
     (tmp_path / "end_to_end.json").write_text(json.dumps({"options": {"n_classes": 2}}))
-    with pytest.raises(InputError, match="weights is missing"):
+    with pytest.raises(InputError, match="scale is missing"):
         EndToEndMembers.load(tmp_path)
 
 

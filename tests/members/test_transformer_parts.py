@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_transformer import LONGEST, tiny_model, torch
+from tiny_transformer import tiny_model, torch
 
 from edokit._errors import InputError
 from edokit.annotator_effects import KnownAnnotators
@@ -32,7 +32,6 @@ from edokit.members.recipes._tokens import (
     Reader,
     annotator_labels,
     batches_by_length,
-    padded,
     with_speaker_tags,
 )
 from edokit.metrics import rps_items
@@ -74,7 +73,7 @@ def test_the_context_may_come_first(reader: Reader) -> None:
     words = reader.tokenizer.convert_ids_to_tokens(pair.ids)
     assert words[1:5] == ["agent", ":", "no", "thanks"]
     assert words[pair.start : pair.stop] == ["user", ":", "stop", "it", "please"]
-    assert padded([pair], 0, LONGEST)["target_mask"].sum() == 5
+    assert reader.padded([pair])["target_mask"].sum() == 5
     assert bare.stop - bare.start == 4
 
 
@@ -84,14 +83,14 @@ def test_a_text_without_words_is_its_own_target(reader: Reader) -> None:
 
 
 def test_padding_marks_what_is_text(reader: Reader) -> None:
-    batch = padded(reader(["nice", "stop it please thanks " * 3]), 0, LONGEST)
+    batch = reader.padded(reader(["nice", "stop it please thanks " * 3]))
     assert batch["input_ids"].shape == (2, 16)
     assert batch["attention_mask"].sum(axis=1).tolist() == [3, 14]
     assert batch["target_mask"].sum(axis=1).tolist() == [1, 12]
 
 
 def test_padding_never_passes_the_longest_text_that_a_model_takes(reader: Reader) -> None:
-    batch = padded(reader(["stop " * 17]), 0, 21)
+    batch = Reader(reader.tokenizer, 21).padded(reader(["stop " * 17]))
     assert batch["input_ids"].shape == (1, 21)
 
 
@@ -131,13 +130,13 @@ def test_padding_does_not_change_the_answer(model: str, reader: Reader) -> None:
     for pooling in ("first", "last", "mean", "mean+target"):
         torch.manual_seed(0)
         net = network(model, pooling)
-        alone = net(**tensors(padded([short], 0, LONGEST)))
-        together = net(**tensors(padded([short, long], 0, LONGEST)))[:1]
+        alone = net(**tensors(reader.padded([short])))
+        together = net(**tensors(reader.padded([short, long])))[:1]
         torch.testing.assert_close(alone, together, atol=1e-5, rtol=1e-5)
 
 
 def test_heads_start_as_quiet_on_loud_features(model: str, reader: Reader) -> None:
-    batch = tensors(padded(reader(["nice day", "stop it please"]), 0, LONGEST))
+    batch = tensors(reader.padded(reader(["nice day", "stop it please"])))
     torch.manual_seed(0)
     net = network(model).train()
     before = net.head.shared.weight.detach().clone()
@@ -179,7 +178,7 @@ def test_annotators_count_alike_beside_loud_features(loudness: float) -> None:
 def test_pooling_over_the_target_tells_utterance_from_context(model: str, reader: Reader) -> None:
     torch.manual_seed(0)
     net = network(model, "mean+target")
-    batch = tensors(padded(reader([("nice", "rude")]), 0, LONGEST))
+    batch = tensors(reader.padded(reader([("nice", "rude")])))
     other = {**batch, "target_mask": batch["attention_mask"]}
     assert not torch.allclose(net(**batch), net(**other))
 
@@ -374,7 +373,7 @@ def test_without_a_usable_gradient_nothing_moves(gradient: list[float] | None) -
 def test_the_step_hurts(model: str, reader: Reader) -> None:
     torch.manual_seed(0)
     net = network(model)
-    batch = tensors(padded(reader(["nice day", "rude day"]), 0, LONGEST))
+    batch = tensors(reader.padded(reader(["nice day", "rude day"])))
     targets = torch.eye(2)
 
     def loss() -> torch.Tensor:

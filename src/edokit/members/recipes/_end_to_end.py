@@ -8,44 +8,71 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, check_number, examples
+from edokit._errors import InputError, examples, option
+from edokit._io.documents import Count
 from edokit._types import Floats
 from edokit.members.pretrained import require_packages
 from edokit.members.recipe import MemberData, Progress, Text
-from edokit.members.recipes._fine_tuning import FineTunedMember
+from edokit.members.recipes._fine_tuning import FineTunedMember, SavedMember
+from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
+
+_RANGES = {
+    "n_members": Range(1, whole=True),
+    "member_weight": Range(0),
+    "joint_learning_rate": Range(0, 1, above=True),
+}
+
+
+class SavedHeads(SavedMember):
+    """The content of ``end_to_end.json``."""
+
+    weights: list[float]
+    size: Count
 
 
 @dataclass(eq=False)
 class EndToEndMembers(FineTunedMember):
-    """K heads on one encoder. Options are those of `FineTuning`, and those below."""
+    """K heads on one encoder. Options are those of `FineTuning`, and those below.
+
+    Parameters
+    ----------
+    n_members : int, default=10
+        Members K.
+    member_weight : float, default=1
+        Weight of the members' own loss beside the ensemble's joint loss.
+    joint_learning_rate : float, default=1e-3
+        Learning rate of the ensemble's weights and size.
+    preset : str, default="default"
+        The objective of the ensemble.
+
+    Attributes
+    ----------
+    weights_ : list of float
+        Learned weights of the members [K], on the simplex.
+    size_ : int
+        How many members have weight.
+    """
 
     _file = "end_to_end.json"
-    _kind = "members trained end to end"
-    _kept = ("weights", "size", "best_epoch", "history")
+    _title = "members trained end to end"
+    _saved = SavedHeads
 
     n_members: int = 10
     member_weight: float = 1.0
-    """Weight of the members' own cross-entropy beside the ensemble's joint loss."""
     joint_learning_rate: float = 1e-3
-    """Learning rate of the ensemble's weights and size."""
     preset: str = "default"
-    """The objective of the ensemble."""
 
     weights_: list[float] = field(default_factory=list, init=False, repr=False)
-    """Weights of the members [K] that were learned; on the simplex."""
     size_: int = field(default=0, init=False, repr=False)
-    """How many members have weight."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("n_members", self.n_members, 1, whole=True)
-        check_number("member_weight", self.member_weight, 0.0)
-        check_number("joint_learning_rate", self.joint_learning_rate, 0.0, 1.0, above=True)
+        check_ranges(self, _RANGES)
         if self.knows_annotators:
             raise InputError(
-                "end to end there is a head per member, so annotators can't be set",
-                "choose annotators=False",
+                f"end to end there is a head per member, so {option('annotators')} can't be set",
+                f"choose {option('annotators', False)}",
             )
 
     @property
@@ -74,10 +101,9 @@ class EndToEndMembers(FineTunedMember):
             absent = [classes[c] for c in np.flatnonzero(counts == 0)]
             if absent:
                 raise InputError(
-                    f"preset={self.preset!r} weighs classes by how often they are the hard label,"
-                    f" but in {split!r} {examples(absent)} never is",
-                    "choose preset='default'",
-                    parameters=("preset",),
+                    f"{option('preset', self.preset)} weighs classes by how often they are the hard"
+                    f" label, but in {split!r} {examples(absent)} never is",
+                    f"choose {option('preset', 'default')}",
                 )
 
     def new_head(self, hard_labels: Any) -> Any:
@@ -86,11 +112,10 @@ class EndToEndMembers(FineTunedMember):
         from edokit.torch import EDOHead
 
         preset = PRESETS[self.preset]
-        most = preset.solvers[preset.solver].max_members
         return EDOHead(
             self.n_members,
             settings=self.preset,
-            max_members=self.n_members if most is None else most,
+            max_members=preset.solvers[preset.solver].max_members or self.n_members,
             class_counts=np.bincount(
                 hard_labels, minlength=2 if self.scale_.is_multi_label else self.n_classes
             ).tolist(),
@@ -117,7 +142,7 @@ class EndToEndMembers(FineTunedMember):
         from edokit.members.recipes._tokens import EpochTargets
         from edokit.members.recipes._training import Task
 
-        self.check_options(data.scale)
+        super().check_data(data)
         self.scale_, sets = data.scale, data.scale.is_multi_label
         soft = np.asarray(data.annotations.soft_labels, dtype=np.float32)
         hard = np.asarray(data.annotations.hard_labels(), dtype=np.int64)
@@ -126,7 +151,7 @@ class EndToEndMembers(FineTunedMember):
             raise InputError(
                 f"{shape[0]} texts of {shape[1]} classes need soft labels of shape {list(shape)}"
                 f" and as many hard labels; these have {list(soft.shape)} and {list(hard.shape)}",
-                "give labels for the texts, in their order",
+                "pass labels for the texts, in their order",
             )
         head = self.new_head(data.scale.row_codes(hard)) if head is None else head
 
@@ -138,16 +163,16 @@ class EndToEndMembers(FineTunedMember):
                 q, y = torch.stack([1 - q, q], dim=-1).flatten(0, 1), y.flatten()
             joint = network.joint.loss(probabilities, q, y)
             steps = network.head.link.steps
-            own = row_losses(self.loss, logits, batch["targets"], steps).mean()
-            total: torch.Tensor = joint.total + self.member_weight * own
+            member_loss = row_losses(self.loss, logits, batch["targets"], steps).mean()
+            total: torch.Tensor = joint.total + self.member_weight * member_loss
             return total
 
         def pool(network: Any, probabilities: Floats) -> Floats:
             device = next(network.joint.parameters()).device
             with torch.no_grad():
                 rows = torch.from_numpy(data.scale.rows(probabilities))
-                found = network.joint(rows.to(device))
-            pooled: Floats = data.scale.from_rows(found.cpu().numpy(), self.n_classes)
+                answers = network.joint(rows.to(device)).cpu().numpy()
+            pooled: Floats = data.scale.from_rows(answers, self.n_classes)
             return pooled
 
         heads = (shape[0], self.n_members, self.n_classes)

@@ -29,19 +29,13 @@ from edokit._errors import InputError, MissingExtraError, counted, is_loopback, 
 from edokit.members.pretrained import cache_folder
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
-_RETRIED = (408, 409, 425, 429)
-"""Besides 5xx: what may be better the next time."""
+_RETRIED = (408, 409, 425, 429)  # besides 5xx: what may be better the next time
 _REFUSED = (400, 413, 422)
 _PATH = "/chat/completions"
-_LONGEST_WAIT = 300.0
-"""Seconds; a longer `Retry-After` is an error."""
-_FIRST_CONTACT = 2
-"""Retries while a server has never responded: its address is probably wrong."""
-_MOST_BYTES = 1 << 24
-_MOST_POSITIONS = 16
-"""Tokens of an answer whose alternatives are kept: a label is named by the first few."""
-_QUOTED = 16
-"""A server's message that repeats this many characters of the request is not shown."""
+_LONGEST_WAIT = 300.0  # seconds; a longer Retry-After is an error
+_FIRST_CONTACT = 2  # retries while a server has never responded: its address is probably wrong
+_MOST_POSITIONS = 16  # tokens of an answer that are kept: a label is named by the first few
+_QUOTED = 16  # a server's message that repeats so many characters of the request is not shown
 
 
 @dataclass(frozen=True)
@@ -59,11 +53,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model answered."""
+    """The answer of a model.
+
+    ``logprobs`` has [token, log-probability] of each token, followed by those of alternatives.
+    """
 
     text: str
     logprobs: list[list[list[Any]]] | None
-    """For each token of the answer [token, log-probability] of itself, then of each alternative."""
     tokens_in: int = 0
     tokens_out: int = 0
 
@@ -80,23 +76,37 @@ class BudgetError(InputError):
 
 @dataclass
 class Session:
-    """What all requests of one command share: a budget, and whether any is sent."""
+    """What all requests of one command share: a budget, and whether any is sent.
+
+    Attributes
+    ----------
+    budget : float or None
+        What requests may cost.
+    dry : bool
+        Whether nothing is sent.
+    member : str
+        The member whose requests are sent.
+    report : callable
+        Called with the member and its progress.
+    place : callable
+        Names the item of a text that is asked about.
+    reached : set of str
+        Endpoints that have responded.
+    previews : list of dict
+        Of a dry run: what each member would ask.
+    spent : float
+        What requests cost so far.
+    """
 
     budget: float | None = None
     dry: bool = False
     member: str = ""
-    """The member whose requests are sent."""
     report: Callable[[str], None] | None = None
-    """Called with the member and its progress."""
     place: Callable[[Any], str] | None = None
-    """Names the item of a text that is asked about."""
     reached: set[str] = field(default_factory=set)
-    """Endpoints that have responded."""
     previews: list[dict[str, Any]] = field(default_factory=list)
-    """Of a dry run: what each member would ask."""
     spent: float = 0.0
-    _rate: float | None = None
-    """Highest cost so far per character of a request."""
+    _rate: float | None = None  # highest cost so far per character of a request
     _reserved: float = 0.0
     _running: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -271,8 +281,7 @@ class Endpoint:
         self.base_url = base_url
         self.timeout, self.retries, self.concurrency = timeout, retries, concurrency
         self.prices = prices
-        self._resume_at = 0.0
-        """When the server wants to be asked again, on the monotonic clock."""
+        self._resume_at = 0.0  # on the monotonic clock, when the server asked to wait
 
     def cost(self, answer: Answer) -> float | None:
         """The cost of an answer, if prices are known."""
@@ -406,7 +415,8 @@ class Endpoint:
         import httpx
 
         try:
-            status, headers, content = self._send(client, request)
+            # As JSON in ASCII: half a character, which a text may hold, is escaped.
+            response = client.post(self.base_url + _PATH, content=request.content)
         except httpx.TimeoutException:
             raise _TemporaryError(
                 f"did not respond within {self.timeout:g} s",
@@ -420,38 +430,23 @@ class Endpoint:
             retries = self.retries if self.base_url in limits.reached else _FIRST_CONTACT
             raise _TemporaryError(f"can't be reached ({kind})", hint, retries=retries) from None
         limits.reached.add(self.base_url)
+        status = response.status_code
         if status == 200:
             try:
-                return read_answer(content)
+                return read_answer(response.content)
             except (ValueError, RecursionError):
-                kind = headers.get("content-type", "").partition(";")[0]
+                kind = response.headers.get("content-type", "").partition(";")[0]
                 raise _TemporaryError(
                     f"returned something other than a chat completion ({kind})",
                     f"check {option('base_url')}: most end in /v1",
                 ) from None
-        self._refuse(status, content, request)
+        self._refuse(status, response.content, request)
         hint = "lower the option concurrency, or try again later"
         raise _TemporaryError(
             f"returned status {status}",
             hint if status == 429 else "try again later",
-            pause=_retry_after(headers.get("retry-after")),
+            pause=_retry_after(response.headers.get("retry-after")),
         )
-
-    def _send(self, client: Any, request: Request) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and content of a response, which may neither last nor be too long."""
-        import httpx
-
-        deadline, content = time.monotonic() + self.timeout, b""
-        # As JSON in ASCII: half a character, which a text may hold, is escaped.
-        sent = {"content": request.content, "headers": {"Content-Type": "application/json"}}
-        with client.stream("POST", self.base_url + _PATH, **sent) as response:
-            for part in response.iter_bytes():
-                content += part
-                if time.monotonic() > deadline:
-                    raise httpx.ReadTimeout("the response takes too long")
-                if len(content) > _MOST_BYTES:
-                    raise httpx.DecodingError("the response is too large")
-            return response.status_code, response.headers, content
 
     def _refuse(self, status: int, content: bytes, request: Request) -> None:
         """Raise an error for a status that no repetition changes."""
@@ -476,15 +471,10 @@ class Endpoint:
                 f"{server} refuses the request (status {status}){details}",
                 "correct the options model, max_tokens, temperature or extra",
             )
-        if status == 404:
-            raise InputError(
-                f"{server} has no model {request.body.get('model')!r}, or is not the address of"
-                f" its API (status 404){details}",
-                f"check the options model and {option('base_url')}: most addresses end in /v1",
-            )
+        missing = f" (no such model as {request.body.get('model')!r}, or no API at this address)"
         raise InputError(
-            f"{server} returned status {status}{details}",
-            f"check {option('base_url')}: most end in /v1",
+            f"{server} returned status {status}{missing if status == 404 else ''}{details}",
+            f"check the option model and {option('base_url')}: most addresses end in /v1",
         )
 
 
@@ -518,7 +508,10 @@ def _client(timeout: float, connections: int, base_url: str) -> Any:
     if not (key.isascii() and key.isprintable()):
         raise InputError(f"{KEY} has characters that no key can have", "copy the key again")
     return httpx.Client(
-        headers={"Authorization": f"Bearer {key}"} if key else {},
+        headers={
+            "Content-Type": "application/json",
+            **({"Authorization": f"Bearer {key}"} if key else {}),
+        },
         timeout=httpx.Timeout(timeout),
         limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
         # A proxy of the environment can't reach what is on this machine.

@@ -17,7 +17,6 @@ from edokit.members.recipe import Text
 from edokit.scales import Scale, ScaleKind
 
 FIELDS = ("text", "context", "labels", "label", "answers", "persona", "examples")
-"""The fields of a template."""
 _ENDS = "Answer with {answers} and nothing else.\n\nAnswer:"
 _TEXT = "Text:\n{text}\n\n"
 _CONTEXT = "Context:\n{context}\n\n"
@@ -29,8 +28,7 @@ _DEFAULTS: dict[ScaleKind, str] = {
     + _TEXT
     + _ENDS,
 }
-_LEAST_MASS = 0.01
-"""A first token that names a label with less than this probability names none."""
+_LEAST_MASS = 0.01  # tokens that name labels with less than this probability name none
 _FLOOR = 1e-6
 _AROUND = " \t\r\n\"'`*()[]{}<>.:,;!ĠĊ▁“”‘’"
 _AFTER = r"\s*(?:$|[.,;:!)\]\n\"'*`]|[-–—(]\s*\w)"
@@ -265,8 +263,8 @@ class Questions:
         self.asks_for_sets = scale.is_multi_label and not self.by_label
         listed = Choices.of(classes, listed="labels" in fields)
         self.choices = Choices(_YES) if self.by_label else listed
+        # What each text is asked about, one prompt at a time.
         self.labels = self.classes if self.by_label else ("",)
-        """What each text is asked about, one prompt at a time."""
         self._has_persona = "persona" in fields
 
     @property

@@ -20,40 +20,43 @@ from edokit._errors import InputError, one_of, option, warn
 from edokit._types import Floats
 from edokit.scales import NOMINAL, Scale
 
-LOSSES = ("ce", "rps")
-"""Cross-entropy, or the ranked probability score of ordered classes."""
-LINKS = ("softmax", "cumulative")
-"""Weights per class, or one score and a threshold between neighbouring classes."""
-LABELS = "labels"
-"""The link of sets: each label has a probability of its own."""
-MOST_CLASSES = 10_000
-"""Classes of a member; a file that claims more is damaged."""
+LOSSES = ("ce", "rps")  # cross-entropy, or the ranked probability score of ordered classes
+LINKS = ("softmax", "cumulative")  # weights per class, or one score and thresholds between classes
+LABELS = "labels"  # the link of sets: each label has a probability of its own
+MOST_CLASSES = 10_000  # of a member; a file that claims more is damaged
 _STEPS = 2000
 _LBFGS_STEPS = 200
 _LEAST = 1e-12
+# At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
-"""At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02."""
+# Looked for once: that takes as long as a regression.
 _threads = cache(ThreadpoolController)
-"""Looked for once: that takes as long as a regression."""
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """A fitted regression over C classes, of which it saw P, or over C labels of sets."""
+    """A fitted regression over C classes, of which it saw P, or over C labels of sets.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (P, F)
+        [1, F] where it saw two classes, [0, F] where it saw one, [1, F] with the cumulative link.
+    intercepts : ndarray
+        One for each row of weights; with the cumulative link P − 1 thresholds.
+    seen : ndarray of shape (P,)
+        The classes it saw.
+    n_classes, n_targets : int
+        C, and the number of targets that it learned from.
+    link : str
+        How scores become probabilities.
+    """
 
     weights: npt.NDArray[Any]
-    """Weights [P, F]; [1, F] where it saw two classes, [0, F] where it saw one, and [1, F] with the
-    cumulative link."""
     intercepts: npt.NDArray[Any]
-    """One for each row of weights; with the cumulative link P − 1 thresholds."""
     seen: npt.NDArray[np.int64]
-    """The classes it saw [P]."""
     n_classes: int
-    """C."""
     n_targets: int
-    """N, of which it learned."""
     link: str = LINKS[0]
-    """How scores become probabilities."""
 
     arrays_needed: ClassVar = {
         "weights": "f RF",
@@ -106,9 +109,9 @@ class Logistic:
         weights = np.zeros((c, features.shape[1]))
         # As if it had been chosen, or left out, once more.
         intercepts = np.log(n + 1) * np.where(targets.any(axis=0), 1.0, -1.0)
-        for label, chosen in enumerate(targets.T):
-            if chosen.any() and (chosen < 1).any():
-                shares = np.column_stack([1 - chosen, chosen])
+        for label, choices in enumerate(targets.T):
+            if choices.any() and (choices < 1).any():
+                shares = np.column_stack([1 - choices, choices])
                 rows = _optimum(features, shares, strength)
                 weights[label], intercepts[label] = rows[0][0], rows[1][0]
         if not weights.any():

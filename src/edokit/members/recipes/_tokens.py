@@ -19,16 +19,16 @@ _MULTIPLE = 8  # tensor cores work on lengths in eights
 
 
 class Tokens(NamedTuple):
-    """One text as a model reads it."""
+    """A text as a model reads it.
+
+    Token ids [L], the segment of each token [L] where the model needs it, and where the target
+    segment begins and ends.
+    """
 
     ids: npt.NDArray[np.int32]
-    """Token ids [L]."""
     types: npt.NDArray[np.int8] | None
-    """Segment of each token [L], for models that ask for it."""
     start: int
-    """Where the target segment begins."""
     stop: int
-    """Where the target segment ends."""
 
 
 class Reader:
@@ -62,8 +62,22 @@ class Reader:
         return [tokens[text] for text in texts]
 
     def padded(self, tokens: Sequence[Tokens]) -> Arrays:
-        """A batch of these tokens, as the model takes it."""
-        return padded(tokens, self.tokenizer.pad_token_id, self.max_length)
+        """A batch: token ids, attention mask and target mask [B, L], segments where needed."""
+        longest = max(len(text.ids) for text in tokens)
+        multiple = min(-(-longest // _MULTIPLE) * _MULTIPLE, self.max_length)
+        shape = (len(tokens), max(longest, multiple))
+        names = ["attention_mask", "target_mask"]
+        if tokens[0].types is not None:
+            names.append("token_type_ids")
+        batch = {name: np.zeros(shape, dtype=np.int64) for name in names}
+        batch["input_ids"] = np.full(shape, self.tokenizer.pad_token_id, dtype=np.int64)
+        for row, text in enumerate(tokens):
+            batch["input_ids"][row, : len(text.ids)] = text.ids
+            batch["attention_mask"][row, : len(text.ids)] = 1
+            batch["target_mask"][row, text.start : text.stop] = 1
+            if text.types is not None:
+                batch["token_type_ids"][row, : len(text.ids)] = text.types
+        return batch
 
     def _encode(self, texts: list[Text]) -> list[Tokens]:
         if self.speaker_tags:
@@ -118,24 +132,6 @@ def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) 
     longest = max(range(len(batches)), key=lambda b: int(lengths[batches[b]].max()))
     batches[0], batches[longest] = batches[longest], batches[0]
     return batches
-
-
-def padded(tokens: Sequence[Tokens], pad_id: int, max_length: int) -> Arrays:
-    """Token ids, attention mask and target mask [B, L], with segments where the model asks."""
-    longest = max(len(text.ids) for text in tokens)
-    shape = (len(tokens), max(longest, min(-(-longest // _MULTIPLE) * _MULTIPLE, max_length)))
-    names = ["attention_mask", "target_mask"]
-    if tokens[0].types is not None:
-        names.append("token_type_ids")
-    batch = {name: np.zeros(shape, dtype=np.int64) for name in names}
-    batch["input_ids"] = np.full(shape, pad_id, dtype=np.int64)
-    for row, text in enumerate(tokens):
-        batch["input_ids"][row, : len(text.ids)] = text.ids
-        batch["attention_mask"][row, : len(text.ids)] = 1
-        batch["target_mask"][row, text.start : text.stop] = 1
-        if text.types is not None:
-            batch["token_type_ids"][row, : len(text.ids)] = text.types
-    return batch
 
 
 _SPEAKERS = ("user", "agent")  # the speaker of the utterance, and the other one
@@ -200,12 +196,14 @@ class EpochTargets:
 
 
 class Pairs(NamedTuple):
-    """P pairs of a text and an annotator, those of a text side by side."""
+    """P pairs of a text and an annotator, those of a text side by side.
+
+    ``starts`` [N + 1] is where the pairs of each of N texts begin, and the end; ``annotators``
+    [P, L] are the rows of each pair's annotator, as of `KnownAnnotators` (-1: not known).
+    """
 
     starts: Ints
-    """Where the pairs of each of N texts begin, and the end [N + 1]."""
     annotators: Ints
-    """The rows of the annotator of each pair [P, L], as of `KnownAnnotators`; -1: not known."""
 
     def of(self, items: Ints) -> tuple[Ints, Ints]:
         """Positions of the pairs of these texts, and which of the texts each belongs to."""
@@ -234,10 +232,9 @@ class AnnotatorTargets:
         self._targets, self._hidden, self._seed = targets, hidden, seed
         self.known = known
         self.pairs, self._labels = annotator_labels(annotations, known, n_classes)
+        # Sum [R, C] and number [R] of the labels of each annotator and value.
         self.totals = np.zeros((known.n_rows, n_classes))
-        """Sum of the labels of each annotator and value [R, C]."""
         self.activity = np.zeros(known.n_rows, dtype=np.int64)
-        """How many labels each of them gave [R]."""
         for codes in self.pairs.annotators.T:
             present = codes >= 0
             np.add.at(self.totals, codes[present], self._labels[present])

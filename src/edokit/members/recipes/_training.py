@@ -17,76 +17,72 @@ from transformers import get_linear_schedule_with_warmup
 
 from edokit._errors import InputError, option, warn
 from edokit._types import Floats, Ints
-from edokit.members.pretrained import (
-    choose_device,
-    empty_backbone,
-    free_memory,
-    load_backbone,
-    out_of_memory,
-)
+from edokit.members import pretrained
 from edokit.members.recipe import MemberData, Progress, Text
+from edokit.members.recipes import _network, _tokens
 from edokit.members.recipes._fine_tuning import F1_DELTA, FineTunedMember
-from edokit.members.recipes._network import (
-    MemberNetwork,
-    adversarial_step,
-    half_precision,
-    on_device,
-    parameter_groups,
-    predict_probabilities,
-)
-from edokit.members.recipes._tokens import (
-    AnnotatorTargets,
-    EpochTargets,
-    Pairs,
-    Reader,
-    Tokens,
-    batches_by_length,
-)
+from edokit.members.recipes._network import MemberNetwork
+from edokit.members.recipes._tokens import Pairs, Reader, Tokens
 from edokit.metrics import compute_metrics, rps
 
 Batch = dict[str, torch.Tensor]
+# In a batch beside the network's inputs.
 _LABELS = ("targets", "soft_labels", "hard_labels", "pair_targets", "pair_weights")
-"""In a batch beside the network's inputs."""
 _MAX_GRADIENT_NORM = 1.0
-_SCALE_TEXTS = 8
-"""Texts from which the scale of a model's features is estimated."""
+_SCALE_TEXTS = 8  # texts from which the scale of a model's features is estimated
 _WEIGHTS = "model.safetensors"
 
 
 @dataclass
 class Task:
-    """What differs between a head, a head that knows annotators and a head per member."""
+    """What differs between a head, a head that knows annotators and a head per member.
 
-    targets: EpochTargets | AnnotatorTargets
+    Attributes
+    ----------
+    targets : EpochTargets or AnnotatorTargets
+        What the network learns.
+    loss_of : callable
+        Loss of a network's logits on a batch.
+    pool : callable
+        From a network's probabilities [N, …, C] to one distribution per text [N, C].
+    dev_pairs : tuple of Pairs and ndarray
+        Who labelled the dev texts, and these labels [P, C], where annotators are known.
+    joint : Module
+        Ensemble weights that are trained with the members; each training starts from a copy.
+    joint_learning_rate : float
+        Learning rate of these weights.
+    """
+
+    targets: _tokens.EpochTargets | _tokens.AnnotatorTargets
     loss_of: Callable[[MemberNetwork, torch.Tensor, Batch], torch.Tensor]
-    """Loss of the network's logits on a batch."""
     pool: Callable[[MemberNetwork, Floats], Floats]
-    """From the network's probabilities [N, …, C] to one distribution per text [N, C]."""
     dev_pairs: tuple[Pairs, Floats] | None = None
-    """Who labelled the dev texts, and these labels [P, C], where annotators are known."""
     joint: nn.Module | None = None
-    """Ensemble weights that are trained with the members; each training starts from a copy."""
     joint_learning_rate: float = 0.0
 
 
 @dataclass
 class FineTuned:
-    """A fine-tuned network, and the history of its training."""
+    """A fine-tuned network, and the history of its training.
+
+    ``history`` has loss and metrics on dev of every epoch; ``best_epoch`` is that whose weights
+    these are, counted from 1 (None without dev texts).
+    """
 
     network: MemberNetwork
     reader: Reader
     device: torch.device
     history: list[dict[str, Any]] = field(default_factory=list)
-    """Per epoch: loss and metrics on dev."""
     best_epoch: int | None = None
-    """The epoch whose weights these are, counted from 1; None without dev texts."""
 
     def predict(
         self, texts: Sequence[Text], batch_size: int, pairs: Pairs | None = None
     ) -> tuple[Floats, Any]:
         """Probabilities of all heads [N, …, C], and those of pairs [P, C]."""
         network, reader = self.network, self.reader
-        return predict_probabilities(network, reader(texts), reader, batch_size, self.device, pairs)
+        return _network.predict_probabilities(
+            network, reader(texts), reader, batch_size, self.device, pairs
+        )
 
     def save(self, folder: Path) -> None:
         """Write weights, the encoder's config and the tokenizer: nothing that executes on load."""
@@ -102,9 +98,9 @@ class FineTuned:
     @classmethod
     def load(cls, folder: Path, member: FineTunedMember) -> FineTuned:
         """The network that was saved in a folder, ready to predict."""
-        device = choose_device(member.device)
+        device = pretrained.choose_device(member.device)
         reader = member.reader(str(folder))
-        network = _new_network(empty_backbone(folder), member)
+        network = _new_network(pretrained.empty_backbone(folder), member)
         weights = folder / _WEIGHTS
         try:
             network.load_state_dict(load(weights.read_bytes()))
@@ -136,7 +132,7 @@ def fine_tune(
                 torch.manual_seed(seed)
                 return training.run(batch_size, accumulation)
         except RuntimeError as error:
-            if not out_of_memory(error):
+            if not pretrained.out_of_memory(error):
                 raise
             if accumulation > 1 or batch_size == 1:
                 raise InputError(
@@ -146,7 +142,7 @@ def fine_tune(
                     " model",
                 ) from None
         # Outside of the handler nothing refers to the tensors of the failed training any more.
-        free_memory(device)
+        pretrained.free_memory(device)
         batch_size, accumulation = -(-batch_size // 2), 2
         warn(
             f"a batch of {member.batch_size} texts does not fit into the GPU's memory: batches of"
@@ -167,7 +163,7 @@ class _Training:
     ) -> None:
         self.member, self.data, self.task = member, data, task
         self.seed, self.progress = seed, progress
-        self.device = choose_device(member.device)
+        self.device = pretrained.choose_device(member.device)
         self.reader: Reader = member.reader(member.model)
         self.criterion = member.criterion or ("rps" if data.scale.positions else "ce")
         n_labels = 0 if data.dev_soft_labels is None else len(data.dev_soft_labels)
@@ -198,7 +194,7 @@ class _Training:
             network.train()
             losses: list[torch.Tensor] = []
             rng = np.random.default_rng([self.seed, epoch - 1])
-            batches = batches_by_length(lengths, batch_size, rng)
+            batches = _tokens.batches_by_length(lengths, batch_size, rng)
             for start in range(0, len(batches), accumulation):
                 parts = batches[start : start + accumulation]
                 for items in parts:
@@ -218,23 +214,23 @@ class _Training:
         tuned.best_epoch = best.epoch
         network.eval()
         del optimizer, schedule, best  # together larger than the network
-        free_memory(self.device)
+        pretrained.free_memory(self.device)
         return tuned
 
     def _start(self, tokens: Sequence[Tokens]) -> MemberNetwork:
         """A network with the pretrained weights, whose heads answer with the prior."""
-        network = _new_network(load_backbone(self.member.model), self.member)
+        network = _new_network(pretrained.load_backbone(self.member.model), self.member)
         network.head.set_prior(*self.task.targets.prior)
         network.to(self.device)
         batch = self.reader.padded(tokens[:_SCALE_TEXTS])
-        network.rescale_heads(**on_device(batch, self.device))
+        network.rescale_heads(**_network.on_device(batch, self.device))
         if self.task.joint is not None:
             network.joint = copy.deepcopy(self.task.joint).to(self.device)
         return network
 
     def _optimizer(self, network: MemberNetwork) -> torch.optim.Optimizer:
         member = self.member
-        groups = parameter_groups(
+        groups = _network.parameter_groups(
             network,
             member.learning_rate,
             member.layer_decay,
@@ -249,13 +245,13 @@ class _Training:
     def _batch(self, tokens: Sequence[Tokens], items: Ints) -> Batch:
         """Tokens and targets of these items, where the network is."""
         arrays = self.reader.padded([tokens[i] for i in items])
-        return on_device({**arrays, **self.task.targets.of(items)}, self.device)
+        return _network.on_device({**arrays, **self.task.targets.of(items)}, self.device)
 
     def _backward(self, network: MemberNetwork, batch: Batch, parts: int) -> torch.Tensor:
         """The loss of a batch; its gradient, as one of so many parts of a step, is accumulated."""
 
         def loss_and_gradient() -> torch.Tensor:
-            with half_precision(self.device):
+            with _network.half_precision(self.device):
                 logits = network(**{name: batch[name] for name in batch if name not in _LABELS})
             loss = self.task.loss_of(network, logits, batch)
             (loss / parts).backward()
@@ -266,7 +262,7 @@ class _Training:
             return loss_and_gradient()
         earlier = None if embeddings.grad is None else embeddings.grad.clone()
         loss = loss_and_gradient()
-        with adversarial_step(embeddings, norm, earlier):
+        with _network.adversarial_step(embeddings, norm, earlier):
             loss_and_gradient()
         return loss
 
@@ -317,8 +313,7 @@ class BestEpoch:
         self.score = float("-inf")
         self.epoch: int | None = None
         self.weights: dict[str, torch.Tensor] = {}
-        self.epochs_since = 0
-        """Epochs since one was clearly better than those before."""
+        self.epochs_since = 0  # since an epoch was clearly better than those before
 
     def update(self, epoch: int, criterion: float, network: nn.Module) -> None:
         """Keep the weights of an epoch if it is better."""

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, check_number
+from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
 from edokit._types import Floats
 from edokit.members.pretrained import (
@@ -37,20 +37,20 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.recipes._annotators import Classifier, ClassifierMember
+from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+_RANGES = {"strength": Range(0, above=True), "context": Range(0)}
 
 
 @dataclass(frozen=True, eq=False)
 class TextVectors:
-    """Vectors of texts that were embedded before."""
+    """Vectors [T, D] of texts that were embedded before, and the row of each text."""
 
     rows: dict[str, int]
-    """The row of each text."""
     vectors: Vectors
-    """[T, D]."""
 
     @classmethod
     def of(cls, texts: Sequence[Text], model: str, device: str | None = None) -> TextVectors:
@@ -64,15 +64,15 @@ class TextVectors:
         if 0 < single < len(texts):
             raise InputError(
                 "texts must all be single or all be pairs (text, context), but both occur",
-                "give every text a context, which may be empty",
+                "add a context to every text; it may be empty",
             )
-        parts = zip(*map(_parts, texts), strict=True) if single == 0 else [texts]
-        rows = [np.fromiter(map(self.rows.__getitem__, each), np.intp) for each in parts]
-        first, *more = (self.vectors[own].astype(np.float64) for own in rows)
-        if not more:
-            return first
-        second, both = more
-        return np.hstack([first, context * second, both, np.abs(first - second)])
+        columns = zip(*map(_parts, texts), strict=True) if single == 0 else [texts]
+        rows = [np.fromiter(map(self.rows.__getitem__, column), np.intp) for column in columns]
+        vectors = [self.vectors[column].astype(np.float64) for column in rows]
+        if len(vectors) == 1:
+            return vectors[0]
+        utterance, before, joined = vectors
+        return np.hstack([utterance, context * before, joined, np.abs(utterance - before)])
 
     def knows(self, texts: Sequence[Text]) -> bool:
         """Whether all of the texts were embedded."""
@@ -116,13 +116,12 @@ class EncoderMember(ClassifierMember):
         """``model`` is a hub id or folder, ``strength`` how freely weights may grow, ``context``
         what a context counts against the text itself; ``loss``, ``link``, ``annotators`` and
         ``attributes`` are as in the recipe ``linear``."""
-        check_loss(loss, link)
-        check_number("strength", strength, 0.0, above=True)
-        check_number("context", context, 0.0)
         self.n_classes, self.model, self.device = n_classes, model, device
         self.strength, self.context = strength, context
         self.loss, self.link = loss, link
         self.annotators, self.attributes = annotators, attributes
+        check_loss(loss, link)
+        check_ranges(self, _RANGES)
         self._vectors: TextVectors | None = None
         self._encoder: Encoder | None = None  # in memory, in a bundle
 
@@ -147,8 +146,8 @@ class EncoderMember(ClassifierMember):
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; the encoder itself stays where it is."""
         assert self._classifier is not None
-        how = {"model": np.array(self.model), "context": np.array(self.context)}
-        write_arrays(folder / _FILE, **how, **self._classifier.arrays())
+        options = {"model": np.array(self.model), "context": np.array(self.context)}
+        write_arrays(folder / _FILE, **options, **self._classifier.arrays())
 
     @classmethod
     def load(
@@ -183,10 +182,8 @@ class EncoderMember(ClassifierMember):
 
 
 Vectors = npt.NDArray[np.float32]
-BATCH = 16
-"""Texts at a time on a processor: of like length, so that few of them are padded far."""
-LARGE_BATCH = 128
-"""And on a GPU, which waits for the processor between batches."""
+BATCH = 16  # texts at a time on a processor, of like length, so that few are padded far
+LARGE_BATCH = 128  # on a GPU, which waits for the processor between batches
 _VECTORS = "vectors.npy"
 _FILES = (".safetensors", ".bin", ".json", ".txt", ".model")
 _LARGE = 1 << 20
@@ -199,18 +196,18 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     and the texts hold, so that the same texts are never embedded twice.
     """
     require_packages("a sentence encoder", TO_PREDICT)
-    encoder = Encoder(model)
-    wanted = hashlib.sha256(encoder.identity.encode())
+    encoder = Encoder(model, device)
+    digest = hashlib.sha256(encoder.identity.encode())
     for text in texts:
-        wanted.update(b"\0" + text.encode("utf-8", "surrogatepass"))
-    place = cache_folder() / "embeddings" / wanted.hexdigest()[:32]
+        digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
+    place = cache_folder() / "embeddings" / digest.hexdigest()[:32]
     try:
-        kept: Vectors = np.load(place / _VECTORS, allow_pickle=False)
-        if len(kept) == len(texts):
-            return kept
+        cached: Vectors = np.load(place / _VECTORS, allow_pickle=False)
+        if len(cached) == len(texts):
+            return cached
     except (OSError, ValueError, EOFError):
         pass
-    vectors = encoder(texts, device)
+    vectors = encoder(texts)
     try:
         with whole_folder(place) as folder:
             np.save(folder / _VECTORS, vectors)
@@ -226,43 +223,39 @@ class Encoder:
     mean over the tokens.
     """
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self, model: str, device: str | None = None) -> None:
+        self.model, self.device = model, device
         self._where = folder_or_id(model)
         self._sentence = find_spec("sentence_transformers") is not None
-        how = "sentence-transformers" if self._sentence else "mean"
-        self.identity = f"{how} {_identity(self._where)}"
-        """What the vectors depend on."""
-        self._loaded: dict[str, Callable[[list[str]], Any]] = {}
+        reader = "sentence-transformers" if self._sentence else "mean"
+        self.identity = f"{reader} {_identity(self._where)}"  # what the vectors depend on
+        self._encode: Callable[[list[str]], Any] | None = None
         self._last: tuple[tuple[Text, ...], TextVectors] | None = None
-        self._device: str | None = None
 
     @classmethod
     def in_memory(cls, model: str, device: str | None) -> Encoder:
-        """The encoder in a folder, loaded once for all members that hold on to it."""
+        """The encoder in a folder, loaded once for all members that refer to it."""
         key = os.path.realpath(model), device
-        found = _encoders.get(key)
-        if found is None:
-            found = _encoders.setdefault(key, cls(model))
-            found._device = device
-            found(["a text"], device)
-        return found
+        encoder = _encoders.get(key)
+        if encoder is None:
+            encoder = _encoders.setdefault(key, cls(model, device))
+            encoder(["a text"])
+        return encoder
 
     def vectors(self, texts: Sequence[Text]) -> TextVectors:
         """Vectors of texts; the last ones are remembered."""
-        wanted, last = tuple(texts), self._last
-        if last is None or last[0] != wanted:
-            rows = _rows(wanted)
-            self._last = last = wanted, TextVectors(rows, self(list(rows), self._device))
-        return last[1]
+        key, cached = tuple(texts), self._last
+        if cached is None or cached[0] != key:
+            rows = _rows(key)
+            self._last = cached = key, TextVectors(rows, self(list(rows)))
+        return cached[1]
 
-    def __call__(self, texts: Sequence[str], device: str | None = None) -> Vectors:
+    def __call__(self, texts: Sequence[str]) -> Vectors:
         """Vectors [N, D] of length one."""
-        chosen = choose_device(device)
-        if str(chosen) not in self._loaded:
-            load = self._load_sentence if self._sentence else self._load_mean
-            self._loaded[str(chosen)] = load(chosen)
-        vectors = np.asarray(self._loaded[str(chosen)](list(texts)), dtype=np.float32)
+        if self._encode is None:
+            device = choose_device(self.device)
+            self._encode = (self._load_sentence if self._sentence else self._load_mean)(device)
+        vectors = np.asarray(self._encode(list(texts)), dtype=np.float32)
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         return (vectors / np.where(length > 0, length, 1)).astype(np.float32)
 
@@ -272,8 +265,7 @@ class Encoder:
 
             model = SentenceTransformer(self._where, device=str(device))
         size = BATCH if device.type == "cpu" else LARGE_BATCH
-        how = {"batch_size": size, "show_progress_bar": False, "convert_to_numpy": True}
-        return lambda texts: model.encode(texts, **how)
+        return lambda texts: model.encode(texts, batch_size=size, show_progress_bar=False)
 
     def _load_mean(self, device: Any) -> Callable[[list[str]], Any]:
         """The mean over the tokens."""
@@ -311,9 +303,8 @@ def _identity(where: str) -> str:
     content = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.suffix in _FILES:
-            known = file.stat()
-            content.update(f"{file.relative_to(folder).as_posix()} {known.st_size} ".encode())
-            large = known.st_size > _LARGE
-            changed = f"{known.st_mtime_ns} {known.st_ctime_ns} "
-            content.update(changed.encode() if large else file.read_bytes())
+            status = file.stat()
+            content.update(f"{file.relative_to(folder).as_posix()} {status.st_size} ".encode())
+            times = f"{status.st_mtime_ns} {status.st_ctime_ns} "
+            content.update(times.encode() if status.st_size > _LARGE else file.read_bytes())
     return content.hexdigest()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from edokit._errors import InputError, check_number
+from edokit._errors import InputError
 from edokit.members.recipe import (
     MemberData,
     Progress,
@@ -23,9 +23,16 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.recipes._annotators import Classifier, ClassifierMember
+from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
 
 _FILE = "linear.npz"
+_RANGES = {
+    "strength": Range(0, above=True),
+    "words": Range(0),
+    "context": Range(0),
+    "fewest": Range(1),
+}
 
 
 class LinearMember(ClassifierMember):
@@ -53,15 +60,12 @@ class LinearMember(ClassifierMember):
         (``loss="rps"``) or with thresholds on one score (``link="cumulative"``); ``annotators``
         learns how each annotator differs from the anonymous answer, ``attributes`` (names,
         separated by commas) how those differ who share a value of an attribute."""
-        check_loss(loss, link)
-        check_number("strength", strength, 0.0, above=True)
-        check_number("words", words, 0.0)
-        check_number("context", context, 0.0)
-        check_number("fewest", fewest, 1)
         self.n_classes, self.strength = n_classes, strength
         self.words, self.context, self.fewest = words, context, fewest
         self.loss, self.link = loss, link
         self.annotators, self.attributes = annotators, attributes
+        check_loss(loss, link)
+        check_ranges(self, _RANGES)
         self._tfidf: TfIdf
         self._count: Any = recall
 
@@ -101,22 +105,20 @@ class LinearMember(ClassifierMember):
         return self._tfidf.transform(self._count(texts))
 
 
+# Columns of a block: pieces of text are hashed to a column, so that no vocabulary is learned.
 WIDTH = 1 << 22
-"""Columns of a block: pieces of text are hashed to a column, so that nothing must be learned."""
+# Blocks of columns; those of the context are empty unless texts have one.
 BLOCKS = ("words", "characters", "context words", "context characters")
-"""Blocks of columns; the last two are empty unless texts are pairs."""
 # Arabic vowel marks and the stroke that stretches a word are a matter of style.
 _MARKS = dict.fromkeys([*range(0x064B, 0x0653), 0x0670, 0x0640])
 
 
 @dataclass(frozen=True, eq=False)
 class TextCounts:
-    """Counts [T, blocks · WIDTH] of texts that were read before."""
+    """Counts [T, blocks · WIDTH] of texts that were read before, and the row of each text."""
 
     rows: dict[Text, int]
-    """The row of each text."""
     counts: sparse.csr_matrix
-    """Counts, a row per text."""
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> TextCounts:
@@ -164,14 +166,21 @@ def _counters() -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class TfIdf:
-    """Columns of counts that are features, and their weights."""
+    """Columns of counts that are features, and their weights.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (F,)
+        Columns that count, ascending.
+    idf : ndarray of shape (F,)
+        Inverse document frequency of each column.
+    block_weights : ndarray of shape (blocks,)
+        Length of each block's part of a row.
+    """
 
     columns: npt.NDArray[np.int32]
-    """Columns that count [F], ascending."""
     idf: npt.NDArray[np.float32]
-    """Inverse document frequency of each column [F]."""
     block_weights: npt.NDArray[np.float32]
-    """Length of each block's part of a row [blocks]."""
 
     arrays_needed: ClassVar = {"columns": "i F", "idf": "f F", "block_weights": "f B"}
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from edokit._errors import InputError, are, check_number, counted, errors_in, one_of, option, warn
+from edokit._errors import InputError, are, counted, errors_in, one_of, option, warn
 from edokit._io import read_json, read_text
 from edokit._io.documents import Count, Document, Json, Names, read_model
 from edokit._types import Floats
@@ -30,88 +30,104 @@ from edokit.members.recipe import (
 )
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import Questions, fields_of
+from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.scales import NOMINAL, Declared, Scale
 
 _FILE = "llm.json"
 _PROBABILITIES = ("auto", "logprobs", "samples")
-_TOP = (20, 5)
-"""Alternatives to ask for at each token; not every server accepts the larger number."""
-_FIRST_LOOK = 20
-"""If none of the answers to this many prompts names a label, the run stops."""
-_KEY_TOKENS = 3
-"""Tokens of an answer in which a key must come where tokens have probabilities; blanks may come
-before it."""
+_TOP = (20, 5)  # alternatives to ask for at each token; not every server accepts the larger number
+_FIRST_LOOK = 20  # if none of the answers to this many prompts names a label, the run stops
+_KEY_TOKENS = 3  # tokens in which a key must come, where tokens have probabilities
 _TEMPLATES = (".txt", ".md")
+# Options that may name a file, and its endings.
 _FILES = {
     "prompt": _TEMPLATES,
     "persona": _TEMPLATES,
     "label_descriptions": (*_TEMPLATES, ".json"),
 }
-"""Options that may name a file, and its endings."""
-_RANGES: dict[str, tuple[float, float, bool]] = {
-    "examples": (0, 1000, True),
-    "samples": (1, 1000, True),
-    "smoothing": (0, 1e6, False),
-    "concurrency": (1, 1000, True),
-    "timeout": (0, 86400, False),
-    "retries": (0, 100, True),
-    "max_tokens": (1, 10**7, True),
-    "temperature": (0, 100, False),
-    "price_in": (0, 1e9, False),
-    "price_out": (0, 1e9, False),
+_RANGES = {
+    "examples": Range(0, 1000, whole=True),
+    "samples": Range(1, 1000, whole=True),
+    "smoothing": Range(0, 1e6),
+    "concurrency": Range(1, 1000, whole=True),
+    "timeout": Range(0, 86400, above=True),
+    "retries": Range(0, 100, whole=True),
+    "max_tokens": Range(1, 10**7, whole=True, optional=True),
+    "temperature": Range(0, 100, optional=True),
+    "price_in": Range(0, 1e9, optional=True),
+    "price_out": Range(0, 1e9, optional=True),
 }
-"""The least and the largest value of an option, and whether it is a whole number."""
-_OPTIONAL = ("max_tokens", "temperature", "price_in", "price_out")
 Messages = list[dict[str, str]]
+# A text that an annotator labelled, and the codes of the labels.
 Example = tuple[str | tuple[str, str], list[Count]]
-"""A text that an annotator labelled, and the codes of the labels."""
 
 
 @dataclass
 class LanguageModelOptions:
-    """How a model is asked to choose among ``n_classes`` labels."""
+    """How a model is asked to choose among labels.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of labels.
+    base_url : str, default=""
+        The endpoint; empty: that of the environment, OPENAI_BASE_URL.
+    model : str
+        The name of the model there.
+    prompt : str, default=""
+        A template, or a file with one; empty: that of the answer scale.
+    prompt_name, persona_name : str, default=""
+        What tables show instead of prompt and persona: their names in a TOML file.
+    persona : str, default=""
+        Who the model is to be; text, or a file with it.
+    label_descriptions : str, default=""
+        Lines such as "rude: hurts somebody", or a file with them.
+    examples : int, default=0
+        How many of an annotator's own labels are shown to answer for that annotator.
+    probabilities : {"auto", "logprobs", "samples"}, default="auto"
+        Those of the labels' tokens ("logprobs"), or shares among answers ("samples"); "auto": of
+        tokens where the server returns them.
+    samples : int, default=5
+        Answers to each prompt, where they are counted.
+    smoothing : float, default=0.5
+        Added to the count of each label among the answers.
+    temperature : float or None, default=1
+        Of sampled answers; None: the server's.
+    max_tokens : int or None, default=16
+        The most tokens of an answer; None: the server's limit.
+    extra : str, default=""
+        A JSON object of further request parameters.
+    price_in, price_out : float, default=None
+        Per million tokens of prompts and of answers.
+    concurrency : int, default=8
+        Requests at a time.
+    timeout : float, default=60
+        Seconds after which a request fails.
+    retries : int, default=5
+        How often a failed request is repeated.
+    """
 
     n_classes: int
     _: KW_ONLY
     base_url: str = ""
-    """The endpoint; empty: that of the environment, OPENAI_BASE_URL."""
     model: str = ""
-    """The name of the model there."""
     prompt: str = ""
-    """A template, or a file with one; empty: that of the answer scale."""
     prompt_name: str = ""
-    """What tables show instead of the prompt: its name in a TOML file."""
     persona: str = ""
-    """Who the model is to be."""
     persona_name: str = ""
-    """What tables show instead of the persona."""
     label_descriptions: str = ""
-    """Lines such as "rude: hurts somebody", or a file with them."""
     examples: int = 0
-    """How many of an annotator's own labels are shown to answer for that annotator."""
     probabilities: str = "auto"
-    """Those of the labels' tokens ("logprobs"), or shares among answers ("samples"); "auto": of
-    tokens where the server returns them."""
     samples: int = 5
-    """Answers to each prompt, where they are counted."""
     smoothing: float = 0.5
-    """Added to the count of each label among the answers."""
     temperature: float | None = 1.0
-    """Of sampled answers; None: the server's."""
     max_tokens: int | None = 16
-    """The most tokens of an answer; None: the server's limit."""
     extra: str = ""
-    """A JSON object of further request parameters."""
     price_in: float | None = None
-    """Per million tokens of prompts."""
     price_out: float | None = None
-    """Per million tokens of answers."""
     concurrency: int = 8
-    """Requests at a time."""
     timeout: float = 60.0
-    """Seconds after which a request fails."""
     retries: int = 5
-    """How often a failed request is repeated."""
 
     def __post_init__(self) -> None:
         if not self.model.strip():
@@ -120,10 +136,7 @@ class LanguageModelOptions:
                 f"name it with {option('model')}",
             )
         one_of("probabilities", self.probabilities, _PROBABILITIES)
-        for name, (least, largest, whole) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None or name not in _OPTIONAL:
-                check_number(name, value, least, largest, whole=whole, above=name == "timeout")
+        check_ranges(self, _RANGES)
         if self.prompt and "examples" not in fields_of(self.prompt) and self.examples:
             raise InputError(
                 f"{option('examples', self.examples)}, but the {option('prompt')} template has no"
@@ -187,8 +200,8 @@ class SavedModel(Document):
 
     @model_validator(mode="after")
     def _check_codes(self) -> SavedModel:
-        codes = [k for shown in self.examples.values() for _, codes in shown for k in codes]
-        if max(codes, default=0) >= len(self.classes):
+        labelled = [codes for texts in self.examples.values() for _, codes in texts]
+        if max((k for codes in labelled for k in codes), default=0) >= len(self.classes):
             raise ValueError("has examples with labels that are not among its classes")
         return self
 
@@ -199,8 +212,7 @@ class Usage:
 
     items: int = 0
     requests: int = 0
-    failures: int = 0
-    """Answers that name no label."""
+    failures: int = 0  # answers that name no label
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
@@ -233,10 +245,9 @@ class LanguageModel(LanguageModelOptions, Member):
         self._examples: dict[str, list[Example]] = {}
         self._progress: Progress | None = None
         self._usage = Usage()
-        self._names_labels = False
-        """Whether an answer has named a label before."""
+        self._names_labels = False  # whether an answer has named a label before
+        # Alternatives that the server returns at each token; 0: answers are sampled.
         self._top: int | None = None
-        """Alternatives that the server returns at each token; 0: answers are sampled."""
 
     @classmethod
     def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -372,24 +383,25 @@ class LanguageModel(LanguageModelOptions, Member):
 
     def _predict_pairs(self, questions: Questions, pairs: Sequence[tuple[Text, str]]) -> Floats:
         """Probabilities [P, C] of distinct pairs of a text and an annotator, or nobody ("")."""
+        labels = questions.labels
+        texts = [text for text, _ in pairs for _ in labels]
         prompts = [
-            (text, questions.messages(text, label, self._examples.get(annotator, ())))
+            questions.messages(text, label, self._examples.get(annotator, ()))
             for text, annotator in pairs
-            for label in questions.labels
+            for label in labels
         ]
         limits = endpoints.current_session()
         if limits.dry:
-            self._preview(limits, questions, [messages for _, messages in prompts])
+            self._preview(limits, questions, prompts)
             return np.full((len(pairs), self.n_classes), 1 / self.n_classes)
-        self._top = self._find_top(questions, *prompts[0])
+        self._top = self._find_top(questions, texts[0], prompts[0])
         draws = 1 if self._top else self.samples
         shares: list[Floats] = []
         failures_before = self._usage.failures
         # A model that never names a label is known by its first answers; the others are saved.
-        for part in (prompts[:_FIRST_LOOK], prompts[_FIRST_LOOK:]):
+        for part in (slice(_FIRST_LOOK), slice(_FIRST_LOOK, None)):
             report = self._reporter(len(shares) * draws, len(prompts) * draws)
-            requests = self._requests([messages for _, messages in part], self._top)
-            answers = self._ask(requests, [text for text, _ in part], report)
+            answers = self._ask(self._requests(prompts[part], self._top), texts[part], report)
             self._usage.add(answers, self._server)
             shares += [
                 self._shares(questions, answers[start : start + draws])
@@ -558,12 +570,12 @@ def _annotator_examples(
 ) -> dict[str, list[Example]]:
     """Some of each annotator's own labels to train on, as many labels as possible among them."""
     shares = label_shares(annotations, n_classes)
-    chosen = data.scale.indicators(data.scale.hard(shares), n_classes)
+    indicators = data.scale.indicators(data.scale.hard(shares), n_classes)
     ranked: dict[str, list[tuple[int, Example]]] = {}
     counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
     for row in np.random.default_rng(seed).permutation(len(shares)):
         name = str(annotations.annotators[annotations.annotator_codes[row]])
-        codes = np.flatnonzero(chosen[row]).tolist()
+        codes = np.flatnonzero(indicators[row]).tolist()
         counts[name, tuple(codes)] += 1
         example = (data.texts[annotations.item_codes[row]], codes)
         ranked.setdefault(name, []).append((counts[name, tuple(codes)], example))

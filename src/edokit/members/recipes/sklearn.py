@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.multioutput import MultiOutputClassifier
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, errors_in, one_of, warn
+from edokit._errors import InputError, errors_in, one_of, option, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Bools, Floats, Ints
 from edokit.members.recipe import (
@@ -54,8 +54,7 @@ class SklearnMember(Member):
         if not estimator:
             raise InputError(
                 "the recipe 'sklearn' needs an estimator, but got none",
-                "give estimator='sklearn.naive_bayes.ComplementNB(alpha=0.3)'",
-                ("estimator",),
+                f"choose {option('estimator', 'sklearn.naive_bayes.ComplementNB(alpha=0.3)')}",
             )
         self._fitted: Any = read_estimator(estimator, self.allow)
         self._tfidf: TfIdf | None = None
@@ -90,21 +89,20 @@ class SklearnMember(Member):
         if self.features == "tfidf":
             self._tfidf = TfIdf.fit(self._count(data.texts), _BLOCK_WEIGHTS)
         if self._constant:
-            what = "set" if self._labels else "class"
-            warn(f"all {self._n} targets name one {what}: this member predicts it for every text")
+            answer = "set" if self._labels else "class"
+            warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
             return self
         features = self._transform(data.texts)
-        more = {} if (weights == 1).all() else {self._weight_parameter(): weights}
-        self._fitted.set_params(
-            **{
-                name: random_state
-                for name, value in self._fitted.get_params().items()
-                if name.split("__")[-1] == "random_state" and value is None
-            }
-        )
+        parameters = {} if (weights == 1).all() else {self._weight_parameter(): weights}
+        seeds = [
+            name
+            for name, value in self._fitted.get_params().items()
+            if name.split("__")[-1] == "random_state" and value is None
+        ]
+        self._fitted.set_params(**dict.fromkeys(seeds, random_state))
         with threadpool_limits(1):
             try:
-                self._fit_rows(features, rows, classes, more)
+                self._fit_rows(features, rows, classes, parameters)
             except (ValueError, TypeError) as error:
                 raise InputError(
                     f"{self.estimator} must be able to learn from these features, but: {error}",
@@ -113,22 +111,23 @@ class SklearnMember(Member):
                 ) from error
         return self
 
-    def _fit_rows(self, features: Any, rows: Any, classes: Any, more: dict[str, Any]) -> None:
-        """Fit on these rows of the features, some of which may stand there several times."""
+    def _fit_rows(self, features: Any, rows: Any, classes: Any, parameters: dict[str, Any]) -> None:
+        """Fit on these rows of the features, some of which may occur several times."""
         from sklearn.pipeline import Pipeline
 
         if not isinstance(features, list):
-            self._fitted.fit(features[rows], classes, **more)
+            self._fitted.fit(features[rows], classes, **parameters)
             return
-        rest, first = self._fitted, None
-        if isinstance(rest, Pipeline) and len(rest.steps) > 1 and len(rows) > len(features):
-            rest, first = rest[1:], rest.steps[0][1]
-        if first is None or isinstance(first, Pipeline):
-            self._fitted.fit([features[i] for i in rows], classes, **more)
+        model = self._fitted
+        is_pipeline = isinstance(model, Pipeline) and len(model.steps) > 1
+        reader = model.steps[0][1] if is_pipeline and len(rows) > len(features) else None
+        if reader is None or isinstance(reader, Pipeline):
+            model.fit([features[i] for i in rows], classes, **parameters)
             return
         # How many texts hold a word is counted on each text once.
-        rest.fit(first.fit_transform(features)[rows], classes, **more)
-        self._fitted.steps[1:] = rest.steps
+        tail = model[1:]
+        tail.fit(reader.fit_transform(features)[rows], classes, **parameters)
+        model.steps[1:] = tail.steps
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
         """Probabilities [N, C]."""
@@ -137,11 +136,11 @@ class SklearnMember(Member):
         if self._labels:
             # A label that was always, or never, chosen: as if it had not been once.
             once = 1 / (self._n + 2)
-            chosen = np.tile(np.where(self._always, 1 - once, once), (len(texts), 1))
+            shares = np.tile(np.where(self._always, 1 - once, once), (len(texts), 1))
             if not self._constant:
-                found = self._fitted.predict_proba(self._transform(texts))
-                chosen[:, self._seen] = np.column_stack([one[:, 1] for one in found])
-            return chosen
+                labels = self._fitted.predict_proba(self._transform(texts))
+                shares[:, self._seen] = np.column_stack([label[:, 1] for label in labels])
+            return shares
         shares = np.ones((len(texts), 1))
         if not self._constant:
             shares = np.asarray(self._fitted.predict_proba(self._transform(texts)))
@@ -169,17 +168,20 @@ class SklearnMember(Member):
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> SklearnMember:
         """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
         path = folder / _ARRAYS
-        needed = {"n_classes": "i", "seen": "i P", "n": "i", "features": "t", "estimator": "t"}
-        arrays = read_arrays(path, needed)
+        forms = {"n_classes": "i", "seen": "i P", "n": "i", "features": "t", "estimator": "t"}
+        arrays = read_arrays(path, forms)
         with errors_in(path):
             one_of("features", str(arrays["features"]), FEATURES)
         labels = "always" in arrays
         if labels:
-            arrays = read_arrays(path, {**needed, "always": "i C"})
+            arrays = read_arrays(path, {**forms, "always": "i C"})
         if not labels or len(arrays["seen"]):
             check_seen(path, arrays["seen"], int(arrays["n_classes"]))
         if labels and len(arrays["always"]) != int(arrays["n_classes"]):
-            raise InputError(f"{path} is damaged: its labels are none", "train the member again")
+            raise InputError(
+                f"{path} is damaged: it has not {int(arrays['n_classes'])} labels",
+                "train the member again",
+            )
         member = cls.__new__(cls)
         member._labels = labels
         member._always = arrays["always"].astype(bool) if labels else _NEVER
@@ -207,19 +209,19 @@ class SklearnMember(Member):
         return list(map(joined, texts))
 
     def _weight_parameter(self) -> str:
-        """How its fit calls the weights of rows."""
+        """The name of the weights of rows in its fit."""
         from sklearn.pipeline import Pipeline
         from sklearn.utils.validation import has_fit_parameter
 
-        last, prefix = self._fitted, ""
-        if isinstance(last, MultiOutputClassifier):
-            last = last.estimator
-        while isinstance(last, Pipeline):
-            name, last = last.steps[-1]
+        model, prefix = self._fitted, ""
+        if isinstance(model, MultiOutputClassifier):
+            model = model.estimator
+        while isinstance(model, Pipeline):
+            name, model = model.steps[-1]
             prefix += f"{name}__"
-        if not has_fit_parameter(last, "sample_weight"):
+        if not has_fit_parameter(model, "sample_weight"):
             raise InputError(
-                f"shares need an estimator that takes weights, but {type(last).__name__} does not",
+                f"shares need an estimator that takes weights, but {type(model).__name__} does not",
                 "choose the supervision random-select or majority",
             )
         return f"{prefix}sample_weight"
@@ -260,10 +262,12 @@ def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
                 "put it into sklearn.calibration.CalibratedClassifierCV(…)",
             )
     except (SyntaxError, ValueError, RecursionError) as error:
-        known = isinstance(error, _WrongError)
-        reason, hint = error.args if known else (f"it can't be read: {error}", _EXAMPLE)
+        explained = isinstance(error, _WrongError)
+        reason, hint = error.args if explained else (f"it can't be read: {error}", _EXAMPLE)
         raise InputError(
-            f"estimator must be an import path with parameters, but in {text!r} {reason}", hint
+            f"{option('estimator')} must be an import path with parameters, but in {text!r}"
+            f" {reason}",
+            hint,
         ) from error
     return estimator
 
@@ -280,8 +284,8 @@ def _value(node: ast.AST, packages: Collection[str]) -> Any:
         if any(keyword.arg is None for keyword in node.keywords):
             raise _WrongError("** is not understood")
         arguments = [_value(argument, packages) for argument in node.args]
-        named = {str(keyword.arg): _value(keyword.value, packages) for keyword in node.keywords}
-        return _make(node.func, packages, arguments, named)
+        keywords = {str(keyword.arg): _value(keyword.value, packages) for keyword in node.keywords}
+        return _make(node.func, packages, arguments, keywords)
     if isinstance(node, ast.List | ast.Tuple):
         values = [_value(element, packages) for element in node.elts]
         return values if isinstance(node, ast.List) else tuple(values)
@@ -294,15 +298,15 @@ def _value(node: ast.AST, packages: Collection[str]) -> Any:
 
 
 def _make(
-    function: ast.AST, packages: Collection[str], arguments: list[Any], named: dict[str, Any]
+    function: ast.AST, packages: Collection[str], arguments: list[Any], keywords: dict[str, Any]
 ) -> Any:
-    found = _find(function, packages)
-    estimator = isinstance(found, type) and hasattr(found, "get_params")
-    factory = getattr(found, "__module__", "") in _FACTORIES and callable(found)
-    if not (estimator or factory):
+    factory = _find(function, packages)
+    is_estimator = isinstance(factory, type) and hasattr(factory, "get_params")
+    is_function = getattr(factory, "__module__", "") in _FACTORIES and callable(factory)
+    if not (is_estimator or is_function):
         raise _WrongError(f"{ast.unparse(function)} is no estimator")
     try:
-        return found(*arguments, **named)
+        return factory(*arguments, **keywords)
     except TypeError as error:
         raise _WrongError(error) from error
 
@@ -315,15 +319,15 @@ def _find(node: ast.AST, packages: Collection[str]) -> Any:
     if parts[0] not in packages:
         raise _WrongError(
             f"{parts[0]} is not among the allowed packages {', '.join(sorted(packages))}",
-            f"if you trust it, allow it with the option allow={parts[0]}",
+            f"if you trust it, allow it with {option('allow', parts[0])}",
         )
     try:
-        held = import_module(".".join(parts[:-1])) if len(parts) > 1 else None
-        found = getattr(held, parts[-1])
+        module = import_module(".".join(parts[:-1])) if len(parts) > 1 else None
+        target = getattr(module, parts[-1])
     except (ImportError, AttributeError) as error:
         raise _WrongError(error) from error
-    # What a module has imported from elsewhere is not its own to give away.
-    origin = str(getattr(found, "__module__", None) or parts[0]).partition(".")[0]
-    if isinstance(found, ModuleType) or origin not in packages:
+    # What a module has imported from elsewhere may be anything.
+    origin = str(getattr(target, "__module__", None) or parts[0]).partition(".")[0]
+    if isinstance(target, ModuleType) or origin not in packages:
         raise _WrongError(f"{path} is not a name of {parts[0]} itself")
-    return found
+    return target

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from edokit._errors import warn
+from edokit._io.documents import Count, Json
 from edokit._types import Floats
 from edokit.annotator_effects import (
     Attributes,
@@ -25,7 +27,17 @@ from edokit.members.recipe import (
     distinct_texts,
     known_labels,
 )
-from edokit.members.recipes._fine_tuning import FineTunedMember
+from edokit.members.recipes._fine_tuning import FineTunedMember, SavedMember
+
+
+class SavedTransformer(SavedMember):
+    """The content of ``transformer.json``."""
+
+    annotators: list[str]
+    activity: list[Count]
+    constant: list[Annotated[float, Field(ge=0, le=1)]] | None
+    values: list[list[Json]]
+    rows: list[list[int]]
 
 
 @dataclass(eq=False)
@@ -33,29 +45,36 @@ class TransformerMember(FineTunedMember):
     """A pretrained encoder with a classifier on top, fine-tuned together.
 
     Options are those of `FineTuning`. With ``annotators`` it also learns who labelled.
+
+    Attributes
+    ----------
+    annotators_ : list of str
+        The annotators that it knows.
+    activity_ : list of int
+        Number of training labels of each of them, and of each value of an attribute.
+    values_ : list of list
+        Values of their attributes, and the upper ends of ranges.
+    rows_ : list of list of int
+        The rows of each annotator, where attributes count.
     """
 
     _file = "transformer.json"
-    _kind = "a saved transformer member"
-    _kept = ("history", "best_epoch", "annotators", "activity", "constant", "values", "rows")
+    _title = "a saved transformer member"
+    _saved = SavedTransformer
 
     annotators_: list[str] = field(default_factory=list, init=False, repr=False)
-    """The annotators that it knows."""
     activity_: list[int] = field(default_factory=list, init=False, repr=False)
-    """How many labels of each of them, and of each value, there were to train on."""
     values_: list[list[Any]] = field(default_factory=list, init=False, repr=False)
-    """Values of their attributes, and the upper ends of ranges."""
     rows_: list[list[int]] = field(default_factory=list, init=False, repr=False)
-    """The rows of each annotator, where attributes count."""
 
     @property
     def known(self) -> KnownAnnotators:
         """The annotators, and values of their attributes, that it knows."""
-        known = KnownAnnotators.named(self.annotators_)
+        people = KnownAnnotators.named(self.annotators_)
         if not self.values_:
-            return known
-        values = tuple(AttributeValue(*one) for one in self.values_)
-        return replace(known, codes=np.array(self.rows_), values=values)
+            return people
+        values = tuple(AttributeValue(*value) for value in self.values_)
+        return replace(people, codes=np.array(self.rows_), values=values)
 
     def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
@@ -63,18 +82,18 @@ class TransformerMember(FineTunedMember):
         from edokit.members.recipes import _network, _tokens
         from edokit.members.recipes._training import Task
 
-        self.check_options(data.scale)
+        self.check_data(data)
         n_texts = len(data.texts)
         self.constant_ = None
         targets = _tokens.EpochTargets(data.targets, (n_texts, self.n_classes))
         if self.knows_annotators:
             return self._fit_annotators(data, targets, random_state, progress)
         exclusive = not data.scale.is_multi_label
-        if exclusive and n_texts and (only := targets.only_class(self.epochs)) is not None:
-            # As if one more item of each class had been seen, as heads start.
-            counts = n_texts * np.eye(self.n_classes)[only] + 1.0
+        if exclusive and n_texts and (single := targets.only_class(self.epochs)) is not None:
+            # As if each class had been seen once more, as heads start.
+            counts = n_texts * np.eye(self.n_classes)[single] + 1.0
             self.constant_, self._tuned = (counts / counts.sum()).tolist(), None
-            warn(f"all targets have one class, '{only}': this member always predicts it")
+            warn(f"all targets have one class, '{single}': this member always predicts it")
             return self
 
         def loss_of(network: Any, logits: Any, batch: Any) -> Any:
@@ -88,31 +107,31 @@ class TransformerMember(FineTunedMember):
     def _fit_annotators(
         self, data: MemberData, targets: Any, random_state: int, progress: Progress | None
     ) -> Any:
-        """Fit on each annotator's own labels, and on the targets for nobody in particular."""
+        """Fit on the labels of each annotator, and on the targets for nobody in particular."""
         from edokit.members.recipes import _network, _tokens
         from edokit.members.recipes._training import Task
 
         annotations = known_labels(data)
-        known = KnownAnnotators.of(annotations, attribute_names(self.attributes))
+        people = KnownAnnotators.of(annotations, attribute_names(self.attributes))
         if not self.annotators:
-            known = known.without_ids()
+            people = people.without_ids()
         hidden = self.annotator_dropout
         labels = _tokens.AnnotatorTargets(
-            targets, annotations, known, self.n_classes, hidden, random_state
+            targets, annotations, people, self.n_classes, hidden, random_state
         )
-        self.annotators_, self.activity_ = list(known.annotators), labels.activity.tolist()
-        self.values_ = [[*value] for value in known.values]
-        self.rows_ = known.codes.tolist() if known.values else []
+        self.annotators_, self.activity_ = list(people.annotators), labels.activity.tolist()
+        self.values_ = [[*value] for value in people.values]
+        self.rows_ = people.codes.tolist() if people.values else []
         dev = None
         if data.dev_annotations is not None and len(data.dev_texts):
-            dev = _tokens.annotator_labels(data.dev_annotations, known, self.n_classes)
+            dev = _tokens.annotator_labels(data.dev_annotations, people, self.n_classes)
 
         def loss_of(network: Any, logits: Any, batch: Any) -> Any:
             n, steps = len(batch["targets"]), network.head.link.steps
-            nobody = _network.row_losses(self.loss, logits[:n], batch["targets"], steps)
-            own = _network.row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
-            own = (own * batch["pair_weights"]).sum() / n
-            return own + self.anonymous_weight * nobody.mean()
+            anonymous = _network.row_losses(self.loss, logits[:n], batch["targets"], steps)
+            pairs = _network.row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
+            pair_loss = (pairs * batch["pair_weights"]).sum() / n
+            return pair_loss + self.anonymous_weight * anonymous.mean()
 
         task = Task(labels, loss_of, lambda network, probabilities: probabilities, dev)
         self._tune(data, task, random_state, progress)
@@ -126,10 +145,9 @@ class TransformerMember(FineTunedMember):
     ) -> Floats:
         """Probabilities [N, C] for nobody in particular, of sets the probability of each label.
 
-        With ``annotators``, those known to label each text: the mean over what each of them would
-        answer. For annotators that the member does not know, and whose ``attributes`` are not
-        given, and texts without any, that is exactly the answer for nobody in particular. Each text
-        is encoded once.
+        With ``annotators`` of each text, the mean over what each of them would answer. Annotators
+        that the member does not know, and whose ``attributes`` are not passed, get exactly the
+        anonymous answer, and so do texts without any. Each text is encoded once.
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
@@ -139,13 +157,13 @@ class TransformerMember(FineTunedMember):
             return np.asarray(anonymous[rows])
         from edokit.members.recipes._tokens import Pairs
 
-        given, codes = self.known.asked(annotators, len(texts), attributes)
-        order = np.argsort(rows[given], kind="stable")
-        starts = np.searchsorted(rows[given][order], np.arange(len(distinct) + 1))
-        found = self._probabilities(distinct, (), Pairs(starts, codes[order]))[1]
-        answers: Floats = np.empty_like(found)
-        answers[order] = found
-        return mean_over_pairs(answers, given)
+        positions, codes = self.known.asked(annotators, len(texts), attributes)
+        order = np.argsort(rows[positions], kind="stable")
+        starts = np.searchsorted(rows[positions][order], np.arange(len(distinct) + 1))
+        ordered = self._probabilities(distinct, (), Pairs(starts, codes[order]))[1]
+        answers: Floats = np.empty_like(ordered)
+        answers[order] = ordered
+        return mean_over_pairs(answers, positions)
 
     def new_heads(self, width: int) -> Any:
         """Heads on so many features, not trained yet."""
