@@ -13,7 +13,7 @@ import pytest
 
 import edokit
 from edokit import Annotations, EDOEnsemble, Predictions, metrics
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError
 from edokit._io.tables import write_table
 
 LABELS = Annotations.from_matrix(
@@ -120,12 +120,6 @@ def test_an_ensemble_knows_the_constant_and_pools_what_it_is_given(tmp_path: Pat
     named = Annotations.from_matrix([["no", "yes"]] * 60, items=ITEMS)
     with pytest.raises(InputError, match="ensemble is about the classes '0', '1'"):
         edokit.evaluate(other, named, ensemble=ensemble)
-    content = json.loads((tmp_path / "e" / "ensemble.json").read_text())
-    del content["constant"]
-    (tmp_path / "e" / "ensemble.json").write_text(json.dumps(content))
-    with pytest.warns(EDOWarning, match="without the shares of its fit data"):
-        old = edokit.evaluate(p, PEOPLE, ensemble=tmp_path / "e", samples=0)
-    assert old.constant.source == "items"
 
 
 def test_probabilities_that_label_every_item_the_same_are_called_so() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted, errors_in, examples, one_of, option, warn
+from edokit._errors import InputError, counted, errors_in, examples, one_of, option
 from edokit._io.tables import read_table
 from edokit._lazy import pa, pd
 from edokit._names import owners, positions
@@ -592,11 +592,6 @@ def _constant(
         from edokit.baselines.methods import ConstantAnswer
 
         return ConstantAnswer(ties=ties).take_shares(labels, "train").constant_
-    if ensemble is not None and ensemble.constant_ is None:
-        warn(
-            "the ensemble was saved by an earlier version, without the shares of its fit data; the"
-            " constant answer has the shares of these items"
-        )
     return constant_of(ensemble, classes, labelled.soft_labels, y, scale)
 
 

@@ -396,15 +396,6 @@ def test_a_metric_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         fitted.predict_proba(SETS[0], answer_for="w1")
     with pytest.raises(InputError, match=r"answer_for.*'bs'"):
         fitted.predict_proba(SETS[0], answer_for="bs")
-    fitted.save(tmp_path)
-    content = json.loads((tmp_path / "ensemble.json").read_text())
-    del content["answers"]  # as earlier versions wrote it
-    (tmp_path / "ensemble.json").write_text(json.dumps(content))
-    loaded = EDOEnsemble.load(tmp_path)
-    assert loaded.answers_ is None
-    np.testing.assert_array_equal(loaded.predict_proba(SETS[0]), fitted.predict_proba(SETS[0]))
-    with pytest.raises(InputError, match="fit it again"):
-        loaded.predict_proba(SETS[0], answer_for="ce")
 
 
 def test_files_declare_their_scale_once(tmp_path: Path) -> None:

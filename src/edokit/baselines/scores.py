@@ -218,9 +218,8 @@ def constant_of(
     scale: Scale = NOMINAL,
 ) -> Constant:
     """The constant answer that an ensemble recorded, else that of these items."""
-    recorded = None if ensemble is None else ensemble.constant_
-    if ensemble is not None and recorded is not None:
-        return recorded.ordered(ensemble.fitted_.classes, classes)
+    if ensemble is not None:
+        return ensemble.constant_.ordered(ensemble.fitted_.classes, classes)
     return constant_answer(q, y, scale, "items")
 
 

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from edokit._lazy import lazy_names
 from edokit.ensemble.answers import Answer
-from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.options import OPTION_NAMES, PRESETS, from_flat
+from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.reasons import Reason
 from edokit.ensemble.review import Review, review, write_review
 
 if TYPE_CHECKING:

@@ -12,17 +12,10 @@ from edokit._errors import InputError, option, warn
 from edokit._types import Floats
 from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.answers import ITEMS, fit_answers
-from edokit.ensemble.fitted import (
-    Constant,
-    Fitted,
-    LabelFit,
-    Reason,
-    explain,
-    on_simplex,
-    over_labels,
-)
+from edokit.ensemble.fitted import Constant, Fitted, LabelFit, on_simplex
 from edokit.ensemble.inputs import align_inputs, class_labels
 from edokit.ensemble.options import PER_LABEL, Options
+from edokit.ensemble.reasons import Reason, explain, over_labels
 from edokit.fitdata import FitData
 from edokit.fitdata.data import pooled
 from edokit.objective import Settings, fit_temperature, pool, spread_weights

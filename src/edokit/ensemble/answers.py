@@ -118,21 +118,14 @@ def _lowest(value: Callable[[float], float], at_one: float) -> tuple[float, floa
     return float(np.exp(best)), least
 
 
-def find_answer(metric: Any, answers: Mapping[str, Answer] | None, scale: Scale) -> Answer:
+def find_answer(metric: Any, answers: Mapping[str, Answer], scale: Scale) -> Answer:
     """Return the step for this metric, of an ensemble with these answers on this scale."""
     one_of("answer_for", metric, ANSWERS_FOR)
-    if answers is None:
-        raise InputError(
-            "this ensemble was saved by an earlier version, without answers for a metric",
-            "fit it again (`edo fit`)",
-            parameters=("answer_for",),
-        )
     if metric not in answers:
         raise InputError(
             f"{metric} is a distance on an ordinal scale, but the answers of this ensemble are"
             f" {scale.kind}",
             f"choose {', '.join(answers)}, or fit again on an ordinal scale"
             " (`edo fit --scale ordinal`)",
-            parameters=("answer_for",),
         )
     return answers[metric]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing, get_tags
@@ -16,29 +17,19 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from edokit._errors import InputError, are, counted, examples, local_path, one_of, warn
+from edokit._errors import InputError, are, counted, examples, local_path, one_of, option, warn
 from edokit._io import whole_file, write_json
-from edokit._io.schema import (
-    anything,
-    flag,
-    listed,
-    names,
-    needs,
-    number,
-    optional,
-    record,
-    scalar,
-    text,
-)
+from edokit._io.documents import Count, Document, Json, Names
 from edokit._names import as_name, as_names
 from edokit._outputs import output_folder
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
+from edokit.ensemble.document import FORMAT, read_saved, write_fitted
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.files import FORMAT, reading, write_fitted
-from edokit.ensemble.fitted import Pooled, Reason
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
+from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.reasons import Reason
 from edokit.metrics import ce
 from edokit.predictions import Predictions
 from edokit.scales import NOMINAL, Scale
@@ -46,28 +37,30 @@ from edokit.scales import NOMINAL, Scale
 SupervisionName = Literal["random-select", "majority"]
 LearnName = Literal["items", "pairs"]
 _FILE = "classifier.json"
-_SAVED = {
-    "prefit": flag,
-    "cv": optional(number(2, whole=True)),
-    "supervision": text,
-    "missing_values": anything,
-    "n_jobs": optional(number(whole=True)),
-    "random_state": optional(number(0, whole=True)),
-    "annotators": flag,
-    "learn": text,
-}
-"""Parameters that are kept, and what each must be."""
-_SCHEMA = record(
-    {
-        "classes": listed(scalar),
-        "parameters": record(_SAVED),
-        "n_features_in": optional(number(0, whole=True)),
-        "feature_names_in": optional(names),
-    },
-    {"annotators": names, "annotator_effects": listed(listed(listed(number())))},
-)
 _FOLDS = 5
 _EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
+
+
+class _Parameters(Document):
+    prefit: bool
+    cv: Annotated[int, Field(ge=2)] | None
+    supervision: SupervisionName
+    missing_values: Json
+    n_jobs: int | None
+    random_state: Count | None
+    annotators: bool
+    learn: LearnName
+
+
+class ClassifierDocument(Document):
+    """The content of ``classifier.json``."""
+
+    classes: list[str | bool | int | float]
+    parameters: _Parameters
+    n_features_in: Count | None
+    feature_names_in: list[str] | None
+    annotators: Names | None = None
+    annotator_effects: list[list[list[float]]] | None = None
 
 
 class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: ignore[misc]
@@ -217,13 +210,52 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         InputError
             If rows, classes or parameters do not go together.
         """
+        names, estimators = self._checked_estimators()
+        if y is None:
+            raise InputError("requires y to be passed, but the target y is None", "give labels")
+        if _is_table(X):
+            X = self._validated(X, reset=True)
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        labels, self.classes_ = self._labels(y, rows)
+        self._gaps = len(labels) < rows * len(labels.annotators)
+        if len(self.classes_) < 2 and not labels.scale.is_multi_label:
+            raise InputError(
+                "a classifier needs at least two classes in y, but y holds one class",
+                "give items with different labels",
+            )
+        if self.prefit:
+            for estimator in estimators:
+                check_is_fitted(estimator)
+            self.estimators_ = estimators
+            probabilities = self._member_probabilities(X, labels.scale)
+        else:
+            probabilities = self._cross_fit(X, labels, estimators)
+        predictions = Predictions.from_arrays(
+            probabilities,
+            items=labels.items,
+            members=names,
+            classes=labels.classes,
+            layout="NKC",
+            scale=labels.scale,
+        )
+        if self.annotators:
+            labels = self._fit_annotators(probabilities, labels, y)
+        if self.learn == "pairs":
+            predictions = self._known_answers(predictions, labels)
+            labels = labels.pairs()
+        pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
+        self.ensemble_ = pool.fit(predictions, labels)
+        return self
+
+    def _checked_estimators(self) -> tuple[list[str], list[Any]]:
+        """Names and classifiers; parameters that a fit can't use are refused."""
         one_of("supervision", self.supervision, get_args(SupervisionName))
         one_of("learn", self.learn, get_args(LearnName))
         if self.learn == "pairs" and not self.annotators:
             raise InputError(
-                "learn='pairs' learns from answers for annotators, but annotators is False",
-                "choose annotators=True, or learn='items'",
-                parameters=("learn", "annotators"),
+                f"{option('learn', 'pairs')} learns from answers for annotators, but"
+                f" {option('annotators')} is False",
+                f"choose {option('annotators', True)}, or {option('learn', 'items')}",
             )
         if not self.estimators:
             raise InputError("EDOClassifier needs at least one classifier, but got none", _EXAMPLE)
@@ -241,82 +273,45 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                     f" ({type(estimator).__name__}) has none",
                     "wrap it in CalibratedClassifierCV",
                 )
-        names, estimators = [name for name, _ in pairs], [estimator for _, estimator in pairs]
-        if y is None:
-            raise InputError("requires y to be passed, but the target y is None", "give labels")
-        if _is_table(X):
-            X = self._validated(X, reset=True)
-        rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        labelled, self.classes_ = self._labels(y, rows)
-        self._gaps = len(labelled) < rows * len(labelled.annotators)
-        if len(self.classes_) < 2 and not labelled.scale.is_multi_label:
-            raise InputError(
-                "a classifier needs at least two classes in y, but y holds one class",
-                "give items with different labels",
-            )
-        if self.prefit:
-            for estimator in estimators:
-                check_is_fitted(estimator)
-            self.estimators_ = estimators
-            held_out = self._member_probabilities(X, labelled.scale)
-        else:
-            held_out = self._cross_fit(X, labelled, estimators)
-        predictions = Predictions.from_arrays(
-            held_out,
-            items=labelled.items,
-            members=names,
-            classes=labelled.classes,
-            layout="NKC",
-            scale=labelled.scale,
-        )
-        pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
-        if self.annotators:
-            labelled = self._fit_annotators(held_out, labelled, y)
-        if self.learn == "pairs":
-            predictions = self._known_answers(predictions, labelled)
-            labelled = labelled.pairs()
-        self.ensemble_ = pool.fit(predictions, labelled)
-        return self
+        return [name for name, _ in pairs], [estimator for _, estimator in pairs]
 
-    def _known_answers(self, anonymous: Predictions, labelled: Annotations) -> Predictions:
+    def _known_answers(self, anonymous: Predictions, labels: Annotations) -> Predictions:
         """Answers for each annotation, of effects that have not seen the items of its fold."""
-        p, items, whose = anonymous.probabilities, labelled.item_codes, labelled.annotator_codes
-        names = labelled.annotators[whose]
-        fold = np.random.default_rng(len(p)).permutation(len(p)) % _FOLDS
-        known: Floats = p[items].astype(np.float64)
-        for held in range(_FOLDS):
-            rest, rows = np.flatnonzero(fold != held), np.flatnonzero(fold[items] == held)
-            if not len(rest) or not len(rows):
+        p, items = anonymous.probabilities, labels.item_codes
+        annotators = labels.annotators[labels.annotator_codes]
+        fold_of = np.random.default_rng(len(p)).permutation(len(p)) % _FOLDS
+        answers: Floats = p[items].astype(np.float64)
+        for fold in range(_FOLDS):
+            train, rows = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of[items] == fold)
+            if not len(train) or not len(rows):
                 continue
-            others, asked = labelled.take(rest), [[str(name)] for name in names[rows]]
+            train_labels, panels = labels.take(train), [[str(name)] for name in annotators[rows]]
             for k in range(p.shape[1]):
-                effects = AnnotatorEffects.fit(p[rest, k], others, labelled.scale)
-                known[rows, k] = effects.predict(p[items[rows], k], asked, labelled.scale)
+                effects = AnnotatorEffects.fit(p[train, k], train_labels, labels.scale)
+                answers[rows, k] = effects.predict(p[items[rows], k], panels, labels.scale)
         return replace(
-            anonymous, probabilities=known, items=labelled.items[items], annotators=names
+            anonymous, probabilities=answers, items=labels.items[items], annotators=annotators
         ).pairs()
 
-    def _fit_annotators(self, held_out: Floats, labelled: Annotations, y: Any) -> Annotations:
-        """Learn how annotators differ from answers [N, K, C] that have not seen the items.
+    def _fit_annotators(self, p: Floats, labels: Annotations, y: Any) -> Annotations:
+        """Learn how annotators differ from answers p [N, K, C] that have not seen the items.
 
         Returns the annotations, with the annotators named as in ``y``.
         """
-        if len(labelled.annotators) < 2:
+        if len(labels.annotators) < 2:
             raise InputError(
-                "annotators=True learns how annotators differ, but y does not say who gave which"
-                " label",
+                f"{option('annotators', True)} learns how annotators differ, but y does not say who"
+                " gave which label",
                 "give a column of labels per annotator, or Annotations",
-                parameters=("annotators",),
             )
         columns = getattr(y, "columns", None)
-        if columns is not None and len(columns) == len(labelled.annotators):
-            people = as_names(columns)[labelled.annotators.astype(int)]
-            labelled = replace(labelled, annotators=people)
+        if columns is not None and len(columns) == len(labels.annotators):
+            names = as_names(columns)[labels.annotators.astype(int)]
+            labels = replace(labels, annotators=names)
         self.effects_ = [
-            AnnotatorEffects.fit(held_out[:, k], labelled, labelled.scale)
-            for k in range(held_out.shape[1])
+            AnnotatorEffects.fit(p[:, k], labels, labels.scale) for k in range(p.shape[1])
         ]
-        return labelled
+        return labels
 
     @property
     def annotators_(self) -> npt.NDArray[np.str_]:
@@ -390,8 +385,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         With ``annotators``, what these would answer; see ``describe``. With ``answer_for``, answers
         for this metric; see `EDOEnsemble.predict_proba`.
         """
-        pooled = self.describe(X, annotators=annotators, answer_for=answer_for)
-        return pooled.probabilities if pooled.answers is None else pooled.answers
+        return self.describe(X, annotators=annotators, answer_for=answer_for).answer
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each item in X, of the type that ``y`` had.
@@ -464,7 +458,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         for k, estimator in enumerate(self.estimators_):
             with whole_file(folder / "members" / f"{k}.skops") as temporary:
                 write_estimator(estimator, temporary)
-        parameters = {name: getattr(self, name) for name in _SAVED}
+        parameters = {name: getattr(self, name) for name in _Parameters.model_fields}
         if not isinstance(self.cv, int):
             parameters["cv"] = 5  # a splitter can't be written as JSON, nor is it needed to predict
         names = getattr(self, "feature_names_in_", None)
@@ -478,7 +472,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         }
         if hasattr(self, "effects_"):
             content["annotators"] = self.annotators_.tolist()
-            content["annotator_effects"] = [one.effects.tolist() for one in self.effects_]
+            content["annotator_effects"] = [member.effects.tolist() for member in self.effects_]
         write_json(content, folder / _FILE)
 
     @classmethod
@@ -511,25 +505,25 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 "make one with EDOClassifier.save",
             )
         pool = EDOEnsemble.load(folder)
-        with reading(path, "classifier") as content:
-            held = _SCHEMA(content, "")
-            model = cls(**{name: held["parameters"][name] for name in _SAVED})
-            labels, classes = tuple(held["classes"]), pool.fitted_.classes
-            needs(tuple(map(as_name, labels)) == classes, "classes", "are not its ensemble's")
-            model.classes_ = label_array(classes, labels)
-            if held["n_features_in"] is not None:
-                model.n_features_in_ = held["n_features_in"]
-            if held["feature_names_in"] is not None:
-                model.feature_names_in_ = np.array(held["feature_names_in"], dtype=object)
-            if held.get("annotators"):
-                people = held["annotators"]
-                effects = [np.array(one) for one in held["annotator_effects"] or ()]
-                shape = (len(people), len(classes) + 1)
-                fits = len(effects) == len(pool.members_)
-                fits &= all(one.shape == shape for one in effects)
-                needs(fits, "annotator_effects", "are not those of its annotators")
-                known = KnownAnnotators.named(people)
-                model.effects_ = [AnnotatorEffects(known, one) for one in effects]
+        document = read_saved(path, "classifier", ClassifierDocument)
+        model = cls(**dict(document.parameters))
+        labels, classes = tuple(document.classes), pool.fitted_.classes
+        if tuple(map(as_name, labels)) != classes:
+            raise InputError(f"{path}: classes are not those of its ensemble", "save it again")
+        model.classes_ = label_array(classes, labels)
+        if document.n_features_in is not None:
+            model.n_features_in_ = document.n_features_in
+        if document.feature_names_in is not None:
+            model.feature_names_in_ = np.array(document.feature_names_in, dtype=object)
+        if document.annotators:
+            effects = [np.array(member) for member in document.annotator_effects or ()]
+            shape = (len(document.annotators), len(classes) + 1)
+            if [member.shape for member in effects] != [shape] * len(pool.members_):
+                raise InputError(
+                    f"{path}: annotator_effects are not those of its annotators", "save it again"
+                )
+            annotators = KnownAnnotators.named(document.annotators)
+            model.effects_ = [AnnotatorEffects(annotators, member) for member in effects]
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
         model.estimators = list(zip(pool.members_, model.estimators_, strict=True))
@@ -555,43 +549,48 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             reset=reset,
         )
 
-    def _cross_fit(self, X: Any, labelled: Annotations, estimators: list[Any]) -> Floats:
+    def _cross_fit(self, X: Any, labels: Annotations, estimators: list[Any]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
-        rows, splitter = len(labelled.items), None
-        hard, scale = labelled.hard_labels("random", self.random_state), labelled.scale
+        hard, scale = labels.hard_labels("random", self.random_state), labels.scale
+        folds, count = self._folds(hard, len(labels.items)), len(estimators)
+        targets = [scale.labels(self._target(labels, hard, k), self.classes_) for k in range(count)]
+        fits = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit)(estimator, X, targets[k], fold, self.classes_, scale)
+            for fold in [*folds, None]
+            for k, estimator in enumerate(estimators)
+        )
+        probabilities = np.zeros((len(labels.items), count, len(self.classes_)))
+        for f, (_, held_out) in enumerate(folds):
+            for k in range(count):
+                probabilities[held_out, k] = fits[f * count + k]
+        self.estimators_ = fits[len(folds) * count :]
+        return probabilities
+
+    def _folds(self, hard: npt.NDArray[Any], rows: int) -> list[tuple[Ints, Ints]]:
+        """Pairs of rows to learn from and rows held out; every row is held out once."""
+        splitter = None
         if isinstance(self.cv, int | np.integer):
             splitter = KFold(min(int(self.cv), rows), shuffle=True, random_state=self.random_state)
         elif hasattr(self.cv, "split") or isinstance(self.cv, Iterable):
             splitter = check_cv(self.cv)
         folds = [] if splitter is None else list(splitter.split(np.zeros((rows, 1)), hard))
-        held = np.sort(np.concatenate([[], *(fold[1] for fold in folds)]))
-        if not np.array_equal(held, np.arange(rows)):
+        held_out = np.sort(np.concatenate([[], *(fold[1] for fold in folds)]))
+        if not np.array_equal(held_out, np.arange(rows)):
             raise InputError(
-                f"cv={self.cv!r} does not hold out every one of the {rows} items once",
+                f"{option('cv')}={self.cv!r} does not hold out every one of the {rows} items once",
                 "give a number, a splitter that partitions the items, such as KFold, or pairs of"
                 " index arrays",
-                parameters=("cv",),
             )
-        targets = [hard] * len(estimators)
-        if self.supervision == "random-select":
-            # Of sets, each label on its own.
-            shares = np.cumsum(scale.rows(labelled.soft_labels), axis=1)[:, :-1]
-            seeds = [[self.random_state, k] for k in range(len(estimators))]
-            draws = [np.random.default_rng(seed).random((len(shares), 1)) for seed in seeds]
-            drawn = [(draw >= shares).sum(axis=1).astype(np.int32) for draw in draws]
-            targets = [one.reshape(hard.shape) for one in drawn]
-        labels = [scale.labels(one, self.classes_) for one in targets]
-        fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(estimator, X, labels[k], fold, self.classes_, scale)
-            for fold in [*folds, None]
-            for k, estimator in enumerate(estimators)
-        )
-        probabilities = np.zeros((rows, len(estimators), len(self.classes_)))
-        for f, (_, held_out) in enumerate(folds):
-            for k in range(len(estimators)):
-                probabilities[held_out, k] = fits[f * len(estimators) + k]
-        self.estimators_ = fits[len(folds) * len(estimators) :]
-        return probabilities
+        return folds
+
+    def _target(self, labels: Annotations, hard: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+        """The labels that classifier k learns: the majority's, or one sampled per item."""
+        if self.supervision == "majority":
+            return hard
+        # Of sets, each label on its own.
+        shares = np.cumsum(labels.scale.rows(labels.soft_labels), axis=1)[:, :-1]
+        draws = np.random.default_rng([self.random_state, k]).random((len(shares), 1))
+        return np.asarray((draws >= shares).sum(axis=1), dtype=np.int32).reshape(hard.shape)
 
     def _member_probabilities(self, X: Any, scale: Scale) -> Floats:
         """[N, K, C] of all fitted classifiers."""

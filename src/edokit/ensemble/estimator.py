@@ -18,9 +18,11 @@ from edokit._types import Floats
 from edokit.annotations import Ties
 from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import Answer, find_answer
-from edokit.ensemble.fitted import Fitted, Pooled, Reason
+from edokit.ensemble.fitted import Fitted
 from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
 from edokit.ensemble.options import Options, objective_in_force, solver_in_force
+from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.reasons import Reason
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.objective import Objective
@@ -109,12 +111,12 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Items in the fit data.
     data_ : dict
         Annotators, annotations and hard labels by class in the fit data.
-    constant_ : Constant or None
+    constant_ : Constant
         The constant answer (mean soft label and majority class of the fit data) that the ensemble
-        has to beat; None in ensembles that earlier versions saved.
-    answers_ : dict of Answer or None
+        has to beat.
+    answers_ : dict of Answer
         The step that makes answers for each metric of the scale (see ``predict_proba``), fitted on
-        the fit data; None in ensembles that earlier versions saved.
+        the fit data.
     fitted_ : Fitted
         All of the above in one frozen record, which is what ``save`` writes.
 
@@ -374,8 +376,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         >>> ensemble.predict_proba(P, answer_for="f1")[:, 1]
         array([0., 1., 1.])
         """
-        pooled = self.describe(predictions, answer_for=answer_for)
-        return pooled.probabilities if pooled.answers is None else pooled.answers
+        return self.describe(predictions, answer_for=answer_for).answer
 
     def answer_step(self, metric: str) -> Answer:
         """The step that makes answers for a metric, which must fit the scale."""
@@ -519,15 +520,15 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         from edokit._errors import local_path
         from edokit._outputs import output_folder
-        from edokit.ensemble.files import write_fitted
+        from edokit.ensemble.document import write_fitted
 
         with output_folder(local_path(folder), "ensemble", overwrite=overwrite):
             write_fitted(self.fitted_, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> EDOEnsemble:
-        """Read what ``save`` wrote, by this or an older version; see `edokit.load`."""
-        from edokit.ensemble.files import read_fitted
+        """Read what ``save`` wrote, by this or an earlier version; see `edokit.load`."""
+        from edokit.ensemble.document import read_fitted
 
         fitted = read_fitted(folder)
         return cls(**fitted.parameters)._keep(fitted)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, are, counted, examples, warn
+from edokit._errors import InputError, are, counted, examples, option, warn
 from edokit._lazy import is_gap
 from edokit._names import as_name
 from edokit._types import Floats
@@ -37,8 +37,8 @@ def as_predictions(
     A scale is that of the array, or of predictions that declare none.
     """
     if isinstance(predictions, Predictions):
-        named = predictions.per_item()
-        return named if scale is None else named.on_scale(scale)
+        by_item = predictions.per_item()
+        return by_item if scale is None else by_item.on_scale(scale)
     array = np.asarray(predictions)
     if array.ndim != 3:
         raise InputError(
@@ -56,11 +56,8 @@ def as_predictions(
             array, layout="NKC", members=members, classes=classes, scale=scale
         )
     except InputError as error:
-        if "logits" not in error.parameters:
-            raise
-        where = "; say so in Predictions.from_arrays(P, layout='NKC', …)"
-        hint = error.hint + where * ("=" in error.hint)
-        raise InputError(error.message, hint, error.parameters) from error
+        hint = f"{error.hint}; arrays are described by Predictions.from_arrays(P, layout='NKC', …)"
+        raise InputError(error.message, hint) from error
 
 
 def as_annotations(
@@ -88,26 +85,30 @@ def as_annotations(
             )
         return labels if scale is None else _declared(labels, Declared(scale))
     values = _array(labels, missing_values)
-    if scale is not None and Declared(scale).kind == "multi-label":
-        if values.ndim != 2 or len(values) != n_items:
-            raise InputError(
-                f"sets of labels need one row for each of the {n_items} items and a column per"
-                f" label; these have shape {values.shape}",
-                f"give {_SETS}",
-            )
-        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
-    if values.ndim not in (1, 2) or len(values) != n_items:
+    sets = scale is not None and Declared(scale).kind == "multi-label"
+    if len(values.shape) not in ((2,) if sets else (1, 2)) or len(values) != n_items:
         raise InputError(
-            f"labels need one row for each of the {n_items} items; these have shape {values.shape}",
-            f"give {_FORMS}",
+            f"{'sets of ' if sets else ''}labels need one row for each of the {n_items} items"
+            f"{' and a column per label' if sets else ''}; these have shape {values.shape}",
+            f"give {_SETS if sets else _FORMS}",
         )
+    if not sets:
+        values = _label_columns(values)
+    if sets or _is_soft(values, classes):
+        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
+    return Annotations.from_matrix(values, classes=classes, scale=scale)
+
+
+def _label_columns(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels as a matrix [N, A]; one label per item is a single column."""
     if values.ndim == 1:
-        if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        numeric = values.dtype.kind in "fc"
+        if numeric and not np.isfinite(values).all():
             raise InputError("Input y contains NaN or infinity", "give a label for every item")
-        if values.dtype.kind in "fc" and (values != np.round(values)).any():
+        if numeric and (values != np.round(values)).any():
             raise InputError("Unknown label type: y holds fractions, not classes", f"give {_FORMS}")
-        values = values[:, None]
-    elif values.shape[1] == 1:
+        return values[:, None]
+    if values.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 
         warn(
@@ -115,9 +116,7 @@ def as_annotations(
             " per item.",
             DataConversionWarning,
         )
-    if _is_soft(values, classes):
-        return Annotations.from_soft_labels(values, classes=classes, scale=scale)
-    return Annotations.from_matrix(values, classes=classes, scale=scale)
+    return values
 
 
 def _declared(annotations: Annotations, declared: Declared) -> Annotations:
@@ -144,21 +143,25 @@ def class_labels(
     if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
         positions = tuple(range(len(classes)))
         return positions if tuple(map(str, positions)) == tuple(classes) else None
-    found = values[~is_gap(values)]
-    listed = set(found.tolist()) if found.dtype.kind == "O" else np.unique(found).tolist()
-    by_name = {as_name(label): label for label in listed}
+    by_name = _labels_by_name(values)
     kinds = set(map(type, by_name.values()))
     if not kinds <= {int, float, bool, str} or kinds == {str}:
         return None
-    for name in classes:
-        if name not in by_name:  # nobody chose it
-            if len(kinds) > 1 or bool in kinds:
-                return None
-            try:
-                by_name[name] = next(iter(kinds))(name)
-            except ValueError:
-                return None
+    unchosen = [name for name in classes if name not in by_name]
+    if unchosen and (len(kinds) != 1 or bool in kinds):
+        return None
+    try:
+        by_name |= {name: next(iter(kinds))(name) for name in unchosen}
+    except ValueError:
+        return None
     return tuple(by_name[name] for name in classes)
+
+
+def _labels_by_name(values: npt.NDArray[Any]) -> dict[str, Any]:
+    """The different labels, by name."""
+    labels = values[~is_gap(values)]
+    distinct = set(labels.tolist()) if labels.dtype.kind == "O" else np.unique(labels).tolist()
+    return {as_name(label): label for label in distinct}
 
 
 def label_array(classes: Sequence[str], labels: Labels | None) -> npt.NDArray[Any]:
@@ -197,12 +200,13 @@ def align_inputs(
                 labels, len(predictions), predictions.classes, scale=predictions.scale
             )
         except InputError as error:
-            if "label_map" in error.parameters and unnamed:
-                hint = "name the columns: Predictions.from_arrays(P, layout='NKC', classes=[…])"
-                if predictions.scale.positions is not None:
-                    hint = "name the points of the scale, as in scale='ordinal:1,2,3,4,5'"
-                raise InputError(error.message, hint, error.parameters) from None
-            raise
+            if not unnamed or set(_labels_by_name(_array(labels, None))) <= {*predictions.classes}:
+                raise
+            hint = "name the columns: Predictions.from_arrays(P, layout='NKC', classes=[…])"
+            if predictions.scale.positions is not None:
+                points = option("scale", "ordinal:1,2,3,4,5")
+                hint = f"name the points of the scale, as in {points}"
+            raise InputError(error.message, hint) from None
         annotations = replace(annotations, items=predictions.items)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
@@ -217,11 +221,10 @@ def align_test_inputs(
     try:
         return align_inputs(predictions, labels, scale)
     except InputError as error:
-        hint, parameters = error.hint, error.parameters
+        hint = error.hint
         if split is None and isinstance(labels, Annotations):
-            hint = "give test_split='test' to choose one split of the annotations"
-            parameters = ("test_split",)
-        raise InputError(f"of the test data, {error.message}", hint, parameters) from None
+            hint = f"choose one split of the annotations: {option('test_split', 'test')}"
+        raise InputError(f"of the test data, {error.message}", hint) from None
 
 
 def pooled_members(
@@ -237,15 +240,13 @@ def pooled_members(
     """
     needed = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
     if isinstance(predictions, Predictions):
-        named, known = predictions, set(predictions.members)
-        if named.annotators is not None and any(
-            name.endswith(ANONYMOUS) and name not in known for name in needed
-        ):
-            named = named.with_anonymous()
+        missing = set(needed) - set(predictions.members)
+        if predictions.annotators is not None and any(n.endswith(ANONYMOUS) for n in missing):
+            predictions = predictions.with_anonymous()
     else:
-        named = as_predictions(predictions, members, classes, scale)
-    found = select_members(named, needed, "predictions").order_classes(classes)
-    return found if scale is None else found.on_scale(scale, "ensemble")
+        predictions = as_predictions(predictions, members, classes, scale)
+    selected = select_members(predictions, needed, "predictions").order_classes(classes)
+    return selected if scale is None else selected.on_scale(scale, "ensemble")
 
 
 def check_disjoint(dev: Predictions, test: Predictions) -> None:
@@ -257,13 +258,12 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
     shared, in_dev, in_test = np.intersect1d(
         dev.items.astype(str), test.items.astype(str), return_indices=True
     )
-    same = test.select(dev.members).probabilities[in_test]
-    if len(shared) and np.array_equal(dev.probabilities[in_dev], same):
+    in_both = test.select(dev.members).probabilities[in_test]
+    if len(shared) and np.array_equal(dev.probabilities[in_dev], in_both):
         raise InputError(
             f"{are(len(shared), len(test.items), noun='test item')} among the items to fit on:"
             f" {examples(shared)}",
-            "give the predictions of the test items alone",
-            parameters=("test_predictions",),
+            f"give {option('test_predictions')} of the test items alone",
         )
 
 
@@ -340,10 +340,10 @@ def warn_if_unanimous(
     else:
         counts = labels.summaries().soft_counts
     classes = labels.scale.row_classes(labels.classes)
-    chosen = [name for name, count in zip(classes, counts, strict=True) if count > 0]
-    if len(chosen) == 1:
+    used_classes = [name for name, count in zip(classes, counts, strict=True) if count > 0]
+    if len(used_classes) == 1:
         warn(
-            f"every annotation is {chosen[0]!r} ({source_name(source, split, what)}): there is no"
-            " disagreement to learn from or to evaluate on; check that these are the right column"
-            " and the right split"
+            f"every annotation is {used_classes[0]!r} ({source_name(source, split, what)}): there"
+            " is no disagreement to learn from or to evaluate on; check that these are the right"
+            " column and the right split"
         )

@@ -183,3 +183,11 @@ def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
     if solver != named:
         parameters["solver"] = solver
     return parameters
+
+
+def options_of_settings(settings: Mapping[str, Any]) -> Options:
+    """The options of a fit, from the ``settings`` that it recorded."""
+    kind = SOLVERS.get(str(settings.get("solver")), Exact)
+    names = {*SHARED, *FLAT_NAMES.values(), *(part.name for part in fields(kind))}
+    flat = {name: value for name, value in settings.items() if name in names}
+    return Options.of(from_flat({**flat, "solver": kind.name}))

@@ -15,7 +15,7 @@ from edokit._io import whole_file, write_json
 from edokit._io.markup import xml_attribute, xml_text
 from edokit._types import Floats
 from edokit._version import __version__
-from edokit.ensemble.fitted import Pooled
+from edokit.ensemble.pooled import Pooled
 from edokit.metrics import entropy_items
 from edokit.metrics._arrays import medians
 from edokit.scales import Scale

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, counted, examples, money
+from edokit._errors import InputError, counted, examples, money, option
 from edokit._types import Floats, Ints
 from edokit.ensemble._fit import pooled_rows
-from edokit.ensemble.fitted import CLEARLY, ZERO, Fitted, costs_in_words
-from edokit.ensemble.options import PER_LABEL, objective_from_flat
+from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
+from edokit.ensemble.options import PER_LABEL
+from edokit.ensemble.reasons import ZERO
 from edokit.fitdata import FitData
 from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, headline_metric
 from edokit.metrics.compute import item_values
-from edokit.objective import Regularize, Settings, fit_temperature
+from edokit.objective import Regularize, fit_temperature
 from edokit.predictions.core import SOURCES
 from edokit.solvers import solve_exact
 
@@ -94,14 +95,18 @@ class TradeOff:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything ready for JSON."""
-        rows = {name: [one.to_dict() for one in getattr(self, name)] for name in ("drops", "path")}
-        return {**asdict(self), "whole": self.whole.to_dict(), **rows}
+        return {
+            **asdict(self),
+            "whole": self.whole.to_dict(),
+            "drops": [reduced.to_dict() for reduced in self.drops],
+            "path": [reduced.to_dict() for reduced in self.path],
+        }
 
-    def saved(self, one: Reduced) -> float | None:
+    def saved(self, reduced: Reduced) -> float | None:
         """What one item costs less than with the whole ensemble; None where that is unknown."""
-        if one.cost is None or self.whole.cost is None:
+        if reduced.cost is None or self.whole.cost is None:
             return None
-        return self.whole.cost - one.cost
+        return self.whole.cost - reduced.cost
 
     @property
     def summary(self) -> list[str]:
@@ -109,33 +114,33 @@ class TradeOff:
         short, whole = METRIC[self.metric].short, self.whole
         costs = costs_in_words(whole.cost, self.all_cost, len(whole.members), self.unit)
         lines = [] if costs is None else [costs]
-        how = (
+        source = (
             "held out, five folds"
             if self.held_out
             else "in-sample, optimistic: too few to hold out"
         )
         lines.append(
-            f"{short} {whole.loss:.4f} ({how}, {counted(self.items, 'item')}); intervals of"
+            f"{short} {whole.loss:.4f} ({source}, {counted(self.items, 'item')}); intervals of"
             " differences are 95%, paired by item."
         )
-        free = [one for one in self.path[1:] if one.verdict in ("free", "better")]
-        unclear = [one for one in self.path[1:] if one.verdict == "unclear"]
+        as_good = [reduced for reduced in self.path[1:] if reduced.verdict in ("free", "better")]
+        unclear = [reduced for reduced in self.path[1:] if reduced.verdict == "unclear"]
         # Of those as good the cheapest, else the one that can be least worse.
-        if free:
-            one = min(free, key=lambda one: (one.cost or 0.0, len(one.members)))
+        if as_good:
+            best = min(as_good, key=lambda reduced: (reduced.cost or 0.0, len(reduced.members)))
             words = f"As good within {FREE:.0%}, interval included"
         elif unclear:
-            one = min(unclear, key=lambda one: one.interval[1])
+            best = min(unclear, key=lambda reduced: reduced.interval[1])
             words = "Not clearly worse, but not shown to be as good"
         else:
             if len(self.path) > 1:
                 lines.append("Every cheaper ensemble on the path is clearly worse.")
             return lines
-        shown = counted(len(one.members), self.unit)
-        if one.cost is not None and whole.cost:
-            less = 1 - one.cost / whole.cost
-            shown += f" at {money(one.cost)} per item ({less:.0%} less)"
-        return [*lines, f"{words}: {shown}, Δ{short} {signed(one)}."]
+        size = counted(len(best.members), self.unit)
+        if best.cost is not None and whole.cost:
+            less = 1 - best.cost / whole.cost
+            size += f" at {money(best.cost)} per item ({less:.0%} less)"
+        return [*lines, f"{words}: {size}, Δ{short} {signed(best)}."]
 
 
 VERDICTS = {
@@ -146,9 +151,9 @@ VERDICTS = {
 }
 
 
-def signed(one: Reduced) -> str:
+def signed(reduced: Reduced) -> str:
     """A difference with its interval: ``+0.0012 ± 0.0008``."""
-    return f"{one.difference:+.4f} ± {CLEARLY * one.error:.4f}".replace("-", "−")
+    return f"{reduced.difference:+.4f} ± {CLEARLY * reduced.error:.4f}".replace("-", "−")
 
 
 def earned(fitted: Fitted) -> dict[str, list[dict[str, Any]]]:
@@ -157,94 +162,53 @@ def earned(fitted: Fitted) -> dict[str, list[dict[str, Any]]]:
     Values with the largest weight first; ``cost`` is of one item with the members that have weight,
     ``all_cost`` with all members.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_kind: dict[str, list[dict[str, Any]]] = {}
     for kind in SOURCES:
         values = [fitted.member_info.get(name, {}).get(kind) for name in fitted.members]
         if set(values) == {None}:
             continue
         rows = []
         for value in dict.fromkeys(values):
-            own = [k for k, other in enumerate(values) if other == value]
-            heavy = [k for k in own if fitted.weights[k] > ZERO]
+            members = [k for k, member_value in enumerate(values) if member_value == value]
+            heavy = [k for k in members if fitted.weights[k] > ZERO]
             rows.append(
                 {
                     "value": None if value is None else str(value),
-                    "members": len(own),
+                    "members": len(members),
                     "with_weight": len(heavy),
-                    "weight": float(fitted.weights[own].sum()),
+                    "weight": float(fitted.weights[members].sum()),
                     "cost": fitted.cost([fitted.members[k] for k in heavy]),
-                    "all_cost": fitted.cost([fitted.members[k] for k in own]),
+                    "all_cost": fitted.cost([fitted.members[k] for k in members]),
                 }
             )
-        found[kind] = sorted(rows, key=lambda row: -row["weight"])
-    return found
+        by_kind[kind] = sorted(rows, key=lambda row: -row["weight"])
+    return by_kind
 
 
 def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
     """What the ensemble loses without some of its members, on the data that it was fitted on."""
     if missing := [name for name in fitted.members if name not in data.members]:
         raise InputError(
-            f"the predictions lack {counted(len(missing), 'member')} of the ensemble:"
+            f"the {option('predictions')} lack {counted(len(missing), 'member')} of the ensemble:"
             f" {examples(missing)}",
             "give what the ensemble was fitted on",
-            parameters=("predictions",),
         )
-    names, _ = fitted.unit_weights
-    own_units = fitted.members if fitted.group_weights is None else fitted.groups or ()
-    of_unit = dict(zip(fitted.members, own_units, strict=True))
-    costs = {
-        unit: fitted.cost([name for name, own in of_unit.items() if own == unit]) for unit in names
-    }
-    units = (data if fitted.group_weights is None else data.grouped()).draw(ITEMS)
-    units = units.select([units.members.index(name) for name in names])
-    held_out = units.items >= 2 * FOLDS
-    seed = int(fitted.settings.get("random_state") or 0)
-    folds = units.folds(FOLDS, seed) if held_out else [(units, units)]
-    solve = _solver(fitted)
-    metric = headline_metric(data.scale)
-    value = item_values(data.scale)[metric]
-    owner = _owners([fold for _, fold in folds])
-
-    def without(dropped: tuple[int, ...]) -> tuple[Floats, Reduced, Floats]:
-        """Weights [K], the ensemble, and its loss item by item."""
-        kept = [k for k in range(len(names)) if k not in dropped]
-        weights = np.zeros(len(names))
-        weights[kept] = solve(units.select(kept))[0]
-        losses = []
-        for rest, fold in folds:
-            each, temperature = solve(rest.select(kept))[1:]
-            rows = pooled_rows(fold.select(kept).sample.P, each, fitted.pool, temperature)
-            losses.append(value(*fold.per_item(rows)))
-        every = np.concatenate(losses)
-        heavy = tuple(names[k] for k in np.argsort(-weights, kind="stable") if weights[k] > ZERO)
-        each_cost = [costs[name] for name in heavy]
-        cost = None if None in each_cost else math.fsum(each_cost)  # type: ignore[arg-type]
-        one = Reduced(tuple(names[k] for k in dropped), heavy, cost, float(every.mean()))
-        return weights, one, every
-
-    weights, whole, base = without(())
-
-    def compared(one: Reduced, every: Floats) -> Reduced:
-        apart = every - base
-        return replace(one, difference=float(apart.mean()), error=_error(apart, owner))
-
+    search = _Search(fitted, data)
+    weights, whole, losses = search.without(())
     drops = []
-    if len(names) > 1:
+    if len(search.names) > 1:
         for k in np.argsort(-weights, kind="stable"):
             if weights[k] > ZERO:
-                _, one, every = without((int(k),))
-                drops.append(compared(one, every))
-    path, dropped, now = [whole], tuple[int, ...](), weights
-    while (
-        next_one := _next(units, now, [costs[n] for n in names], fitted.pool, metric)
-    ) is not None:
-        dropped = (*dropped, next_one)
-        now, one, every = without(dropped)
-        path.append(compared(one, every))
+                drops.append(search.compared((int(k),), losses)[1])
+    path, dropped = [whole], tuple[int, ...]()
+    while (member := search.next_to_drop(weights)) is not None:
+        dropped = (*dropped, member)
+        weights, reduced = search.compared(dropped, losses)
+        path.append(reduced)
     return TradeOff(
-        metric,
-        units.items,
-        held_out,
+        search.metric,
+        search.units.items,
+        search.held_out,
         fitted.cost(fitted.members),
         "member" if fitted.group_weights is None else "group",
         whole,
@@ -253,66 +217,115 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
     )
 
 
-def _solver(fitted: Fitted) -> Callable[[FitData], tuple[Floats, Floats, float]]:
-    """Solves the fit's objective: weights [K], those to pool with ([K], or [L, K]), temperature."""
-    chosen = fitted.settings
-    objective = replace(objective_from_flat(chosen), regularize=Regularize.EFFECTIVE)
-    settings = Settings.of(objective, fitted.pool)
-    by_label = fitted.label_fits if chosen.get("label_weights") == PER_LABEL else None
-    order, most = chosen.get("order") or "ce", chosen.get("max_members")
+class _Search:
+    """Ensembles without some members, each solved again and evaluated on held-out folds."""
 
-    def solved(part: FitData, penalty: float) -> Floats:
-        own = replace(settings, reg=penalty)
-        return solve_exact(part, own, order=order, max_members=most, all_terms=False).weights
+    def __init__(self, fitted: Fitted, data: FitData) -> None:
+        self.fitted, self.options = fitted, fitted.options
+        self.names, _ = fitted.unit_weights
+        grouped = fitted.group_weights is not None
+        unit_of = dict(
+            zip(fitted.members, (fitted.groups or ()) if grouped else fitted.members, strict=True)
+        )
+        self.costs = [
+            fitted.cost([name for name in fitted.members if unit_of[name] == unit])
+            for unit in self.names
+        ]
+        units = (data.grouped() if grouped else data).draw(ITEMS)
+        self.units = units.select([units.members.index(name) for name in self.names])
+        self.held_out = self.units.items >= 2 * FOLDS
+        self.folds = [(self.units, self.units)]
+        if self.held_out:
+            self.folds = list(self.units.folds(FOLDS, self.options.random_state))
+        self.metric = headline_metric(data.scale)
+        self.item_losses = item_values(data.scale)[self.metric]
+        self.owners = _owners([fold for _, fold in self.folds])
 
-    def solve(data: FitData) -> tuple[Floats, Floats, float]:
-        if by_label is None:
-            weights = solved(data, settings.reg)
-        else:
-            fits = zip(data.per_label(), by_label.values(), strict=True)
-            weights = np.array([solved(part, fit.lambda_reg) for part, fit in fits])
-        temperature = 1.0
-        if chosen.get("recalibrate") is not None:
-            sample = data.sample
-            rows = pooled_rows(sample.P, weights, fitted.pool, 1.0)
-            temperature = fit_temperature(rows, sample.q)
-        return weights if weights.ndim == 1 else weights.mean(axis=0), weights, temperature
+    def without(self, dropped: tuple[int, ...]) -> tuple[Floats, Reduced, Floats]:
+        """Weights [K], the ensemble, and its loss item by item."""
+        competing = [k for k in range(len(self.names)) if k not in dropped]
+        weights = np.zeros(len(self.names))
+        solved = self.solve(self.units.select(competing))
+        weights[competing] = solved if solved.ndim == 1 else solved.mean(axis=0)
+        losses = []
+        for train, fold in self.folds:
+            part = train.select(competing)
+            pool_weights = self.solve(part)
+            temperature = self.temperature(part, pool_weights)
+            P = fold.select(competing).sample.P
+            rows = pooled_rows(P, pool_weights, self.options.pool, temperature)
+            losses.append(self.item_losses(*fold.per_item(rows)))
+        by_item = np.concatenate(losses)
+        heavy = [k for k in np.argsort(-weights, kind="stable") if weights[k] > ZERO]
+        costs = [self.costs[k] for k in heavy]
+        reduced = Reduced(
+            tuple(self.names[k] for k in dropped),
+            tuple(self.names[k] for k in heavy),
+            None if None in costs else math.fsum(costs),
+            float(by_item.mean()),
+        )
+        return weights, reduced, by_item
 
-    return solve
+    def compared(self, dropped: tuple[int, ...], losses: Floats) -> tuple[Floats, Reduced]:
+        """Weights, and the ensemble beside the whole one, which has these losses by item."""
+        weights, reduced, by_item = self.without(dropped)
+        differences = by_item - losses
+        error = _error(differences, self.owners)
+        return weights, replace(reduced, difference=float(differences.mean()), error=error)
 
+    def solve(self, data: FitData) -> Floats:
+        """The weights that the fit's objective has its optimum at: [K], or of each label [L, K]."""
+        if self.options.label_weights != PER_LABEL or self.fitted.label_fits is None:
+            return self._optimum(data, self.options.settings.reg)
+        penalties = [fit.lambda_reg for fit in self.fitted.label_fits.values()]
+        parts = zip(data.per_label(), penalties, strict=True)
+        return np.array([self._optimum(part, penalty) for part, penalty in parts])
 
-def _next(
-    units: FitData, weights: Floats, costs: Sequence[float | None], pool: str, metric: str
-) -> int | None:
-    """The member to drop next: that whose weight brings least for its cost; None at the end.
+    def _optimum(self, data: FitData, penalty: float) -> Floats:
+        solver = self.options.solver
+        settings = replace(self.options.settings, reg=penalty, regularize=Regularize.EFFECTIVE)
+        return solve_exact(
+            data, settings, order=solver.order, max_members=solver.max_members, all_terms=False
+        ).weights
 
-    Where costs are unknown or nothing, all members cost the same. Without it the others' weights
-    are renormalised, which is enough to rank them.
-    """
-    heavy = np.flatnonzero(weights > ZERO)
-    known = np.array([costs[k] or 0.0 for k in range(len(weights))])
-    price = known if None not in costs and known.any() else np.ones(len(weights))
-    paid = heavy[price[heavy] > 0]
-    if len(heavy) < 2 or not len(paid):
-        return None
-    each = np.tile(weights, (len(paid) + 1, 1))
-    each[np.arange(len(paid)), paid] = 0.0
-    each /= each.sum(axis=1, keepdims=True)
-    losses = [float(one[metric]) for one in units.evaluate(each, pool)]  # type: ignore[arg-type]
-    # Of members that hardly matter, whichever they are, the dearest goes.
-    rise = np.maximum(np.array(losses[:-1]) - losses[-1], 0.0) + _HARDLY * losses[-1]
-    return int(paid[np.argmin(rise / price[paid])])
+    def temperature(self, data: FitData, weights: Floats) -> float:
+        """The temperature after pooling with these weights, where the fit has one."""
+        if self.options.recalibrate is None:
+            return 1.0
+        rows = pooled_rows(data.sample.P, weights, self.options.pool, 1.0)
+        return fit_temperature(rows, data.sample.q)
+
+    def next_to_drop(self, weights: Floats) -> int | None:
+        """The member whose weight brings least for its cost; None at the end.
+
+        Where costs are unknown or nothing, all members cost the same. Without it the others'
+        weights are renormalised, which is enough to rank them.
+        """
+        heavy = np.flatnonzero(weights > ZERO)
+        costs = np.array([cost or 0.0 for cost in self.costs])
+        prices = costs if None not in self.costs and costs.any() else np.ones(len(weights))
+        paid = heavy[prices[heavy] > 0]
+        if len(heavy) < 2 or not len(paid):
+            return None
+        candidates = np.tile(weights, (len(paid) + 1, 1))
+        candidates[np.arange(len(paid)), paid] = 0.0
+        candidates /= candidates.sum(axis=1, keepdims=True)
+        scores = self.units.evaluate(candidates, self.options.pool)
+        losses = np.array([score[self.metric] for score in scores], dtype=np.float64)
+        # Of members that hardly matter, whichever they are, the dearest goes.
+        rise = np.maximum(losses[:-1] - losses[-1], 0.0) + _HARDLY * losses[-1]
+        return int(paid[np.argmin(rise / prices[paid])])
 
 
 def _owners(folds: Sequence[FitData]) -> Ints | None:
     """The item of each row, where rows are pairs of an item and an annotator."""
-    ids = [fold.item_ids for fold in folds]
-    return None if any(one is None for one in ids) else owner_codes(np.concatenate(ids))  # type: ignore[arg-type]
+    ids = [fold.item_ids for fold in folds if fold.item_ids is not None]
+    return owner_codes(np.concatenate(ids)) if len(ids) == len(folds) else None
 
 
-def _error(apart: Floats, owner: Ints | None) -> float:
+def _error(differences: Floats, owners: Ints | None) -> float:
     """The standard error of the mean; rows of the same item are one observation."""
-    centred = apart - apart.mean()
-    sums = centred if owner is None else np.bincount(owner, centred)
-    few = len(sums) / max(len(sums) - 1, 1)
-    return float(np.sqrt(few * np.square(sums).sum()) / len(apart))
+    centred = differences - differences.mean()
+    sums = centred if owners is None else np.bincount(owners, centred)
+    correction = len(sums) / max(len(sums) - 1, 1)
+    return float(np.sqrt(correction * np.square(sums).sum()) / len(differences))

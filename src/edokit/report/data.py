@@ -18,7 +18,7 @@ from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.fitted import Pooled
+from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.review import review
 from edokit.ensemble.trade_off import TradeOff
 from edokit.predictions import Predictions
@@ -138,11 +138,6 @@ def collect(
         )
     if evaluation is None:
         return data
-    if evaluation.source == "items":
-        data.missing.append(
-            "The ensemble was saved by an earlier version, without the shares of its fit data;"
-            " the constant answer has the shares of the items shown here."
-        )
     if PAIR not in str(evaluation.pooled.items[0]):  # items are reviewed, not pairs
         data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
     labels, pooled = evaluation.annotations, evaluation.pooled

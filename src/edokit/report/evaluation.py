@@ -23,7 +23,7 @@ from edokit.baselines.scores import (
 )
 from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.fitted import Pooled
+from edokit.ensemble.pooled import Pooled
 from edokit.fitdata.data import owner_codes
 from edokit.metrics import (
     Interval,

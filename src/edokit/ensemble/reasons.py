@@ -1,0 +1,185 @@
+"""Why each member has its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from edokit._types import Floats
+from edokit.fitdata import FitData
+from edokit.objective import CE, Problem, Regularize, Settings, joint_loss
+from edokit.objective.loss import SMOOTHING
+from edokit.objective.settings import TERMS
+from edokit.solvers import Solution
+
+Kind = Literal[
+    "kept",
+    "dominant",
+    "not_learned",
+    "excluded_by_loss",
+    "excluded_by_size",
+    "beyond_max_members",
+]
+ZERO = 1e-6
+"""Weights up to this count as none, as in the exact solver."""
+DOMINANT = 0.6
+"""Share of the weight above which a member has most of it."""
+MEANINGS = {term.flat_name: term.meaning for term in TERMS.values()}
+"""What the terms of the objective measure, by the flat names of their weights."""
+_NEEDED = {
+    "excluded_by_loss": ("price", "term", "term_change"),
+    "excluded_by_size": ("limit",),
+    "beyond_max_members": ("limit",),
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a member (or a group of members) has its weight; ``str`` makes a sentence of it."""
+
+    member: str
+    """Name of the member, or of the group where weights are learned between groups."""
+    weight: float
+    kind: Kind
+    """``dominant`` (above 0.6), ``not_learned`` (gumbel's weights and sizes are as at the start) or
+    ``kept`` for members with weight; for the others
+    ``excluded_by_loss`` (weight would raise the loss), ``excluded_by_size`` (the size that gumbel
+    chose), ``beyond_max_members`` (ranked too low)."""
+    ce: float
+    """Its own cross-entropy on the fit data."""
+    rank: int
+    """Rank by this cross-entropy; 1 is the best."""
+    price: float | None = None
+    """How much the loss would grow per unit of weight, where that excludes it."""
+    term: str | None = None
+    """Weight of the term that grows most: ``lambda_f1``, ``lambda_ce``, …"""
+    term_change: float | None = None
+    """How much that term grows per unit of weight."""
+    limit: int | None = None
+    """``max_members``, or the size that was chosen, where that excludes it."""
+
+    def __post_init__(self) -> None:
+        for name in _NEEDED.get(self.kind, ()):
+            if getattr(self, name) is None:
+                raise ValueError(f"of kind {self.kind} lacks {name}")
+        if self.term is not None and self.term not in MEANINGS:
+            raise ValueError(f"has an unknown term {self.term!r}")
+
+    @property
+    def has_weight(self) -> bool:
+        """Whether the member counts in the pool."""
+        return self.kind in ("kept", "dominant", "not_learned")
+
+    @property
+    def detail(self) -> str:
+        """The reason without name and weight."""
+        alone = f"own cross-entropy {self.ce:.4f}, rank {self.rank}"
+        if self.kind == "dominant":
+            best = " as the best alone" if self.rank == 1 else ""
+            return f"most of the weight{best}; {alone}"
+        if self.kind == "not_learned":
+            return f"{alone}; nothing was learned, weights are as at the start"
+        if self.kind == "excluded_by_loss":
+            return (
+                f"{alone}: with weight the loss would grow by {self.price:.4f} per unit, above all"
+                f" through {MEANINGS[str(self.term)]} ({self.term_change:+.4f})"
+            )
+        if self.kind == "excluded_by_size":
+            return f"{alone}: the chosen size {self.limit} leaves it out"
+        if self.kind == "beyond_max_members":
+            return f"{alone}, beyond max_members={self.limit}"
+        return alone
+
+    def __str__(self) -> str:
+        # A small weight must not read as none.
+        shown = f"{self.weight:.3f}" if self.weight >= 5e-4 else f"{self.weight:.1g}"
+        weight = shown if self.has_weight else "0"
+        return f"{self.member}: weight {weight} ({self.detail})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that are set, ready for JSON."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def explain(
+    units: FitData, solution: Solution, settings: Settings, max_members: int
+) -> tuple[Reason, ...]:
+    """One reason per member, or group of members, heaviest first."""
+    weights, slopes = solution.weights, _slopes(units, solution, settings)
+    slope = np.sum(list(slopes.values()), axis=0)
+    prices = slope - slope @ weights
+    within_limit = set(solution.order[:max_members].tolist())
+    unlearned = solution.trajectory is not None and solution.trajectory.unlearned
+    member_ce = units.summaries().member_ce()
+    reasons = []
+    for k in np.argsort(-weights, kind="stable"):
+        details: dict[str, Any] = {}
+        kind = _kind_with_weight(weights, k)
+        if weights[k] > ZERO:
+            kind = "not_learned" if unlearned else kind
+        elif k not in within_limit:
+            kind, details = "beyond_max_members", {"limit": max_members}
+        elif prices[k] > 0:
+            changes = {name: float(term[k] - term @ weights) for name, term in slopes.items()}
+            worst = max(changes, key=lambda name: changes[name])
+            kind = "excluded_by_loss"
+            details = {"price": float(prices[k]), "term": worst, "term_change": changes[worst]}
+        else:
+            kind, details = "excluded_by_size", {"limit": solution.size}
+        weight, ce = float(weights[k]), float(member_ce[k])
+        reasons.append(Reason(units.members[k], weight, kind, ce, _rank(member_ce, k), **details))
+    return tuple(reasons)
+
+
+def _kind_with_weight(weights: Floats, k: int) -> Kind:
+    return "dominant" if weights[k] > DOMINANT and len(weights) > 1 else "kept"
+
+
+def _rank(member_ce: Floats, k: int) -> int:
+    return int((member_ce < member_ce[k]).sum()) + 1
+
+
+def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
+    """[K] what each term gains per unit of each member's weight, by the name of its weight."""
+    problem = Problem.from_summaries(
+        units.summaries(),
+        class_weights=settings.class_weights,
+        pool=settings.pool,
+        classes=units.row_classes,
+        steps=units.scale.steps,
+    )
+    # With its gradient known, the cross-entropy of the pool is as good as a linear term.
+    problem = replace(problem, member_ce=solution.ce_gradient)
+    silent: dict[str, Any] = {"ce": CE.ALL, "regularize": Regularize.EFFECTIVE}
+    silent |= dict.fromkeys(TERMS, 0.0)
+    slopes = {}
+    for name, term in TERMS.items():
+        if name == "w1" and settings.w1:  # needs the items
+            (curvature,) = units.w1_curvatures(solution.weights[None], None, SMOOTHING)
+            slopes[term.flat_name] = settings.w1 * curvature.gradient / curvature.items
+            continue
+        alone = replace(settings, **{**silent, name: getattr(settings, name)})
+        slopes[term.flat_name] = joint_loss(solution.weights, problem, alone).gradient
+    return slopes
+
+
+def over_labels(
+    reasons: Sequence[tuple[Reason, ...]], weights: Floats, units: FitData
+) -> tuple[Reason, ...]:
+    """One reason per member, heaviest first, where each label has weights of its own.
+
+    ``reasons`` are those of each label, ``weights`` the means over labels [K]. A member without any
+    has the reason of the label that it would raise the loss of least.
+    """
+    member_ce = units.member_ce()
+    combined = []
+    for k in np.argsort(-weights, kind="stable"):
+        by_label = [r for label in reasons for r in label if r.member == units.members[k]]
+        best = min(by_label, key=lambda reason: (-reason.weight, reason.price or 0.0))
+        kind = _kind_with_weight(weights, k) if weights[k] > ZERO else best.kind
+        ce, rank = float(member_ce[k]), _rank(member_ce, k)
+        combined.append(replace(best, weight=float(weights[k]), kind=kind, ce=ce, rank=rank))
+    return tuple(combined)
