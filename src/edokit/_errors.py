@@ -37,7 +37,12 @@ def option(name: str, *value: object) -> str:
     Python shows ``option("ties", "random")`` as ``ties='random'``, the command line as
     ``--ties random``.
     """
-    return f"⟦{json.dumps([name, *value], ensure_ascii=False)}⟧"
+    return f"⟦{json.dumps([name, *value], ensure_ascii=False, default=_plain)}⟧"
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python, all else as text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def show_options(text: str, show: Callable[..., str] | None = None) -> str:
@@ -223,9 +228,8 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
     choices = list(allowed)
     if value not in choices:
         raise InputError(
-            f"{name} must be one of {', '.join(map(repr, choices))}, but got {value!r}",
+            f"{option(name)} must be one of {', '.join(map(repr, choices))}, but got {value!r}",
             f"choose {choices[0]!r}, for example",
-            parameters=(name,),
         )
 
 
@@ -274,9 +278,8 @@ def check_number(
         bound = f"{'above' if above else 'of at least'} {least:g}"
         bound += f" and at most {most:g}" if most < float("inf") else ""
         raise InputError(
-            f"{name} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
-            hint or f"choose another {name}",
-            parameters=(name,),
+            f"{option(name)} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
+            hint or f"choose another {option(name)}",
         )
 
 
@@ -287,12 +290,10 @@ def check_seed(random_state: object) -> None:
     """Refuse what is no seed; scikit-learn and Optuna take none above 2³² − 1."""
     whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
     if not whole or not 0 <= int(random_state) <= LARGEST_SEED:  # type: ignore[call-overload]
-        shown = repr(random_state)
-        shown = shown if len(shown) <= 24 else word(random_state)
+        value = random_state if len(repr(random_state)) <= 24 else word(random_state)
         raise InputError(
-            f"random_state={shown} is not a whole number from 0 to {LARGEST_SEED}",
-            "use random_state=0",
-            parameters=("random_state",),
+            f"{option('random_state', value)} is not a whole number from 0 to {LARGEST_SEED}",
+            f"use {option('random_state', 0)}",
         )
 
 

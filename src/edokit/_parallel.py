@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from edokit._errors import InputError, MissingExtraError, warn
+from edokit._errors import InputError, MissingExtraError, option, warn
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -79,12 +79,11 @@ class Workers:
 
     def __init__(self, jobs: int = 1, engine: str = LOCAL) -> None:
         if jobs < 1:
-            raise InputError(f"jobs={jobs} is less than 1", "leave it out", parameters=("jobs",))
+            raise InputError(f"{option('jobs', jobs)} is less than 1", "leave it out")
         if engine != LOCAL and not engine.startswith(DASK):
             raise InputError(
-                f"the engine {engine!r} is neither 'local' nor 'dask://host:port'",
+                f"{option('engine', engine)} is neither 'local' nor 'dask://host:port'",
                 "leave it out to work on this machine",
-                parameters=("engine",),
             )
         self.jobs, self.engine = jobs, engine
         self._open = ExitStack()
@@ -116,8 +115,7 @@ class Workers:
                     raise InputError(
                         f"a worker process died twice, perhaps out of memory"
                         f" ({type(error).__name__})",
-                        "use fewer jobs, or smaller shards",
-                        parameters=("jobs",),
+                        f"use fewer {option('jobs')}, or smaller shards",
                     ) from error
                 # Memory is what most die of, and fewer take less. A single job would be done here.
                 jobs, again = max(2, jobs // 2), False

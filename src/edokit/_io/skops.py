@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, MissingExtraError, examples
+from edokit._errors import InputError, MissingExtraError, examples, option
 
 _PARTS = {
     "scipy.sparse._csr": "csr_array csr_matrix",
@@ -49,8 +49,7 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
         if strange:
             raise InputError(
                 f"{path} holds unknown types: {examples(strange)}",
-                f"if you made it yourself, add trust={strange[0].split('.')[0]!r}",
-                parameters=("trust",),
+                f"if you made it yourself, add {option('trust', strange[0].split('.')[0])}",
             )
         estimator = skops.load(path, trusted=unknown)
         _check_trees(estimator, set())

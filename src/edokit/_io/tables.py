@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, headings, in_bytes, word
+from edokit._errors import EDOError, InputError, headings, in_bytes, option, word
 from edokit._io.atomic import cannot_read, check_file, check_memory, check_start, whole_file
 from edokit._io.json import bad_lines, first_bad_byte, json_text, not_utf8, parse_json
 from edokit._io.markup import spreadsheet_text
@@ -486,9 +486,9 @@ def _for_spreadsheet(table: pa.Table, path: str | Path) -> pa.Table:
     """The table with `spreadsheet_text` for text."""
     if Path(path).suffix.lower() not in (".csv", ".tsv"):
         raise InputError(
-            f"quote_formulas=True is for .csv and .tsv, which spreadsheets open, not for {path}",
+            f"{option('quote_formulas', True)} is for .csv and .tsv, which spreadsheets open, not"
+            f" for {path}",
             "leave it out, or choose one of these endings",
-            parameters=("quote_formulas",),
         )
     columns: list[Any] = []
     for column in table.cast(_plain_schema(table.schema)).columns:

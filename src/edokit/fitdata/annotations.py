@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from edokit._errors import InputError, errors_in, examples
+from edokit._errors import InputError, errors_in, examples, option
 from edokit._io import check_file
 from edokit._io.tables import unreadable
 from edokit._lazy import pa, pa_parquet, pd
@@ -165,8 +165,7 @@ class SortedAnnotations:
                         raise InputError(
                             f"{self.path} has no column {name!r}; its columns are"
                             f" {examples(names, 20)}",
-                            "say which column it is with columns={ROLE: NAME}",
-                            parameters=("columns",),
+                            f"say which column it is with {option('columns', {'ROLE': 'NAME'})}",
                         )
                 for batch in file.iter_batches(_BATCH, columns=names):
                     table = pa.Table.from_batches([batch])
@@ -219,8 +218,7 @@ def find_annotations(
         raise InputError(
             f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
             f" {examples(order, 20)}",
-            "rename the classes, or declare all of them as classes",
-            parameters=("classes",),
+            f"rename the classes, or declare all of them as {option('classes')}",
         )
     return source, order
 
@@ -240,8 +238,7 @@ def _in_files(
             f"{path} takes more than half of the memory, and is neither in files named like the"
             f" shards of predictions ({examples(file.stem for file in shards.files)}) nor one"
             " Parquet table in their order",
-            "rename or convert the files, or allow more memory",
-            parameters=("memory",),
+            f"rename or convert the files, or allow more {option('memory')}",
         )
     split = reading.splits[0] if len(reading.splits) == 1 else None
     annotations = read_annotations(path, classes=classes, split=split, **reading.options)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, option
 from edokit._names import owners
 from edokit._types import Floats, Ints, Strings
 from edokit.metrics import compute_metrics
@@ -498,8 +498,7 @@ class FitData:
         if count > self.items:
             raise InputError(
                 f"{count} folds are more than the {counted(self.items, 'item')}",
-                "choose fewer folds",
-                parameters=("folds",),
+                f"choose fewer {option('folds')}",
             )
 
     def grouped(self) -> FitData:
@@ -515,10 +514,11 @@ class FitData:
         """The group of each member; one without a group is a group of its own."""
         if self.groups is None:
             raise InputError(
-                "groups=True needs the group of each member, but these predictions have none",
-                "name them (Predictions.grouped, `edo predictions join --group`), or leave groups"
+                f"{option('groups', True)} needs the group of each member, but these predictions"
+                " have none",
+                "name them (Predictions.grouped, `edo predictions join --group`), or leave"
+                f" {option('groups')}"
                 " out",
-                parameters=("groups",),
             )
         pairs = zip(self.members, self.groups, strict=True)
         return tuple(group or f"member {name}" for name, group in pairs)

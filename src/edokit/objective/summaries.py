@@ -222,8 +222,8 @@ class Summaries(Additive):
             raise InputError(
                 "class weights need every class as a hard label, but no item of the fit data "
                 f"has class {named} though annotators chose it",
-                "turn class weights off with class_weights=False, or fit on more items",
-                parameters=("class_weights",),
+                f"turn class weights off with {option('class_weights', False)}, or fit on more"
+                " items",
             )
         counts = xp.where(empty, xp.ones_like(self.class_counts), self.class_counts)
         weights = self._count() / (self.classes * counts)  # α

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from edokit._errors import InputError
+from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
@@ -85,9 +85,10 @@ def solve_exact(
     """
     if settings.regularize is Regularize.RAW:
         raise InputError(
-            "the exact solver penalises the effective weights, not the raw ones (regularize='w')",
-            "choose regularize='v', or solver='gumbel' for the paper's literal penalty",
-            parameters=("regularize", "solver"),
+            "the exact solver penalises the effective weights, not the raw ones"
+            f" ({option('regularize', 'w')})",
+            f"choose {option('regularize', 'v')}, or {option('solver', 'gumbel')} for the paper's"
+            " literal penalty",
         )
     settings = expected(settings)
     pooled = settings.ce is CE.MEAN

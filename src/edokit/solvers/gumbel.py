@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edokit._errors import InputError, check_seed
+from edokit._errors import InputError, check_seed, option
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import (
@@ -194,9 +194,9 @@ class _Prepared:
         members, how = len(self.ranks), run.options
         if how.min_members > members:
             raise InputError(
-                f"min_members={how.min_members} is more than the {members} members there are",
+                f"{option('min_members', how.min_members)} is more than the {members} members"
+                " there are",
                 "ask for fewer, or give more members",
-                parameters=("min_members",),
             )
         candidates = min(how.max_members, members)
         key = (run.settings.class_weights, run.settings.pool, candidates, how.batch_size)
