@@ -11,7 +11,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOError, InputError, check_seed, counted, local_path, option
+from edokit._errors import (
+    EDOError,
+    InputError,
+    check_seed,
+    counted,
+    local_path,
+    option,
+    show_options,
+)
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._names import owners
@@ -490,7 +498,7 @@ def _fit_methods(
             if row.method in (CONSTANT, REFERENCE):
                 raise
             # The other methods' results are not lost for it.
-            results.failures[row.name] = error.message
+            results.failures[row.name] = show_options(error.message)
             continue
         results.fitted[row.name] = method
         seconds = time.perf_counter() - start
