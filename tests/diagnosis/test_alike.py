@@ -71,33 +71,6 @@ def test_large_crowds_are_handled_in_sparse_tables(monkeypatch: pytest.MonkeyPat
     assert dense.score == pytest.approx(sparse.score)
 
 
-@pytest.mark.parametrize("dense", [True, False])
-def test_pairs_that_are_remembered_give_what_products_of_tables_give(
-    dense: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not dense:
-        monkeypatch.setattr("edokit.diagnosis.clusters._DENSE", 10)
-    vectors = LabelVectors.of(camps(items=200, sizes=(30, 30), per_item=4, apart=0.4))
-    vectors = vectors.permuted(np.random.default_rng(1))
-    apart = vectors.deviations + np.sin(vectors.annotator)[:, None] / 9
-    remembered = Overlaps.of(vectors, fewest=5)
-    found = remembered.excess(vectors, apart)
-    assert remembered.pairs is not None
-    monkeypatch.setattr("edokit.diagnosis.clusters._MOST_PAIRS", 0)
-    plain = Overlaps.of(vectors, fewest=5)
-    expected = plain.excess(vectors, apart)
-    assert plain.pairs is None
-    assert isinstance(found, np.ndarray) == isinstance(expected, np.ndarray) == dense
-    start = np.cos(np.arange(len(plain.placed)))
-    # To the last bit: a search for groups in noise goes other ways after any other rounding.
-    np.testing.assert_array_equal(found @ start, expected @ start)
-
-
-def test_pairs_of_items_with_dozens_of_labels_are_not_remembered() -> None:
-    vectors = LabelVectors.of(camps(items=30, sizes=(20, 20), per_item=40))
-    assert Overlaps.of(vectors, fewest=5).pairs is None
-
-
 def test_who_answered_too_little_is_in_no_group() -> None:
     table = camps(items=300, sizes=(4, 4)).to_table().to_pylist()
     table += [{**table[0], "annotator": "guest"}]

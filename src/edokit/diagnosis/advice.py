@@ -71,28 +71,16 @@ def advise(
 ) -> list[Advice]:
     """Advice on supervision, diversity, careless annotators, labels, classes and coverage."""
     kind = annotations.scale.kind
-    if (only := only_answer(annotations)) is not None:
+    if (label := only_answer(annotations)) is not None:
         text = (
-            f"There is no disagreement to learn from: all labels are {only}. Check that this"
+            f"There is no disagreement to learn from: all labels are {label}. Check that this"
             " is the right column and the right split."
         )
         return [Advice("structure", None, text), *_coverage(annotations)]
     structure = _structure(variance, test, careless, groups, kind)
     structured = structure.choice in ("views", "strictness")
     trainers = _trainers(annotations)
-    finding = "these data don't show whether the disagreement is structured"
-    if careless and structure.choice == "careless":
-        finding = f"without the careless annotators no structure is left (p = {careless['p']:.2g})"
-    elif test and structure.choice == "noise":
-        finding = f"no structure beyond chance was found (p = {test['p']:.2g})"
-    elif variance and structure.choice == "slight":
-        finding = f"only about {variance['structured']:.0%} of the disagreement is systematic"
-    elif variance and test and structured:
-        finding = (
-            f"the disagreement is {'partly ' if variance['structured'] < STRONG else ''}structured"
-            f" (p = {test['p']:.2g}), about"
-            f" {variance['structured']:.0%} of it or more systematic"
-        )
+    finding = _finding(structure.choice, variance, test, careless)
     return [
         structure,
         _supervision(annotations, trainers, structured, finding),
@@ -104,14 +92,35 @@ def advise(
     ]
 
 
+def _finding(
+    choice: str | None,
+    variance: dict[str, Any] | None,
+    test: dict[str, Any] | None,
+    careless: dict[str, Any] | None,
+) -> str:
+    """What is known about the structure, as a reason for other advice."""
+    if choice is None or variance is None or test is None:
+        return "these data don't show whether the disagreement is structured"
+    if careless and choice == "careless":
+        return f"without the careless annotators no structure is left (p = {careless['p']:.2g})"
+    if choice == "noise":
+        return f"no structure beyond chance was found (p = {test['p']:.2g})"
+    share = variance["structured"]
+    if choice == "slight":
+        return f"only about {share:.0%} of the disagreement is systematic"
+    partly = "partly " if share < STRONG else ""
+    size = f"about {share:.0%} of it or more systematic"
+    return f"the disagreement is {partly}structured (p = {test['p']:.2g}), {size}"
+
+
 def _trainers(annotations: Annotations) -> Bools:
     """Annotators with enough labels to train a member of their own [A]."""
     labels = annotations.annotations_per_annotator
     enough: Bools = labels >= ENOUGH
     shares = label_sums(annotations, np.eye(len(annotations.classes)))
-    sums = [totals(annotations.annotator_codes, one, len(enough)) for one in shares.T]
+    sums = [totals(annotations.annotator_codes, column, len(enough)) for column in shares.T]
     if annotations.scale.is_multi_label:
-        sums = [np.minimum(one, labels - one) for one in sums]
+        sums = [np.minimum(chosen, labels - chosen) for chosen in sums]
         enough &= np.max(sums, axis=0) >= ENOUGH_RARE
     elif annotations.label_codes is not None:
         # The second most frequent class: of two classes, the rarer one.
@@ -128,59 +137,84 @@ def _structure(
 ) -> Advice:
     """Whether the disagreement is structured; the size of the systematic part decides the words."""
     if variance is None or test is None or test["p"] is None:
-        why = "no item can be permuted" if test else "no permutations were asked for"
-        why = "these data can't show it" if variance is None else why
-        return Advice("structure", None, f"Structured or noise? It was not tested: {why}.")
-    tests = {"annotator": _STRICTNESS[scale], **_TESTS}
-    p = {key: test[key]["p"] for key in tests if test[key]["p"] is not None}
+        reason = "no item can be permuted" if test else "no permutations were asked for"
+        reason = "these data can't show it" if variance is None else reason
+        return Advice("structure", None, f"Structured or noise? It was not tested: {reason}.")
+    titles = {"annotator": _STRICTNESS[scale], **_TESTS}
+    p = {key: test[key]["p"] for key in titles if test[key]["p"] is not None}
     significant = {key for key, value in p.items() if value <= LEVEL}
-    kind, what = "views", "annotators form groups"
-    if "views" in significant:
-        what = "annotators have different views"
-    elif "annotator" in significant:
-        kind, what = "strictness", "annotators differ in strictness"
-    # Where groups differ by items, but not how much, the size is unknown.
-    share, estimated = variance["structured"], variance["group_item"] or kind == "strictness"
-    text = f"The disagreement is structured: {what}"
-    if careless and careless["explains"]:
-        kind = "careless"
-        text = (
-            f"The disagreement is compatible with noise: without {_listed(careless)}, who seem to"
-            f" answer carelessly, no structure is left (p = {careless['p']:.2g})"
-        )
-    elif not test["structured"]:
-        kind, text = "noise", "The disagreement is compatible with noise"
-        if significant:
-            text = "Taken together, the tests don't distinguish the disagreement from noise"
-    elif not estimated:
-        text = f"There is structure in the disagreement, of unknown size: {what}"
-    elif share < SLIGHT:
-        kind, text = "slight", f"The disagreement has only a slight structure: {what}"
-    elif share < STRONG:
-        text = f"The disagreement is partly structured: {what}"
-    parts = [
-        f"{tests[key]}: {'yes' if key in significant else 'not shown'} (p = {value:.2g})"
+    kind, text = _verdict(significant, variance, test["structured"], careless)
+    results = [
+        f"{titles[key]}: {'yes' if key in significant else 'not shown'} (p = {value:.2g})"
         for key, value in p.items()
     ]
-    text += f". Tests: {'; '.join(parts)}." if parts else "."
+    text += f". Tests: {'; '.join(results)}." if results else "."
     if test["structured"]:
-        total = sum(variance[key]["share"] for key in ("annotator", "group_item") if variance[key])
-        text += (
-            f" About {share:.0%} of the disagreement ({total:.0%} of the variance of the labels)"
-            " or more is systematic; the rest is noise or views of single annotators"
-            + ("." if estimated else ", or of groups, whose part can't be estimated.")
-        )
-    if groups["kind"] == "found" and (groups["stability"] or 0.0) < 0.5:
+        text += _systematic_part(variance, _has_size(significant, variance))
+    stability = max(groups["stability"] or 0.0, 0.0)
+    if groups["kind"] == "found" and stability < 0.5:
         text += (
             " Who belongs to which group is uncertain: two halves of the items agree on it by"
-            f" {max(groups['stability'] or 0.0, 0.0):.2f} (1 is fully, 0 is chance)."
+            f" {stability:.2f} (1 is fully, 0 is chance)."
         )
     return Advice("structure", kind, text)
 
 
+def _verdict(
+    significant: set[str],
+    variance: dict[str, Any],
+    structured: bool,
+    careless: dict[str, Any] | None,
+) -> tuple[str, str]:
+    """The kind of disagreement, in a word and in a sentence."""
+    if careless and careless["explains"]:
+        return "careless", (
+            f"The disagreement is compatible with noise: without {_listed(careless)}, who seem to"
+            f" answer carelessly, no structure is left (p = {careless['p']:.2g})"
+        )
+    if not structured and significant:
+        return "noise", "Taken together, the tests don't distinguish the disagreement from noise"
+    if not structured:
+        return "noise", "The disagreement is compatible with noise"
+    kind, subject = "views", "annotators form groups"
+    if "views" in significant:
+        subject = "annotators have different views"
+    elif "annotator" in significant:
+        kind, subject = "strictness", "annotators differ in strictness"
+    share = variance["structured"] if _has_size(significant, variance) else None
+    kind = "slight" if share is not None and share < SLIGHT else kind
+    return kind, f"{_degree(share)}: {subject}"
+
+
+def _has_size(significant: set[str], variance: dict[str, Any]) -> bool:
+    """Whether the systematic part could be estimated; groups by items alone may be unknown."""
+    only_strictness = "annotator" in significant and "views" not in significant
+    return bool(variance["group_item"]) or only_strictness
+
+
+def _degree(share: float | None) -> str:
+    """How structured the disagreement is, by its systematic share."""
+    if share is None:
+        return "There is structure in the disagreement, of unknown size"
+    if share < SLIGHT:
+        return "The disagreement has only a slight structure"
+    return f"The disagreement is {'partly ' if share < STRONG else ''}structured"
+
+
+def _systematic_part(variance: dict[str, Any], has_size: bool) -> str:
+    parts = [variance[key] for key in ("annotator", "group_item")]
+    total = sum(part["share"] for part in parts if part)
+    return (
+        f" About {variance['structured']:.0%} of the disagreement ({total:.0%} of the variance of"
+        " the labels) or more is systematic; the rest is noise or views of single annotators"
+        + ("." if has_size else ", or of groups, whose part can't be estimated.")
+    )
+
+
 def _listed(careless: dict[str, Any]) -> str:
     """Careless annotators, with the share of their labels that seems random."""
-    names = [f"{one['annotator']!r} (about {one['random']:.0%})" for one in careless["annotators"]]
+    rows = careless["annotators"]
+    names = [f"{row['annotator']!r} (about {row['random']:.0%})" for row in rows]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} others" if len(names) > 5 else "")
 
 
@@ -203,24 +237,24 @@ def _supervision(
     share = float(annotations.annotations_per_annotator[trainers].sum() / len(annotations))
     complete = float(np.median(annotations.coverage[trainers])) if count else 0.0
     enough = count >= _FEWEST_TRAINERS and share >= _MOST
-    known = f"{count or 'none'} of {len(annotations.annotators)} annotators"
-    known += f" {'has' if count < 2 else 'have'} {ENOUGH} labels or more"
+    able = f"{count or 'none'} of {len(annotations.annotators)} annotators"
+    able += f" {'has' if count < 2 else 'have'} {ENOUGH} labels or more"
     if annotations.label_codes is not None or annotations.scale.is_multi_label:
-        known += f", {_VARIED[annotations.scale.kind]}"
+        able += f", {_VARIED[annotations.scale.kind]}"
     if structured and enough and complete >= _MOST:
         text = (
-            f"Try per-annotator members first: {finding}, and {known} ({share:.0%} of all labels,"
+            f"Try per-annotator members first: {finding}, and {able} ({share:.0%} of all labels,"
             f" on {complete:.0%} of the items): each can train a member of their own. Compare with"
             " random-select."
         )
         return Advice("supervision", "per-annotator", text)
     if structured and enough:
         finding += (
-            f", and {known}, but each of them labelled only {complete:.0%} of the items, so members"
+            f", and {able}, but each of them labelled only {complete:.0%} of the items, so members"
             " would be trained on different ones"
         )
     elif structured:
-        finding += f", but {'only ' if count else ''}{known} ({share:.0%} of all labels)"
+        finding += f", but {'only ' if count else ''}{able} ({share:.0%} of all labels)"
     text = (
         f"Use random-select: {finding}. One label drawn per item teaches every member the"
         " distribution of all annotators, however few labels each of them gave."

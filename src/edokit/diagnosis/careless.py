@@ -54,17 +54,17 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
         weight = (1.0 - rate)[who]
         expected = [_expected(item, table, near, weight, vectors.items) for table, near in tables]
         fits = np.zeros((len(_RATES), count))
-        for one, (table, _) in zip(expected, tables, strict=True):
-            fits += [fit(table, (1 - e) * one + e / table.shape[1]) for e in _RATES]
+        for answers, (table, _) in zip(expected, tables, strict=True):
+            fits += [fit(table, (1 - e) * answers + e / table.shape[1]) for e in _RATES]
         rate = _RATES[fits.argmax(axis=0)]
     strictness = np.zeros(count)
-    for strict, (table, _) in zip(expected, tables, strict=True):
+    for answers, (table, _) in zip(expected, tables, strict=True):
         overall = table.mean(axis=0)
-        tilt, chosen = np.ones((count, len(overall))), by_annotator(table) + overall
+        tilt, sums = np.ones((count, len(overall))), by_annotator(table) + overall
         for _ in range(_ROUNDS):
-            tilted = strict * tilt[who]
+            tilted = answers * tilt[who]
             tilted /= tilted.sum(axis=1, keepdims=True)
-            tilt *= chosen / (by_annotator(tilted) + overall)
+            tilt *= sums / (by_annotator(tilted) + overall)
         strictness += fit(table, tilted)
     best = fits.max(axis=0)
     # Half of the chance, since a share below 0 is no option. The labels of a set are not
@@ -88,14 +88,14 @@ def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:
     if scale.is_multi_label:
         varied = [column for column in labels.T if 0 < column.sum() < len(column)]
         return [(np.stack([1 - column, column], axis=1), [np.eye(2)]) for column in varied]
-    used = labels.any(axis=0)
-    near = [np.eye(int(used.sum()))]
+    present = labels.any(axis=0)
+    near = [np.eye(int(present.sum()))]
     if scale.span is not None:
-        place = np.array(scale.positions)[used] / scale.span
-        apart = np.abs(place[:, None] - place)
-        kernels = [np.exp(-apart / width) for width in _WIDTHS]
+        place = np.array(scale.positions)[present] / scale.span
+        distance = np.abs(place[:, None] - place)
+        kernels = [np.exp(-distance / width) for width in _WIDTHS]
         near += [kernel / kernel.sum(axis=1, keepdims=True) for kernel in kernels]
-    return [(labels[:, used], near)]
+    return [(labels[:, present], near)]
 
 
 def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, items: int) -> Floats:
@@ -103,13 +103,13 @@ def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, it
     overall = labels.mean(axis=0)
     weighed = labels * weight[:, None]
     sums = [totals(item, column, items)[item] for column in weighed.T]
-    others = np.stack(sums, axis=1) - weighed
-    best, highest = others, -np.inf
+    peers = np.stack(sums, axis=1) - weighed
+    best, highest = peers, -np.inf
     for kernel, m in product(near, _CONCENTRATIONS):
-        tried = (others @ kernel + m * overall) / (others.sum(axis=1) + m)[:, None]
+        tried = (peers @ kernel + m * overall) / (peers.sum(axis=1) + m)[:, None]
         tried = np.maximum(tried, 1e-9)
-        if (found := float(np.sum(weighed * np.log(tried)))) > highest:
-            best, highest = tried, found
+        if (likelihood := float(np.sum(weighed * np.log(tried)))) > highest:
+            best, highest = tried, likelihood
     return best
 
 
@@ -124,30 +124,30 @@ def _agreement_beyond_others(vectors: LabelVectors, lengths: Floats, rate: Float
         return vectors.sums_by_item(numbers)[vectors.item] - numbers
 
     count = of_others(weight)
-    own = vectors.values
-    sums = np.stack([of_others(column) for column in (own * weight[:, None]).T], axis=1)
+    labels = vectors.values
+    sums = np.stack([of_others(column) for column in (labels * weight[:, None]).T], axis=1)
     long = of_others(lengths * weight)
     pairs = count**2 - of_others(weight**2)
-    known = pairs > 1e-9
-    near = 2 * products(own, sums) - long - lengths * count
-    agreeing = 2 * (squares(sums) - of_others(squares(own) * weight**2))
+    paired = pairs > 1e-9
+    near = 2 * products(labels, sums) - long - lengths * count
+    agreeing = 2 * (squares(sums) - of_others(squares(labels) * weight**2))
     agreeing -= 2 * (long * count - of_others(lengths * weight**2))
-    beyond = near[known] / count[known] - agreeing[known] / pairs[known]
-    return totals(vectors.annotator[known], beyond, len(rate))
+    beyond = near[paired] / count[paired] - agreeing[paired] / pairs[paired]
+    return totals(vectors.annotator[paired], beyond, len(rate))
 
 
-def _is_group(vectors: LabelVectors, chosen: Bools) -> bool:
+def _is_group(vectors: LabelVectors, annotators: Bools) -> bool:
     """Whether these annotators disagree less with each other than with the rest."""
     distances, pairs = [], []
-    for mask in (chosen, ~chosen, np.ones_like(chosen)):
+    for mask in (annotators, ~annotators, np.ones_like(annotators)):
         weight = mask[vectors.annotator].astype(np.float64)
         n, sums = vectors.sums_by_item(weight), vectors.values * weight[:, None]
         totals_ = np.stack([vectors.sums_by_item(column) for column in sums.T], axis=1)
         distances.append(n * vectors.sums_by_item(squares(sums)) - squares(totals_))
         pairs.append(n * (n - 1) / 2)
     # Compared with the mean pair of the same item.
-    usual = distances[2] / np.maximum(pairs[2], 1.0)
-    beyond = [float(np.sum(d - n * usual)) for d, n in zip(distances, pairs, strict=True)]
+    mean = distances[2] / np.maximum(pairs[2], 1.0)
+    beyond = [float(np.sum(d - n * mean)) for d, n in zip(distances, pairs, strict=True)]
     number = [float(np.sum(n)) for n in pairs]
     across = number[2] - number[0] - number[1]
     if not number[0] or not across:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,10 +19,6 @@ FEWEST_CONTESTED = 10
 """Contested items that an annotator must have labelled to be assigned to a group."""
 _DENSE, _FILLED = 1500, 0.05
 """Tables of pairs of up to so many annotators, with such a share of cells filled, are arrays."""
-_MOST_PAIRS = 1 << 24
-"""Pairs of labels that are remembered from one permutation to the next."""
-_MANY_LABELS = 24
-"""Of items with more labels, products of tables are as fast, and take half the memory."""
 _ROUNDS = 8
 
 
@@ -45,57 +40,21 @@ class Overlaps:
     """Sum of the variances of all pairs, placed or not."""
     smallest: int
     """Smallest size of a group; from two on its views can be distinguished from noise."""
-    labels: LabelVectors
-    """Who labelled what."""
 
     @classmethod
     def of(cls, vectors: LabelVectors, fewest: int = FEWEST_CONTESTED) -> Overlaps:
         """The overlaps of all pairs of annotators."""
         # Permuting changes something from three annotators on: two agree or disagree in any order.
-        there = vectors.take((vectors.scatter > 1e-12) & (vectors.per_item >= 3))
-        placed = np.flatnonzero(there.per_annotator >= fewest)
+        contested = vectors.take((vectors.scatter > 1e-12) & (vectors.per_item >= 3))
+        placed = np.flatnonzero(contested.per_annotator >= fewest)
         number = np.full(vectors.annotators, -1, dtype=np.int64)
         number[placed] = np.arange(len(placed))
-        variance = _product_variance(there, there.deviations)
-        among = (there, number, len(placed))
-        information = _table(*among, variance[there.item]) @ _table(*among).T
-        chance = float((there.per_item * (there.per_item - 1)) @ variance)
+        variance = _product_variance(contested, contested.deviations)
+        among = (contested, number, len(placed))
+        information = _table(*among, variance[contested.item]) @ _table(*among).T
+        chance = float((contested.per_item * (contested.per_item - 1)) @ variance)
         smallest = 2 if len(placed) >= 4 else 1
-        return cls(placed, number, _off_diagonal(information), chance, smallest, vectors)
-
-    @cached_property
-    def pairs(self) -> tuple[Ints, Ints, Ints, Any] | None:
-        """Two labels each of an item [L], [L], the number of their cell [L], and all cells.
-
-        These are a table [P, P] of numbers, in the order that products of sparse tables give, so
-        that what is made of it is the same to the last bit. None where there are too many pairs.
-        """
-        labels, size = self.labels, len(self.placed)
-        row = self.number[labels.annotator]
-        kept = np.flatnonzero((row >= 0) & (labels.per_item >= 3)[labels.item])
-        n = np.bincount(labels.item[kept], minlength=labels.items)
-        if n @ (n - 1) > min(2 * _MOST_PAIRS, _MANY_LABELS * n.sum()):
-            return None
-        after = np.cumsum(n)[labels.item[kept]] - 1 - np.arange(len(kept))
-        some, apart, lefts, rights = np.arange(len(kept)), 0, [kept[:0]], [kept[:0]]
-        while len(some):
-            apart += 1
-            some = some[after[some] >= apart]
-            lefts.append(kept[some])
-            rights.append(kept[some + apart])
-        one, other = np.concatenate(lefts), np.concatenate(rights)
-        order = np.argsort(one, kind="stable")  # items one after the other
-        one, other = one[order], other[order]
-        low, high = np.minimum(row[one], row[other]), np.maximum(row[one], row[other])
-        cells, cell = np.unique(low * size + high, return_inverse=True)
-        ones = np.ones((len(row), labels.values.shape[1]))
-        table = self._products(labels, np.ones(labels.items), ones)
-        ends = np.repeat(np.arange(size), np.diff(table.indptr)), table.indices.astype(np.int64)
-        low, high = np.minimum(*ends), np.maximum(*ends)
-        # Nobody meets themselves: the diagonal is 0.
-        number = np.where(low < high, np.searchsorted(cells, low * size + high), len(cells))
-        table.data = number
-        return one, other, cell, table
+        return cls(placed, number, _off_diagonal(information), chance, smallest)
 
     def excess(self, vectors: LabelVectors, deviations: Floats) -> Any:
         """Agreement of each pair beyond what its items explain [P, P], diagonal 0.
@@ -110,14 +69,6 @@ class Overlaps:
         # Without biases deviations are smaller, and so is their variance under chance.
         chance = float(pairs @ _product_variance(vectors, deviations))
         scale = np.sqrt(self.chance / chance) if chance > 0 else 0.0
-        if self.pairs is not None:
-            first, second, cell, table = self.pairs
-            met = np.bincount(cell, mean[vectors.item[first]])
-            for column in deviations.T:
-                met = met + np.bincount(cell, column[first] * column[second])
-            sums = np.append(met * scale, 0.0)[table.data]
-            found = sparse.csr_matrix((sums, table.indices, table.indptr), table.shape)
-            return found if sparse.issparse(self.information) else found.toarray()
         return _off_diagonal(self._products(vectors, mean, deviations) * scale)
 
     def _products(self, vectors: LabelVectors, mean: Floats, deviations: Floats) -> Any:
@@ -126,8 +77,8 @@ class Overlaps:
         several = (vectors.per_item >= 3)[vectors.item]
         total = _table(*among, mean[vectors.item]) @ _table(*among).T
         for column in deviations.T:
-            one = _table(*among, column * several)
-            total = total + one @ one.T
+            table = _table(*among, column * several)
+            total = total + table @ table.T
         return total
 
 
@@ -166,10 +117,10 @@ def find_groups(overlaps: Overlaps, excess: Any) -> Clusters:
                 side = _strongest(excess, np.where(inside, scale, 0.0)) > 0
                 start = np.where(inside & side, count - 1, best.group)
                 tried.append(_settle(overlaps, excess, start, count))
-        found = max(tried, key=lambda one: one.score)
-        if found is best:
+        clearest = max(tried, key=lambda clusters: clusters.score)
+        if clearest is best:
             break
-        best = found
+        best = clearest
     # Those who are not placed are in no group.
     return Clusters(np.append(best.group, -1)[overlaps.number], best.count, best.score)
 
@@ -207,11 +158,11 @@ def _settle(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Cluster
         group = moved
     # Moving all at once may cycle; the better of the first and the last assignment counts.
     best = Clusters(group, count, -np.inf)
-    for chosen, member, within in (options[0], options[-1]):
+    for assignment, member, within in (options[0], options[-1]):
         if member.sum(axis=0).min() >= overlaps.smallest:
             score = _score(within, member.T @ (overlaps.information @ member))
             if score > best.score:
-                best = Clusters(chosen, count, score)
+                best = Clusters(assignment, count, score)
     return best
 
 
@@ -236,8 +187,8 @@ def _product_variance(vectors: LabelVectors, deviations: Floats) -> Floats:
     n = vectors.per_item.astype(np.float64)
     pairs = np.maximum(n * (n - 1), 1.0)
     sums = 0.0 - vectors.sums_by_item(squares(deviations) ** 2)
-    for one, other in product(deviations.T, repeat=2):
-        sums = sums + vectors.sums_by_item(one * other) ** 2
+    for column, row in product(deviations.T, repeat=2):
+        sums = sums + vectors.sums_by_item(column * row) ** 2
     mean = vectors.sums_by_item(squares(deviations)) / pairs
     variance: Floats = np.where(n >= 3, np.maximum(sums / pairs - mean**2, 0.0), 0.0)
     return variance
@@ -246,9 +197,10 @@ def _product_variance(vectors: LabelVectors, deviations: Floats) -> Floats:
 def _table(vectors: LabelVectors, number: Ints, size: int, numbers: Floats | None = None) -> Any:
     """Numbers [M], or ones, as a sparse table [P, N] of the assigned annotators."""
     row = number[vectors.annotator]
-    kept = np.flatnonzero(row >= 0)
-    entries = np.ones(len(kept)) if numbers is None else numbers[kept]
-    return sparse.csr_matrix((entries, (row[kept], vectors.item[kept])), (size, vectors.items))
+    labels = np.flatnonzero(row >= 0)
+    entries = np.ones(len(labels)) if numbers is None else numbers[labels]
+    cells = (row[labels], vectors.item[labels])
+    return sparse.csr_matrix((entries, cells), (size, vectors.items))
 
 
 def _off_diagonal(table: Any) -> Any:
@@ -331,13 +283,13 @@ def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS)
     rng = np.random.default_rng([random_state, 1])
     groupings = []
     for _ in range(splits):
-        first = np.zeros(vectors.items, dtype=bool)
-        first[rng.permutation(vectors.items)[: vectors.items // 2]] = True
-        for here in (first, ~first):
-            half = vectors.take(here)
-            design = Design.of(half, fewest=FEWEST_CONTESTED // 2)
-            found = find_structure(half, design).groups
-            groupings.append(Grouping(found.group, found.count, ~here, True))
+        half = np.zeros(vectors.items, dtype=bool)
+        half[rng.permutation(vectors.items)[: vectors.items // 2]] = True
+        for items in (half, ~half):
+            labels = vectors.take(items)
+            design = Design.of(labels, fewest=FEWEST_CONTESTED // 2)
+            clusters = find_structure(labels, design).groups
+            groupings.append(Grouping(clusters.group, clusters.count, ~items, True))
     return groupings
 
 
@@ -346,8 +298,10 @@ def stability(groupings: list[Grouping]) -> float:
     from sklearn.metrics import adjusted_rand_score
 
     values = []
-    for one, other in zip(groupings[::2], groupings[1::2], strict=True):
-        both = (one.group >= 0) & (other.group >= 0)
-        compared = one.count and other.count and both.sum() >= 2
-        values.append(adjusted_rand_score(one.group[both], other.group[both]) if compared else 0.0)
+    for odd, even in zip(groupings[::2], groupings[1::2], strict=True):
+        placed = (odd.group >= 0) & (even.group >= 0)
+        score = 0.0
+        if odd.count and even.count and placed.sum() >= 2:
+            score = adjusted_rand_score(odd.group[placed], even.group[placed])
+        values.append(score)
     return float(np.mean(values)) if values else 0.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, check_seed, in_bytes
+from edokit._errors import InputError, check_seed, in_bytes, option
 from edokit._parallel import free_memory
 from edokit._types import Ints
 from edokit.annotations import Annotations
@@ -26,6 +26,7 @@ from edokit.diagnosis.clusters import (
     find_structure,
     stability,
 )
+from edokit.diagnosis.overview import DeclaredGroups, declared_groups
 from edokit.diagnosis.permutation import LEVEL, permutation_test
 from edokit.diagnosis.variance import Shares, decompose, explained
 from edokit.diagnosis.vectors import LabelVectors
@@ -93,7 +94,7 @@ class Diagnosis:
             "people" if name == "per_annotator" else name: value
             for name, value in vars(self).items()
         }
-        return content | {"advice": [one.to_dict() for one in self.advice]}
+        return content | {"advice": [advice.to_dict() for advice in self.advice]}
 
     def lines(self) -> list[str]:
         """Return the diagnosis in words, line by line.
@@ -116,7 +117,7 @@ class Diagnosis:
 def diagnose(
     annotations: Annotations | str | Path,
     *,
-    groups: overview.Declared | None = None,
+    groups: DeclaredGroups | None = None,
     predictions: Predictions | None = None,
     permutations: int = PERMUTATIONS,
     random_state: int = 0,
@@ -155,85 +156,40 @@ def diagnose(
     --------
     >>> import edokit
     >>> annotations = edokit.simulate("two-camps", random_state=0, items=(200, 1, 1)).annotations
-    >>> found = edokit.diagnose(annotations, permutations=39)
-    >>> found
+    >>> diagnosis = edokit.diagnose(annotations, permutations=39)
+    >>> diagnosis
     Diagnosis(202 items, 6 annotators)
-    >>> found.test["structured"], [one.choice for one in found.advice][:2]
+    >>> diagnosis.test["structured"], [advice.choice for advice in diagnosis.advice][:2]
     (True, ['views', 'random-select'])
     """
     check_seed(random_state)
-    whole = isinstance(permutations, int | np.integer) and not isinstance(permutations, bool)
-    if not whole or not (permutations == 0 or permutations >= FEWEST_PERMUTATIONS):
-        raise InputError(
-            f"with permutations={permutations!r} no p-value reaches 5 %; it takes at least"
-            f" {FEWEST_PERMUTATIONS}, or 0 for no test",
-            f"use permutations={PERMUTATIONS}",
-            parameters=("permutations",),
-        )
-    if isinstance(annotations, str | Path):
-        from edokit.datasets import read_annotations
-
-        annotations = read_annotations(annotations)
-    if not isinstance(annotations, Annotations):
-        raise InputError(
-            f"annotations is a {type(annotations).__name__}, neither Annotations nor a path",
-            "make it with Annotations.from_table or Annotations.from_matrix",
-            parameters=("annotations",),
-        )
-    if not len(annotations):
-        raise InputError("there are no annotations to diagnose", "give some")
+    _check_permutations(permutations)
+    annotations = _as_annotations(annotations)
     _check_pairs(annotations)
     vectors = LabelVectors.of(annotations)
-    declared: Ints | None = None
-    names: list[str] = []
-    if groups is not None:
-        declared, names = overview.declared_groups(annotations, groups)
-    variance: dict[str, Any] | None = None
-    test: dict[str, Any] | None = None
-    clusters: Clusters | None = None
-    careless: dict[str, Any] | None = None
-    groupings: list[Grouping] = []
-    single: list[str] = []
-    if not (vectors.per_item >= 2).any():
-        variance = {"reason": "no item has labels of two annotators, so disagreement can't be seen"}
-    elif (only := overview.only_answer(annotations)) is not None:
-        variance = {"reason": f"all labels are {only}, so nothing varies"}
-    else:
-        design = Design.of(vectors, declared, len(names))
-        structure = find_structure(vectors, design)
-        clusters = structure.groups
-        if declared is None:
-            groupings = cross_fitted(vectors, random_state)
-        else:
-            groupings, single = _declared_groupings(vectors, declared, names)
-        shares = decompose(vectors, design, groupings, random_state)
-        variance = None if shares is None else _variance_values(shares, declared is not None)
-        if permutations and (vectors.scatter > 1e-12).any():
-            test = permutation_test(vectors, design, structure, permutations, random_state, step)
-        careless = _careless(annotations, vectors, declared, len(names), test)
+    declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
+    analysis = _analyse(annotations, vectors, declared, names, permutations, random_state, step)
     if declared is None:
-        group, names, found = _found_groups(vectors, clusters, test, careless, groupings)
+        group, names, about_groups = _found_groups(vectors, analysis)
     else:
         attribute = groups if isinstance(groups, str) else None
-        group, found = declared, {"kind": "declared", "attribute": attribute}
-    found = {"kind": "none", "attribute": None, "reason": None, "stability": None} | found
-    known = found["kind"] != "none"
-    found["unassigned"] = int((group < 0).sum()) if known else 0
-    found["groups"] = overview.describe_groups(annotations, group, names) if known else []
+        group, about_groups = declared, {"kind": "declared", "attribute": attribute}
+    about_groups = {"kind": "none", "attribute": None, "reason": None, "stability": None} | (
+        about_groups
+    )
+    grouped = about_groups["kind"] != "none"
+    about_groups["unassigned"] = int((group < 0).sum()) if grouped else 0
+    about_groups["groups"] = overview.describe_groups(annotations, group, names) if grouped else []
     per_annotator = overview.describe_annotators(annotations)
     for row, code in zip(per_annotator, group, strict=True):
         row["group"] = names[code] if code >= 0 else None
-    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if known else 0
+    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if grouped else 0
     balance = overview.balance(annotations)
+    variance, test, careless = analysis.variance, analysis.test, analysis.careless
     estimated = variance if variance and "total" in variance else None
     account = None
     if predictions is not None:
-        parts = ("annotator", "group_item", "rest")
-        within = [(estimated or {}).get(name) for name in parts]
-        lasting = None
-        if all(part is not None for part in within):
-            *lasts, rest = (part["share"] for part in within if part is not None)
-            lasting = max(sum(lasts), 0.0) / max(sum(lasts) + rest, 1e-12)
+        lasting = _lasting_share(estimated or {})
         account = explained(predictions, annotations, lasting, random_state=random_state)
     return Diagnosis(
         items=len(annotations.items),
@@ -246,14 +202,97 @@ def diagnose(
         agreement=overview.agreement(annotations) | {"matrix": overview.matrix(annotations, group)},
         entropy=overview.entropy(annotations),
         per_annotator=per_annotator,
-        groups=found,
+        groups=about_groups,
         variance=variance,
         test=test,
         careless=careless,
-        advice=advise(annotations, balance, found, estimated, test, careless),
-        limits=limits(annotations, estimated, single, unassigned),
+        advice=advise(annotations, balance, about_groups, estimated, test, careless),
+        limits=limits(annotations, estimated, analysis.single_groups, unassigned),
         explained=account,
     )
+
+
+def _check_permutations(permutations: int) -> None:
+    is_integer = isinstance(permutations, int | np.integer) and not isinstance(permutations, bool)
+    if not is_integer or not (permutations == 0 or permutations >= FEWEST_PERMUTATIONS):
+        raise InputError(
+            f"with {option('permutations', permutations)} no p-value reaches 5 %; it takes at least"
+            f" {FEWEST_PERMUTATIONS}, or 0 for no test",
+            f"use {option('permutations', PERMUTATIONS)}",
+        )
+
+
+def _as_annotations(annotations: Annotations | str | Path) -> Annotations:
+    """The annotations, read if they are a path; there must be some."""
+    if isinstance(annotations, str | Path):
+        from edokit.datasets import read_annotations
+
+        annotations = read_annotations(annotations)
+    if not isinstance(annotations, Annotations):
+        raise InputError(
+            f"{option('annotations')} is a {type(annotations).__name__}, neither Annotations nor a"
+            " path",
+            "make it with Annotations.from_table or Annotations.from_matrix",
+        )
+    if not len(annotations):
+        raise InputError("there are no annotations to diagnose", "pass at least one annotation")
+    return annotations
+
+
+@dataclass
+class _Analysis:
+    """Structure of the disagreement; empty where nothing varies."""
+
+    variance: dict[str, Any] | None = None
+    test: dict[str, Any] | None = None
+    clusters: Clusters | None = None
+    careless: dict[str, Any] | None = None
+    groupings: list[Grouping] = field(default_factory=list)
+    single_groups: list[str] = field(default_factory=list)
+    """Declared groups of one annotator."""
+
+
+def _analyse(
+    annotations: Annotations,
+    vectors: LabelVectors,
+    declared: Ints | None,
+    names: list[str],
+    permutations: int,
+    random_state: int,
+    step: Callable[[int, int], None],
+) -> _Analysis:
+    """Components of the variance, the permutation test, groups and careless annotators."""
+    if not (vectors.per_item >= 2).any():
+        reason = "no item has labels of two annotators, so disagreement can't be seen"
+        return _Analysis({"reason": reason})
+    if (label := overview.only_answer(annotations)) is not None:
+        return _Analysis({"reason": f"all labels are {label}, so nothing varies"})
+    analysis = _Analysis()
+    design = Design.of(vectors, declared, len(names))
+    structure = find_structure(vectors, design)
+    analysis.clusters = structure.groups
+    if declared is None:
+        analysis.groupings = cross_fitted(vectors, random_state)
+    else:
+        analysis.groupings, analysis.single_groups = _declared_groupings(vectors, declared, names)
+    shares = decompose(vectors, design, analysis.groupings, random_state)
+    if shares is not None:
+        analysis.variance = _variance_values(shares, declared is not None)
+    if permutations and (vectors.scatter > 1e-12).any():
+        analysis.test = permutation_test(
+            vectors, design, structure, permutations, random_state, step
+        )
+    analysis.careless = _careless(annotations, vectors, declared, len(names), analysis.test)
+    return analysis
+
+
+def _lasting_share(variance: dict[str, Any]) -> float | None:
+    """The share of the disagreement that belongs to annotators and groups; None if unknown."""
+    parts = [variance.get(name) for name in ("annotator", "group_item", "rest")]
+    if any(part is None for part in parts):
+        return None
+    *lasting, noise = (part["share"] for part in parts if part is not None)
+    return float(max(sum(lasting), 0.0) / max(sum(lasting) + noise, 1e-12))
 
 
 def _check_pairs(annotations: Annotations) -> None:
@@ -287,16 +326,16 @@ def _careless(
         return None
     p = None
     if test is not None and structured:
-        rest = vectors.without(careless)
-        design = Design.of(rest, declared, count)
-        found = find_structure(rest, design)
-        p = permutation_test(rest, design, found, test["permutations"], test["seed"])["p"]
+        careful = vectors.without(careless)
+        design = Design.of(careful, declared, count)
+        structure = find_structure(careful, design)
+        p = permutation_test(careful, design, structure, test["permutations"], test["seed"])["p"]
         test["structured"] = p is None or p <= LEVEL
     # The most random first: advice names the first few.
-    most = [a for a in np.argsort(-rate, kind="stable") if careless[a]]
+    order = [a for a in np.argsort(-rate, kind="stable") if careless[a]]
     return {
         "annotators": [
-            {"annotator": str(annotations.annotators[a]), "random": float(rate[a])} for a in most
+            {"annotator": str(annotations.annotators[a]), "random": float(rate[a])} for a in order
         ],
         "p": p,
         "explains": p is not None and p > LEVEL,
@@ -309,22 +348,19 @@ def _declared_groupings(
     """Declared groups of two annotators or more, and the names of those of one."""
     active = np.where(vectors.per_annotator > 0, declared, -1)
     size = np.bincount(active[active >= 0], minlength=len(names))
-    kept = size >= 2
-    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
-    everything = np.ones(vectors.items, dtype=bool)
-    grouping = Grouping(number[active], int(kept.sum()), everything, False)
+    large = size >= 2
+    number = np.append(np.where(large, np.cumsum(large) - 1, -1), -1)
+    all_items = np.ones(vectors.items, dtype=bool)
+    grouping = Grouping(number[active], int(large.sum()), all_items, False)
     single = [name for name, count in zip(names, size, strict=True) if count == 1]
     return [grouping] if grouping.count >= 2 else [], single
 
 
 def _found_groups(
-    vectors: LabelVectors,
-    clusters: Clusters | None,
-    test: dict[str, Any] | None,
-    careless: dict[str, Any] | None,
-    groupings: list[Grouping],
+    vectors: LabelVectors, analysis: _Analysis
 ) -> tuple[Ints, list[str], dict[str, Any]]:
     """The found group of each annotator [A], their names, and what is known about them."""
+    clusters, test, careless = analysis.clusters, analysis.test, analysis.careless
     nobody = np.full(vectors.annotators, -1, dtype=np.int64)
     if clusters is None or clusters.count < 2:
         reason = "too few annotators labelled enough contested items to look for groups"
@@ -341,8 +377,8 @@ def _found_groups(
     codes = clusters.group
     labels = np.bincount(np.maximum(codes, 0), weights=vectors.per_annotator * (codes >= 0.0))
     rank = np.append(np.argsort(np.argsort(-labels, kind="stable"), kind="stable"), -1)
-    found = {"kind": "found", "stability": stability(groupings)}
-    return rank[codes], list(ascii_uppercase[: clusters.count]), found
+    about = {"kind": "found", "stability": stability(analysis.groupings)}
+    return rank[codes], list(ascii_uppercase[: clusters.count]), about
 
 
 def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:
@@ -351,8 +387,7 @@ def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:
     for name in PARTS:
         part = getattr(shares, name)
         bounded = {key: min(max(getattr(part, key), 0.0), 1.0) for key in ("share", "low", "high")}
-        known = not math.isnan(part.share)
-        parts[name] = {**bounded, "hidden": part.hidden} if known else None
+        parts[name] = None if math.isnan(part.share) else {**bounded, "hidden": part.hidden}
     # Shares that chance put below 0 are 0, and the others still sum to 1.
     total = sum(part["share"] for part in parts.values() if part)
     for part in parts.values():

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples
+from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples, option
 from edokit._names import class_order
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
@@ -30,24 +30,24 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
         annotations.annotations_per_annotator,
     )
     counts, items = np.unique(per_item, return_counts=True)
-    first = ~annotations.repeated
+    labelled = ~annotations.repeated
     annotators = len(annotations.annotators)
     shape = (annotators, len(annotations.items))
-    where = (annotations.annotator_codes[first], annotations.item_codes[first])
-    asked = sparse.csr_matrix((np.ones(int(first.sum()), dtype=np.int32), where), shape)
-    met: Any = sparse.triu(asked @ asked.T, k=1, format="csr")
+    cells = (annotations.annotator_codes[labelled], annotations.item_codes[labelled])
+    table = sparse.csr_matrix((np.ones(int(labelled.sum()), dtype=np.int32), cells), shape)
+    shared: Any = sparse.triu(table @ table.T, k=1, format="csr")
     return {
         "per_item": _figures(per_item, "min", "median", "mean", "max"),
         "items_by_annotations": dict(zip(map(str, counts), items.tolist(), strict=True)),
         "per_annotator": _figures(per_annotator[per_annotator > 0], "min", "median", "max"),
-        "filled": float(first.sum() / (shape[0] * shape[1])),
+        "filled": float(labelled.sum() / (shape[0] * shape[1])),
         "single": int((per_item == 1).sum()),
         "silent": [str(name) for name in annotations.annotators[per_annotator == 0]],
         "repeated": int(annotations.repeated.sum()),
         "pairs": {
             "possible": annotators * (annotators - 1) // 2,
-            "meeting": len(met.data),
-            "median_shared": float(np.median(met.data)) if len(met.data) else None,
+            "meeting": len(shared.data),
+            "median_shared": float(np.median(shared.data)) if len(shared.data) else None,
         },
     }
 
@@ -85,11 +85,11 @@ def entropy(annotations: Annotations) -> dict[str, Any]:
     largest = float(np.log(classes))
     attainable = largest
     if not _are_probabilities(annotations):
-        # The most even counts: n = whole · classes + more, which makes `more` of them larger by 1.
+        # The most even counts: n = even · classes + extra; `extra` classes have one label more.
         n = annotations.annotations_per_item.clip(1)
-        whole, more = np.divmod(n, classes)
-        surprise = (classes - more) * xlogy(whole, whole / n)
-        attainable = -float(np.mean((surprise + more * xlogy(whole + 1, (whole + 1) / n)) / n))
+        even, extra = np.divmod(n, classes)
+        surprise = (classes - extra) * xlogy(even, even / n)
+        attainable = -float(np.mean((surprise + extra * xlogy(even + 1, (even + 1) / n)) / n))
     counts, edges = np.histogram(np.minimum(nats, largest), bins=_BINS, range=(0.0, largest))
     return {
         "mean": float(nats.mean()),
@@ -121,19 +121,19 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
     alpha = pairwise = reason = by_label = None
     if not several.any():
         reason = "no item has two labels"
-    elif (only := only_answer(annotations)) is not None:
-        reason = f"all labels are {only}"
+    elif (label := only_answer(annotations)) is not None:
+        reason = f"all labels are {label}"
     elif _are_probabilities(annotations):
         reason = "the labels are probabilities; alpha is for classes"
     else:
         alphas = _alphas(annotations.take(several))
-        known = [value for value in alphas if value is not None]
-        alpha = float(np.mean(known)) if known else None
+        varying = [value for value in alphas if value is not None]
+        alpha = float(np.mean(varying)) if varying else None
         by_label = dict(zip(annotations.classes, alphas, strict=False)) if len(alphas) > 1 else None
     if several.any():
         agreeing, pairs = _pairs_by_item(annotations)
         pairwise = float(agreeing[several].sum() / pairs[several].sum())
-    vectors, lengths = _answers(annotations)
+    vectors, lengths = _label_vectors(annotations)
     mean = vectors.mean(axis=0)
     by_chance = float(1 - 2 * (lengths.mean() - mean @ mean))
     span = annotations.scale.span
@@ -153,12 +153,12 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
 def only_answer(annotations: Annotations) -> str | None:
     """The label that all annotations have, in words; None if they differ."""
     shares = label_sums(annotations, np.eye(len(annotations.classes)))
-    chosen = [name for name, used in zip(annotations.classes, shares[0], strict=True) if used > 0]
     if (shares != shares[0]).any():
         return None
+    names = [name for name, share in zip(annotations.classes, shares[0], strict=True) if share > 0]
     if annotations.scale.is_multi_label:
-        return f"the set {{{', '.join(map(repr, chosen))}}}" if chosen else "the empty set"
-    return repr(chosen[0]) if len(chosen) == 1 else None
+        return f"the set {{{', '.join(map(repr, names))}}}" if names else "the empty set"
+    return repr(names[0]) if len(names) == 1 else None
 
 
 def _alphas(annotations: Annotations) -> list[float | None]:
@@ -190,7 +190,7 @@ def _are_probabilities(annotations: Annotations) -> bool:
     return shares is not None and bool(((shares > 0) & (shares < 1)).any())
 
 
-def _answers(annotations: Annotations) -> tuple[Floats, Floats]:
+def _label_vectors(annotations: Annotations) -> tuple[Floats, Floats]:
     """Each label as a vector [M, D], and its expected squared length [M]."""
     of_classes = annotations.scale.vectors(len(annotations.classes), absolute=True)
     lengths = label_sums(annotations, squares(of_classes)[:, None])
@@ -209,28 +209,29 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
     shares = np.stack([totals(annotator, column, count) for column in rows.T], axis=1)
     shares = shares / np.maximum(labelled, 1)[:, None]
     positions = annotations.scale.positions
-    others = annotations.annotations_per_item[item] - 1
+    # "Peers" are the other annotators of the same item.
+    peers = annotations.annotations_per_item[item] - 1
     agreeing, pairs = _pairs_by_item(annotations)
-    met = others > 0
-    number = np.bincount(annotator[met], minlength=count)
-    vectors, lengths = _answers(annotations)
+    shared = peers > 0
+    number = np.bincount(annotator[shared], minlength=count)
+    vectors, lengths = _label_vectors(annotations)
     sums = [totals(item, column, len(annotations.items))[item] for column in vectors.T]
-    rest_sums = np.stack(sums, axis=1) - vectors
-    rest_lengths = totals(item, lengths, len(annotations.items))[item] - lengths
-    with_rest = others * (1 - lengths) - rest_lengths + 2 * products(vectors, rest_sums)
-    rest = totals(annotator[met], with_rest[met] / others[met], count)
-    two = others > 1
+    peer_sums = np.stack(sums, axis=1) - vectors
+    peer_lengths = totals(item, lengths, len(annotations.items))[item] - lengths
+    with_peers = peers * (1 - lengths) - peer_lengths + 2 * products(vectors, peer_sums)
+    agreement = totals(annotator[shared], with_peers[shared] / peers[shared], count)
+    two = peers > 1
     compared = np.bincount(annotator[two], minlength=count)
-    of_others = (agreeing[item] - 2 * with_rest)[two] / (pairs[item] - 2 * others)[two]
-    base = totals(annotator[two], of_others, count)
+    of_peers = (agreeing[item] - 2 * with_peers)[two] / (pairs[item] - 2 * peers)[two]
+    expected = totals(annotator[two], of_peers, count)
     return [
         {
             "annotator": str(name),
             "annotations": int(labelled[a]),
             "shares": _by_class(annotations, shares[a]) if labelled[a] else None,
             "mean": float(shares[a] @ positions) if positions and labelled[a] else None,
-            "agreement": float(rest[a] / number[a]) if number[a] else None,
-            "expected": float(base[a] / compared[a]) if compared[a] else None,
+            "agreement": float(agreement[a] / number[a]) if number[a] else None,
+            "expected": float(expected[a] / compared[a]) if compared[a] else None,
             "group": None,
         }
         for a, name in enumerate(annotations.annotators)
@@ -242,17 +243,17 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
     count = len(annotations.annotators)
     if count > LARGEST_MATRIX:
         return None
-    vectors, lengths = _answers(annotations)
-    given = np.zeros((count, len(annotations.items), vectors.shape[1]))
-    asked, long = np.zeros((2, *given.shape[:2]))
-    first = ~annotations.repeated
-    where = (annotations.annotator_codes[first], annotations.item_codes[first])
-    asked[where] = 1.0
-    given[where] = vectors[first]
-    long[where] = lengths[first]
-    shared = asked @ asked.T
-    flat = given.reshape(count, -1)
-    agreed = shared - long @ asked.T - asked @ long.T + 2 * flat @ flat.T
+    vectors, lengths = _label_vectors(annotations)
+    labels = np.zeros((count, len(annotations.items), vectors.shape[1]))
+    labelled, squared = np.zeros((2, *labels.shape[:2]))
+    rows = ~annotations.repeated
+    cells = (annotations.annotator_codes[rows], annotations.item_codes[rows])
+    labelled[cells] = 1.0
+    labels[cells] = vectors[rows]
+    squared[cells] = lengths[rows]
+    shared = labelled @ labelled.T
+    flat = labels.reshape(count, -1)
+    agreed = shared - squared @ labelled.T - labelled @ squared.T + 2 * flat @ flat.T
     order = np.argsort(np.where(group < 0, count, group), kind="stable")
     return {
         "annotators": [str(annotations.annotators[a]) for a in order],
@@ -266,60 +267,62 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
 
 def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
     """How much the ordered pairs of labels of each item agree, summed, and their number [N]."""
-    vectors, lengths = _answers(annotations)
+    vectors, lengths = _label_vectors(annotations)
 
     def by_item(numbers: Floats) -> Floats:
         return totals(annotations.item_codes, numbers, len(annotations.items))
 
     n = annotations.annotations_per_item.astype(np.float64)
     sums = np.stack([by_item(column) for column in vectors.T], axis=1)
-    together = squares(sums) - by_item(squares(vectors))
-    return n * (n - 1) - 2 * ((n - 1) * by_item(lengths) - together), n * (n - 1)
+    inner = squares(sums) - by_item(squares(vectors))
+    return n * (n - 1) - 2 * ((n - 1) * by_item(lengths) - inner), n * (n - 1)
 
 
-_SHOWN = 20
+_LISTED = 20
 _SLIGHT = 0.02
 """Differences between shares below this are not worth a word."""
-Declared = str | Mapping[Any, Any] | Sequence[Any]
+DeclaredGroups = str | Mapping[Any, Any] | Sequence[Any]
 
 
-def declared_groups(annotations: Annotations, groups: Declared) -> tuple[Ints, list[str]]:
+def declared_groups(annotations: Annotations, groups: DeclaredGroups) -> tuple[Ints, list[str]]:
     """The group of each annotator [A], -1 for none, and the groups' names.
 
     ``groups`` names an attribute of the annotators, maps annotators to groups, or lists a group
     for each of them. Empty text and None are no group.
     """
+    values = _group_values(annotations, groups)
+    group_of = ["" if value is None else str(value) for value in values]
+    names = list(class_order({name for name in group_of if name}))
+    if not names:
+        raise InputError(
+            f"{option('groups')} assigns no annotator to a group",
+            f"leave {option('groups')} out to have them found",
+        )
+    codes = {name: code for code, name in enumerate(names)}
+    return np.array([codes.get(name, -1) for name in group_of], dtype=np.int64), names
+
+
+def _group_values(annotations: Annotations, groups: DeclaredGroups) -> list[Any]:
+    """The declared group of each annotator, None for none."""
     annotators = [str(name) for name in annotations.annotators]
-    values: list[Any] = []
-    problem: tuple[str, str] | None = None
     if isinstance(groups, str):
-        values = list(find_attribute(annotations, groups))
-    elif isinstance(groups, Mapping):
-        given = {str(name): value for name, value in groups.items()}
-        values = [given.get(name) for name in annotators]
-        missing = [name for name in annotators if name not in given]
-        if missing:
-            problem = (
-                f"{are(len(missing), len(annotators), HAVE)} no entry in groups:"
+        return list(find_attribute(annotations, groups))
+    if isinstance(groups, Mapping):
+        by_name = {str(name): value for name, value in groups.items()}
+        if missing := [name for name in annotators if name not in by_name]:
+            raise InputError(
+                f"{are(len(missing), len(annotators), HAVE)} no entry in {option('groups')}:"
                 f" {examples(missing)}",
                 "add them; None means no group",
             )
-    else:
-        values = list(groups)
-        if len(values) != len(annotators):
-            problem = (
-                f"groups has {counted(len(values), 'entry')} for"
-                f" {counted(len(annotators), 'annotator')}",
-                "give them in the order of annotations.annotators",
-            )
-    names = ["" if value is None else str(value) for value in values]
-    known_names = class_order({name for name in names if name})
-    if not known_names and problem is None:
-        problem = "groups assigns no annotator to a group", "leave groups out to have them found"
-    if problem is not None:
-        raise InputError(*problem, parameters=("groups",))
-    where = {name: code for code, name in enumerate(known_names)}
-    return np.array([where.get(name, -1) for name in names], dtype=np.int64), list(known_names)
+        return [by_name[name] for name in annotators]
+    if len(groups) != len(annotators):
+        raise InputError(
+            f"{option('groups')} has {counted(len(groups), 'entry')} for"
+            f" {counted(len(annotators), 'annotator')}",
+            "give them in the order of annotations.annotators",
+        )
+    return list(groups)
 
 
 def describe_groups(
@@ -332,18 +335,19 @@ def describe_groups(
     scale, classes = annotations.scale, len(annotations.classes)
     rows = label_sums(annotations, np.eye(classes))
     vectors = LabelVectors.of(annotations, scale.vectors(classes, absolute=True))
-    own = group[annotations.annotator_codes]
-    overall = rows[own >= 0].mean(axis=0) if (own >= 0).any() else rows.mean(axis=0)
+    label_group = group[annotations.annotator_codes]
+    grouped = rows[label_group >= 0]
+    overall = (grouped if len(grouped) else rows).mean(axis=0)
     within, between = pair_agreement(vectors, group, len(names))
     described = []
     for code, name in enumerate(names):
-        here = own == code
-        shares = rows[here].mean(axis=0) if here.any() else None
+        group_rows = rows[label_group == code]
+        shares = group_rows.mean(axis=0) if len(group_rows) else None
         members = np.flatnonzero(group == code)
         near, far = within[code], between[code]
         character = "no labels"
         if shares is not None:  # small and chance differences are none
-            parts = _base_rates(annotations.classes, shares, overall, int(here.sum()), scale)
+            parts = _base_rates(annotations.classes, shares, overall, len(group_rows), scale)
             if near is not None and far is not None and near < far - _SLIGHT:
                 parts.append(
                     "its annotators agree less with each other than with the others: less"
@@ -354,11 +358,11 @@ def describe_groups(
             {
                 "name": name,
                 "annotators": len(members),
-                "annotations": int(here.sum()),
+                "annotations": len(group_rows),
                 "shares": None if shares is None else _by_class(annotations, shares),
                 "within": near,
                 "between": far,
-                "members": [str(annotations.annotators[a]) for a in members[:_SHOWN]],
+                "members": [str(annotations.annotators[a]) for a in members[:_LISTED]],
                 "character": character,
             }
         )
@@ -371,21 +375,21 @@ def _base_rates(
     """The class, or the mean on a scale, in which a group differs from all; else nothing."""
     if scale.span is not None:
         place = np.array(scale.positions)
-        own, usual = float(shares @ place), float(overall @ place)
-        chance = 3.0 * float(np.sqrt(overall @ (place - usual) ** 2 / labels))
-        if abs(own - usual) < max(_SLIGHT * scale.span, chance):
+        group_mean, mean = float(shares @ place), float(overall @ place)
+        chance = 3.0 * float(np.sqrt(overall @ (place - mean) ** 2 / labels))
+        if abs(group_mean - mean) < max(_SLIGHT * scale.span, chance):
             return []
-        higher = "higher" if own > usual else "lower"
-        return [f"rates {higher} than all groups (mean {own:.2f} against {usual:.2f})"]
-    apart = shares - overall
-    c = int(np.argmax(np.abs(apart)))
+        direction = "higher" if group_mean > mean else "lower"
+        return [f"rates {direction} than all groups (mean {group_mean:.2f} against {mean:.2f})"]
+    difference = shares - overall
+    c = int(np.argmax(np.abs(difference)))
     # Three standard errors, since the largest of several differences is looked at.
     chance = 3.0 * float(np.sqrt(overall[c] * (1.0 - overall[c]) / labels))
-    if abs(apart[c]) < max(_SLIGHT, chance):
+    if abs(difference[c]) < max(_SLIGHT, chance):
         return []
-    if scale.is_binary(len(classes)) and apart[c] < 0:
+    if scale.is_binary(len(classes)) and difference[c] < 0:
         c = 1 - c
-    more = "more" if apart[c] > 0 else "less"
+    rates = f"({shares[c]:.0%} against {overall[c]:.0%})"
     return [
-        f"{more} often {classes[c]!r} than all groups ({shares[c]:.0%} against {overall[c]:.0%})"
+        f"{'more' if difference[c] > 0 else 'less'} often {classes[c]!r} than all groups {rates}"
     ]

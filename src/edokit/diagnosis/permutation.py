@@ -19,7 +19,7 @@ LEVEL = 0.05
 def permutation_test(
     vectors: LabelVectors,
     design: Design,
-    found: Structure,
+    structure: Structure,
     permutations: int,
     random_state: int,
     step: Callable[[int, int], None] = lambda done, total: None,
@@ -33,44 +33,44 @@ def permutation_test(
     first two together; None where it can't be tested.
     """
     rng = np.random.default_rng([random_state, 3])
-    free = [_numbers(found)]
-    strict = [_numbers(found)[1]]
+    statistics = [_statistics(structure)]
+    strict_scores = [statistics[0][1]]
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
         for done in range(permutations):
-            free.append(_numbers(find_structure(vectors.permuted(rng), design)))
+            statistics.append(_statistics(find_structure(vectors.permuted(rng), design)))
             step(done + 1, 2 * permutations)
         tables = strict_permutations(vectors, rng)
         for done in range(permutations):
-            strict.append(_numbers(find_structure(next(tables), design))[1])
+            strict_scores.append(_statistics(find_structure(next(tables), design))[1])
             step(permutations + done + 1, 2 * permutations)
-    bias, scores = np.array(free).T
-    columns = {"annotator": bias, "group_item": scores, "views": np.array(strict)}
+    bias, scores = np.array(statistics).T
+    columns = {"annotator": bias, "group_item": scores, "views": np.array(strict_scores)}
     ranks = {name: _rank(column) for name, column in columns.items()}
-    known = [ranks[name] for name in ("annotator", "group_item") if np.isfinite(ranks[name][0])]
+    defined = [ranks[name] for name in ("annotator", "group_item") if np.isfinite(ranks[name][0])]
     p = float("nan")
-    if known:
+    if defined:
         # The smaller of two p-values, against the smaller ones of the permuted labels.
-        least = np.min(known, axis=0)
+        least = np.min(defined, axis=0)
         p = float(np.mean(least <= least[0] + 1e-12))
     tests = {
         name: {
-            "statistic": _known(column[0]),
-            "p": _known(ranks[name][0]),
-            "null": [_known(value) for value in column[1:]],
+            "statistic": _finite(column[0]),
+            "p": _finite(ranks[name][0]),
+            "null": [_finite(value) for value in column[1:]],
         }
         for name, column in columns.items()
     }
     counts = {"permutations": permutations, "seed": random_state}
-    return {**counts, **tests, "p": _known(p), "structured": p <= LEVEL}
+    return {**counts, **tests, "p": _finite(p), "structured": p <= LEVEL}
 
 
-def _numbers(found: Structure) -> tuple[float, float]:
-    score = found.groups.score
-    return found.bias_variance, score if np.isfinite(score) else float("nan")
+def _statistics(structure: Structure) -> tuple[float, float]:
+    score = structure.groups.score
+    return structure.bias_variance, score if np.isfinite(score) else float("nan")
 
 
-def _known(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
@@ -103,40 +103,44 @@ def strict_permutations(vectors: LabelVectors, rng: np.random.Generator) -> Iter
     strictness of each (a Rasch model given the labels of each item; Metropolis' rule).
     """
     # Only items with different labels have something to exchange.
-    varied = vectors.scatter > 1e-12
-    where = np.flatnonzero(varied[vectors.item])
-    there = vectors.take(varied)
-    wanted = there.sums_by_annotator(there.values)
-    room = there.means_by_item(there.deviations**2)
-    known = there.sums_by_annotator(room[there.item]) + _PRIOR
-    strict = np.zeros_like(wanted)
-    values = there.values
+    contested = vectors.scatter > 1e-12
+    rows = np.flatnonzero(contested[vectors.item])
+    labels = vectors.take(contested)
+    target = labels.sums_by_annotator(labels.values)
+    spread = labels.means_by_item(labels.deviations**2)
+    precision = labels.sums_by_annotator(spread[labels.item]) + _PRIOR
+    strictness = np.zeros_like(target)
+    values = labels.values
     # Shuffled, the first label of an item meets the second, the third the fourth, and so on.
-    last = np.cumsum(there.per_item)[there.item] - 1
-    position = np.arange(len(last)) - (last + 1 - there.per_item[there.item])
-    first = np.flatnonzero((position % 2 == 0) & (np.arange(len(last)) < last))
+    end = np.cumsum(labels.per_item)[labels.item] - 1
+    position = np.arange(len(end)) - (end + 1 - labels.per_item[labels.item])
+    starts = np.flatnonzero((position % 2 == 0) & (np.arange(len(end)) < end))
     for round_ in range(_LEARNING):
-        values = _sweep(there, first, values, strict, rng)
-        gap = wanted - there.sums_by_annotator(values) - _PRIOR * strict
-        strict = strict + gap / known / (1.0 + round_ / 8.0)
+        values = _sweep(labels, starts, values, strictness, rng)
+        gap = target - labels.sums_by_annotator(values) - _PRIOR * strictness
+        strictness = strictness + gap / precision / (1.0 + round_ / 8.0)
     while True:
         for _ in range(_BETWEEN):
-            values = _sweep(there, first, values, strict, rng)
+            values = _sweep(labels, starts, values, strictness, rng)
         table = vectors.values.copy()
-        table[where] = values
+        table[rows] = values
         yield replace(vectors, values=table)
 
 
 def _sweep(
-    vectors: LabelVectors, first: Ints, values: Floats, strict: Floats, rng: np.random.Generator
+    vectors: LabelVectors,
+    starts: Ints,
+    values: Floats,
+    strictness: Floats,
+    rng: np.random.Generator,
 ) -> Floats:
     """Pair the annotators of each item at random; each pair may exchange its labels."""
     order = np.argsort(vectors.item + rng.random(len(vectors.item)), kind="stable")
-    one, other = order[first], order[first + 1]
-    apart = strict[vectors.annotator[one]] - strict[vectors.annotator[other]]
-    gain = products(values[other] - values[one], apart)
-    agreed = np.log(np.maximum(rng.random(len(gain)), 1e-300)) < gain
-    one, other = one[agreed], other[agreed]
+    label, partner = order[starts], order[starts + 1]
+    difference = strictness[vectors.annotator[label]] - strictness[vectors.annotator[partner]]
+    gain = products(values[partner] - values[label], difference)
+    accepted = np.log(np.maximum(rng.random(len(gain)), 1e-300)) < gain
+    label, partner = label[accepted], partner[accepted]
     exchanged = values.copy()
-    exchanged[one], exchanged[other] = values[other], values[one]
+    exchanged[label], exchanged[partner] = values[partner], values[label]
     return exchanged

@@ -67,11 +67,11 @@ def _scale(content: dict[str, Any]) -> Scale:
 
 def alpha_text(agree: dict[str, Any]) -> str:
     """``0.490 (interval)``: alpha with its level, of sets with that of each label."""
-    shown, by_label = _decimal(agree["alpha"]), agree["by_label"]
+    alpha, by_label = _decimal(agree["alpha"]), agree["by_label"]
     if by_label is not None:
-        each = ", ".join(f"{name} {_decimal(value)}" for name, value in by_label.items())
-        return f"{shown} (mean of the labels: {each})"
-    return shown + (" (interval)" if agree["level"] == "interval" else "")
+        values = ", ".join(f"{name} {_decimal(value)}" for name, value in by_label.items())
+        return f"{alpha} (mean of the labels: {values})"
+    return alpha + (" (interval)" if agree["level"] == "interval" else "")
 
 
 def pairs_text(agree: dict[str, Any]) -> str:
@@ -92,16 +92,16 @@ def _decimal(value: float | None) -> str:
 
 
 def _agreement(agree: dict[str, Any], entropy: dict[str, Any]) -> list[str]:
-    known = f"unknown: {agree['reason']}"
+    agreement = f"unknown: {agree['reason']}"
     if agree["pairwise"] is not None:
-        known = (
+        agreement = (
             f"Krippendorff's alpha {alpha_text(agree)}"
             + (f" ({agree['reason']})" if agree["reason"] else "")
             + f"; {pairs_text(agree)}"
         )
     return [
         "Agreement",
-        f"  {known}",
+        f"  {agreement}",
         f"  mean entropy of an item {entropy['mean']:.3f} of at most"
         f" {entropy['attainable']:.3f} nats with so many labels;"
         f" {entropy['unanimous']:.0%} unanimous",
@@ -109,34 +109,37 @@ def _agreement(agree: dict[str, Any], entropy: dict[str, Any]) -> list[str]:
 
 
 def _annotators(content: dict[str, Any]) -> list[str]:
-    known = [one for one in content["people"] if one["agreement"] is not None]
-    title, more = "Annotators", []
-    if len(known) > 12:
+    people = [person for person in content["people"] if person["agreement"] is not None]
+    title, remark = "Annotators", []
+    if len(people) > 12:
         title = "Annotators who agree least with the others"
-        more = [f"  … {len(known) - 5} others (--json has all)"]
-        enough = [one for one in known if one["annotations"] >= _FEWEST]
-        if not enough:
-            few = f"all {len(known)} gave fewer than {_FEWEST} labels, too few to compare them"
-            return [title, f"  {few} (--json has all)"]
-        usual = content["agreement"]["pairwise"]
+        remark = [f"  … {len(people) - 5} others (--json has all)"]
+        active = [person for person in people if person["annotations"] >= _FEWEST]
+        if not active:
+            reason = f"all {len(people)} gave fewer than {_FEWEST} labels, too few to compare them"
+            return [title, f"  {reason} (--json has all)"]
+        overall = content["agreement"]["pairwise"]
 
-        def standing(one: dict[str, Any]) -> float:
-            other = usual if one["expected"] is None else one["expected"]
-            return float((one["agreement"] - other) * one["annotations"] ** 0.5)
+        def standing(person: dict[str, Any]) -> float:
+            expected = overall if person["expected"] is None else person["expected"]
+            return float((person["agreement"] - expected) * person["annotations"] ** 0.5)
 
-        enough.sort(key=standing)
-        known = enough[:5]
+        people = sorted(active, key=standing)[:5]
     scale = _scale(content)
-    verb = "agrees" if scale.span is None else "is"
-    rows = [
-        f"  {one['annotator']}: {counted(one['annotations'], 'label')}, {_choice(one, scale)},"
-        f" {verb} {_agreed(one['agreement'], scale)} {'with' if scale.span is None else 'from'} the"
+    rows = [_annotator(person, scale) for person in people]
+    return [title, *rows, *remark] if rows else []
+
+
+def _annotator(person: dict[str, Any], scale: Scale) -> str:
+    verb, preposition = ("agrees", "with") if scale.span is None else ("is", "from")
+    text = (
+        f"  {person['annotator']}: {counted(person['annotations'], 'label')},"
+        f" {_choice(person, scale)}, {verb} {_agreed(person['agreement'], scale)} {preposition} the"
         " others"
-        + ("" if one["expected"] is None else f" (two others {_agreed(one['expected'], scale)})")
-        + (f", group {one['group']}" if one["group"] else "")
-        for one in known
-    ]
-    return [title, *rows, *more] if rows else []
+    )
+    if person["expected"] is not None:
+        text += f" (two others {_agreed(person['expected'], scale)})"
+    return text + (f", group {person['group']}" if person["group"] else "")
 
 
 def _agreed(agreement: float, scale: Scale) -> str:
@@ -144,11 +147,11 @@ def _agreed(agreement: float, scale: Scale) -> str:
     return f"{agreement:.0%}" if scale.span is None else f"{(1 - agreement) * scale.span:.2f} apart"
 
 
-def _choice(one: dict[str, Any], scale: Scale) -> str:
+def _choice(person: dict[str, Any], scale: Scale) -> str:
     """Of two classes the share of the last, of more the most frequent one; on a scale the mean."""
-    shares = one["shares"]
-    if one["mean"] is not None:
-        return f"mean {one['mean']:.2f}"
+    shares = person["shares"]
+    if person["mean"] is not None:
+        return f"mean {person['mean']:.2f}"
     two = scale.is_binary(len(shares))
     name = list(shares)[-1] if two else max(shares, key=shares.__getitem__)
     return f"{'' if two else 'most often '}{name!r} {shares[name]:.0%}"
@@ -157,16 +160,16 @@ def _choice(one: dict[str, Any], scale: Scale) -> str:
 def _groups(groups: dict[str, Any], scale: Scale) -> list[str]:
     if groups["kind"] == "none":
         return ["Groups", f"  none: {groups['reason']}"]
-    how = "declared" + (f" by {groups['attribute']!r}" if groups["attribute"] else "")
+    source = "declared" + (f" by {groups['attribute']!r}" if groups["attribute"] else "")
     if groups["kind"] == "found":
-        how = f"found; two halves of the items agree on them by {groups['stability']:.2f}"
-    result = [f"Groups ({how})"]
+        source = f"found; two halves of the items agree on them by {groups['stability']:.2f}"
+    result = [f"Groups ({source})"]
+    measure = "agreement" if scale.span is None else "distance"
     for group in groups["groups"]:
         within, between = (_beyond(group[key], scale) for key in ("within", "between"))
-        what = "agreement" if scale.span is None else "distance"
         result.append(
             f"  {group['name']}: {counted(group['annotators'], 'annotator')},"
-            f" {group['annotations']} labels; {what} beyond the item {within} within,"
+            f" {group['annotations']} labels; {measure} beyond the item {within} within,"
             f" {between} with others; {group['character']}"
         )
     return result
@@ -194,22 +197,22 @@ def _variance(variance: dict[str, Any]) -> list[str]:
     return result
 
 
-def _explained(found: dict[str, Any] | None) -> list[str]:
-    if found is None:
+def _explained(account: dict[str, Any] | None) -> list[str]:
+    if account is None:
         return []
     result = [
         "Known annotators",
-        f"  their answers explain {found['share']:.1%} of the disagreement within items (95 %"
-        f" interval {found['low']:.1%} to {found['high']:.1%}, {found['pairs']} labels); the rest"
-        " is noise, or views that the members have not learned",
+        f"  their answers explain {account['share']:.1%} of the disagreement within items (95 %"
+        f" interval {account['low']:.1%} to {account['high']:.1%}, {account['pairs']} labels); the"
+        " rest is noise, or views that the members have not learned",
     ]
-    if found["lasting"] is not None:
-        more = {
+    if account["lasting"] is not None:
+        advice = {
             "labels": "which is more: more labels per annotator, or members that learn more from"
             " them, would help",
             "annotators": "which is not clearly more: rather ask more annotators per item",
-        }[found["helps"]]
-        result.append(f"  at least {found['lasting']:.1%} of it lasts (see above), {more}")
+        }[account["helps"]]
+        result.append(f"  at least {account['lasting']:.1%} of it lasts (see above), {advice}")
     return result
 
 
@@ -222,8 +225,8 @@ def _test(test: dict[str, Any] | None) -> list[str]:
         "groups by items": test["group_item"]["p"],
         "groups beyond strictness": test["views"]["p"],
     }
-    shown = ", ".join(f"{name} p = {p:.2g}" for name, p in rows.items() if p is not None)
-    return [f"Structure or noise ({test['permutations']} permutations)", f"  {shown}"]
+    values = ", ".join(f"{name} p = {p:.2g}" for name, p in rows.items() if p is not None)
+    return [f"Structure or noise ({test['permutations']} permutations)", f"  {values}"]
 
 
 def _range(figures: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError
+from edokit._errors import InputError, option
 from edokit._names import owners
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
@@ -93,8 +93,8 @@ def decompose(
     bias_variance = np.array(
         [*(BiasDesign.of(part).variance(part) for part in parts), design.bias.variance(vectors)]
     )
-    own = estimate_bias(vectors, float(bias_variance[-1]), design.within)
-    numbers = vectors.values - own[vectors.annotator]
+    bias = estimate_bias(vectors, float(bias_variance[-1]), design.within)
+    numbers = vectors.values - bias[vectors.annotator]
     usable = [grouping for grouping in groupings if grouping.count >= 2]
     # Halves without any group to be found have groups that explain nothing.
     group_item = np.full(blocks + 1, np.nan)
@@ -106,16 +106,16 @@ def decompose(
     systematic = np.nan_to_num(annotator) + np.nan_to_num(group_item)
     # Two different annotators out of few lie further apart than two drawn with replacement.
     disagreement = within - systematic / max(annotators - 1, 1)
-    rest = disagreement - systematic
+    noise = disagreement - systematic
     # With very few items, leaving some out may leave nothing that varies.
-    whole = np.where(total > 1e-12, total, np.nan)
-    hidden = max(float(rest[-1] / whole[-1]), 0.0) * _hidden(usable, annotators)
+    varying = np.where(total > 1e-12, total, np.nan)
+    hidden = max(float(noise[-1] / varying[-1]), 0.0) * _hidden(usable, annotators)
     return Shares(
         float(total[-1]),
-        _part((total - disagreement) / whole, hidden[0]),
-        _part(annotator / whole),
-        _part(group_item / whole, hidden[1]),
-        _part(rest / whole),
+        _part((total - disagreement) / varying, hidden[0]),
+        _part(annotator / varying),
+        _part(group_item / varying, hidden[1]),
+        _part(noise / varying),
     )
 
 
@@ -134,9 +134,10 @@ def _leave_out(numbers: Floats, block: Ints, blocks: int) -> Floats:
     """Means of numbers with each block left out, then of all: [B + 1]."""
     sums = totals(block, numbers, blocks)
     counts = np.bincount(block, minlength=blocks)
-    left = np.append(sums.sum() - sums, sums.sum())
+    remaining = np.append(sums.sum() - sums, sums.sum())
     number = np.append(counts.sum() - counts, counts.sum())
-    means: Floats = np.divide(left, number, out=np.full(len(left), np.nan), where=number > 0)
+    unknown = np.full(len(remaining), np.nan)
+    means: Floats = np.divide(remaining, number, out=unknown, where=number > 0)
     return means
 
 
@@ -148,8 +149,8 @@ def _hidden(groupings: list[Grouping], annotators: int) -> Floats:
     for grouping in groupings:
         size = np.bincount(grouping.group[grouping.group >= 0], minlength=grouping.count)
         share = size / size.sum()
-        others = np.maximum(size - 1, 1)
-        parts.append((np.sum(share**2 / others), np.sum(share * (1 - share) / others)))
+        peers = np.maximum(size - 1, 1)
+        parts.append((np.sum(share**2 / peers), np.sum(share * (1 - share) / peers)))
     return np.array([np.mean(column) for column in zip(*parts, strict=True)])
 
 
@@ -160,37 +161,40 @@ def _views(
 
     By block left out, then of all [B + 1]; NaN where it can't be known.
     """
-    here = grouping.items[vectors.item] & (grouping.group[vectors.annotator] >= 0)
-    item, own, group = vectors.item[here], grouping.group[vectors.annotator][here], grouping.group
+    group, label_group = grouping.group, grouping.group[vectors.annotator]
+    rows = grouping.items[vectors.item] & (label_group >= 0)
+    item, label_group = vectors.item[rows], label_group[rows]
     kinds = list(combinations_with_replacement(range(grouping.count), 2))
-    n, pairs, together = _pair_sums(item, own, numbers[here], vectors.items, kinds)
+    n, pairs, sums = _pair_sums(item, label_group, numbers[rows], vectors.items, kinds)
     # An item of n labels knows about n − 1 things, however many pairs it has.
     total = pairs.sum(axis=1)
     weight = np.where(total > 0, 2.0 / np.maximum(n.sum(axis=1), 1.0), 0.0)
     safe = np.maximum(total, 1.0)
-    apart = weight[:, None] * (together - pairs * (together.sum(axis=1) / safe)[:, None])
+    excess = weight[:, None] * (sums - pairs * (sums.sum(axis=1) / safe)[:, None])
     # How much pairs of each kind agree [B, T], and how much is known of two kinds [B, T, T].
-    right = np.stack([totals(block, column, blocks) for column in apart.T], axis=1)
+    right = np.stack([totals(block, column, blocks) for column in excess.T], axis=1)
     normal = np.zeros((blocks, len(kinds), len(kinds)))
     for b in range(blocks):
-        some = pairs[block == b]
-        weighed = weight[block == b, None] * some
-        normal[b] = np.diag(weighed.sum(axis=0)) - (weighed / safe[block == b, None]).T @ some
-    members = np.bincount(own if grouping.by_labels else group[group >= 0], minlength=len(n[0]))
+        block_pairs = pairs[block == b]
+        weighed = weight[block == b, None] * block_pairs
+        shares = weighed / safe[block == b, None]
+        normal[b] = np.diag(weighed.sum(axis=0)) - shares.T @ block_pairs
+    counted = label_group if grouping.by_labels else group[group >= 0]
+    members = np.bincount(counted, minlength=len(n[0]))
     share = members / members.sum()
     # How two groups' views of an item agree, S[g, h], is known up to a constant, which cancels in
     # Σ_g π_g S[g, g] − Σ_gh π_g π_h S[g, h].
-    wanted = np.array(
+    contrast = np.array(
         [(g == h) * share[g] - (1 + (g != h)) * share[g] * share[h] for g, h in kinds]
     )
     result = []
     for left_out in range(blocks + 1):
-        kept = np.arange(blocks) != left_out
-        known = normal[kept].sum(axis=0)
-        sides = np.stack([right[kept].sum(axis=0), wanted], axis=1)
-        solved = np.linalg.lstsq(known, sides, rcond=1e-10)[0]
-        sure = np.allclose(known @ solved[:, 1], wanted, atol=1e-6)
-        result.append(float(wanted @ solved[:, 0]) if sure else float("nan"))
+        remaining = np.arange(blocks) != left_out
+        matrix = normal[remaining].sum(axis=0)
+        sides = np.stack([right[remaining].sum(axis=0), contrast], axis=1)
+        solved = np.linalg.lstsq(matrix, sides, rcond=1e-10)[0]
+        sure = np.allclose(matrix @ solved[:, 1], contrast, atol=1e-6)
+        result.append(float(contrast @ solved[:, 0]) if sure else float("nan"))
     return np.array(result)
 
 
@@ -203,15 +207,15 @@ def pair_agreement(
     kinds = list(combinations_with_replacement(range(count), 2))
     # Half the squared length is the variance, so twice the product is the agreement.
     scaled = vectors.deviations[placed] * np.sqrt(2.0)
-    own = group[vectors.annotator][placed]
-    _, pairs, together = _pair_sums(vectors.item[placed], own, scaled, vectors.items, kinds)
+    label_group = group[vectors.annotator][placed]
+    _, pairs, sums = _pair_sums(vectors.item[placed], label_group, scaled, vectors.items, kinds)
     total = np.maximum(pairs.sum(axis=1), 1.0)
-    beyond = (together - pairs * (together.sum(axis=1) / total)[:, None]).sum(axis=0)
+    beyond = (sums - pairs * (sums.sum(axis=1) / total)[:, None]).sum(axis=0)
     number = pairs.sum(axis=0)
 
-    def mean(chosen: list[int]) -> float | None:
-        met = float(number[chosen].sum())
-        return float(beyond[chosen].sum()) / met if met > 0 else None
+    def mean(columns: list[int]) -> float | None:
+        count = float(number[columns].sum())
+        return float(beyond[columns].sum()) / count if count > 0 else None
 
     within = [mean([k for k, kind in enumerate(kinds) if kind == (g, g)]) for g in range(count)]
     between = [
@@ -221,24 +225,24 @@ def pair_agreement(
 
 
 def _pair_sums(
-    item: Ints, own: Ints, numbers: Floats, items: int, kinds: list[tuple[int, int]]
+    item: Ints, group: Ints, numbers: Floats, items: int, kinds: list[tuple[int, int]]
 ) -> tuple[Floats, Floats, Floats]:
     """Labels per item and group [N, G], pairs of each kind and sums of their products [N, T]."""
     count = kinds[-1][1] + 1
-    cell = item * count + own
+    cell = item * count + group
 
     def table(numbers: Floats) -> Floats:
         return totals(cell, numbers, items * count).reshape(items, count)
 
     n = table(np.ones(len(cell)))
     sums = np.stack([table(column) for column in numbers.T], axis=2)
-    alone = table(squares(numbers))
-    pairs, together = np.empty((2, items, len(kinds)))
+    lengths = table(squares(numbers))
+    pairs, products_ = np.empty((2, items, len(kinds)))
     for k, (g, h) in enumerate(kinds):
         product = products(sums[:, g], sums[:, h])
         pairs[:, k] = n[:, g] * (n[:, g] - 1) / 2 if g == h else n[:, g] * n[:, h]
-        together[:, k] = (product - alone[:, g]) / 2 if g == h else product
-    return n, pairs, together
+        products_[:, k] = (product - lengths[:, g]) / 2 if g == h else product
+    return n, pairs, products_
 
 
 def explained(
@@ -280,29 +284,29 @@ def explained(
     count = np.bincount(item)[:, None]
 
     def within(rows: Floats) -> Floats:
-        own = rows @ side
-        means = np.stack([np.bincount(item, column) for column in own.T], axis=1) / count
-        centred: Floats = own - means[item]
+        vectors = rows @ side
+        means = np.stack([np.bincount(item, column) for column in vectors.T], axis=1) / count
+        centred: Floats = vectors - means[item]
         return centred
 
     label, answer = within(labels.soft_labels), within(answers)
-    left = np.bincount(item, ((label - answer) ** 2).sum(axis=1))
-    whole = np.bincount(item, (label**2).sum(axis=1))
-    if whole.sum() <= 1e-12:
+    unexplained = np.bincount(item, ((label - answer) ** 2).sum(axis=1))
+    disagreement = np.bincount(item, (label**2).sum(axis=1))
+    items = len(disagreement)
+    if disagreement.sum() <= 1e-12:
         raise InputError(
             "no item has two different labels, so there is no disagreement to explain",
-            "give annotations with several annotators per item, or leave the predictions out",
-            parameters=("predictions",),
+            f"pass annotations with several annotators per item, or no {option('predictions')}",
         )
-    draws = np.random.default_rng(random_state).integers(len(whole), size=(samples, len(whole)))
-    total = whole[draws].sum(axis=1)
-    shares = 1 - left[draws].sum(axis=1)[total > 0] / total[total > 0]
+    draws = np.random.default_rng(random_state).integers(items, size=(samples, items))
+    total = disagreement[draws].sum(axis=1)
+    shares = 1 - unexplained[draws].sum(axis=1)[total > 0] / total[total > 0]
     low, high = (float(end) for end in np.quantile(shares, (0.025, 0.975)))
     helps = None
     if lasting is not None:
         helps = "labels" if high < lasting else "annotators"
     return {
-        "share": float(1 - left.sum() / whole.sum()),
+        "share": float(1 - unexplained.sum() / disagreement.sum()),
         "low": low,
         "high": high,
         "pairs": len(labels.items),

@@ -37,14 +37,14 @@ class LabelVectors:
 
         ``of_classes`` has the vector of each class [C, D], by default that of the scale.
         """
-        first = np.flatnonzero(~annotations.repeated)
-        first = first[np.argsort(annotations.item_codes[first], kind="stable")]
+        rows = np.flatnonzero(~annotations.repeated)
+        rows = rows[np.argsort(annotations.item_codes[rows], kind="stable")]
         if of_classes is None:
             of_classes = annotations.scale.vectors(len(annotations.classes))
         return cls(
-            annotations.item_codes[first].astype(np.int64),
-            annotations.annotator_codes[first].astype(np.int64),
-            label_sums(annotations, of_classes)[first],
+            annotations.item_codes[rows].astype(np.int64),
+            annotations.annotator_codes[rows].astype(np.int64),
+            label_sums(annotations, of_classes)[rows],
             len(annotations.items),
             len(annotations.annotators),
         )
@@ -67,8 +67,8 @@ class LabelVectors:
     @cached_property
     def deviations(self) -> Floats:
         """Each label less the mean of its item [M, D]."""
-        apart: Floats = self.values - self.item_means[self.item]
-        return apart
+        deviations: Floats = self.values - self.item_means[self.item]
+        return deviations
 
     @cached_property
     def scatter(self) -> Floats:
@@ -92,18 +92,17 @@ class LabelVectors:
 
     def take(self, items: Bools) -> LabelVectors:
         """The labels of the items where the mask [N] is true; annotators keep their numbers."""
-        kept = items[self.item]
         number = np.cumsum(items) - 1
-        part = self._kept(kept)
+        part = self._select(items[self.item])
         return replace(part, item=number[part.item], items=int(items.sum()))
 
     def without(self, annotators: Bools) -> LabelVectors:
         """The labels of all but these annotators (mask [A]); items keep their numbers."""
-        return self._kept(~annotators[self.annotator])
+        return self._select(~annotators[self.annotator])
 
-    def _kept(self, kept: Bools) -> LabelVectors:
-        item, annotator = self.item[kept], self.annotator[kept]
-        return replace(self, item=item, annotator=annotator, values=self.values[kept])
+    def _select(self, rows: Bools) -> LabelVectors:
+        item, annotator = self.item[rows], self.annotator[rows]
+        return replace(self, item=item, annotator=annotator, values=self.values[rows])
 
     def permuted(self, rng: np.random.Generator) -> LabelVectors:
         """The same labels, permuted among the annotators of each item."""
@@ -158,14 +157,15 @@ class BiasDesign:
         weight = np.where(count >= 2, (count / (count + _TYPICAL)) ** 2 / pairs, 0.0)
         share = 1.0 / vectors.per_item[vectors.item]
         shape = (vectors.annotators, vectors.items)
-        asked = sparse.csr_matrix((np.ones(len(share)), (vectors.annotator, vectors.item)), shape)
-        part = sparse.csr_matrix((share, (vectors.annotator, vectors.item)), shape)
+        cells = (vectors.annotator, vectors.item)
+        labelled = sparse.csr_matrix((np.ones(len(share)), cells), shape)
+        part = sparse.csr_matrix((share, cells), shape)
         # Deviations on items i and j hold t_a − mean of t over those who labelled i, or j:
         # E = 1 − 1/n_i − 1/n_j + shared_ij/(n_i n_j), summed over all pairs i ≠ j of an annotator.
-        met = (part @ asked.T).power(2)
-        own = totals(vectors.annotator, share, vectors.annotators)
-        overlap = np.asarray(met.sum(axis=1)).ravel() - own
-        expected = count * (count - 1) - 2.0 * (count - 1) * own + overlap
+        shared = (part @ labelled.T).power(2)
+        self_overlap = totals(vectors.annotator, share, vectors.annotators)
+        overlap = np.asarray(shared.sum(axis=1)).ravel() - self_overlap
+        expected = count * (count - 1) - 2.0 * (count - 1) * self_overlap + overlap
         return cls(weight, float(weight @ expected))
 
     def variance(self, vectors: LabelVectors) -> float:
@@ -177,18 +177,18 @@ class BiasDesign:
         if self.expected <= 1e-9 * max(float(self.weight.sum()), 1e-300):
             return float("nan")
         sums = vectors.sums_by_annotator(vectors.deviations)
-        same = totals(vectors.annotator, squares(vectors.deviations), vectors.annotators)
-        return float(self.weight @ (squares(sums) - same)) / self.expected
+        noise = totals(vectors.annotator, squares(vectors.deviations), vectors.annotators)
+        return float(self.weight @ (squares(sums) - noise)) / self.expected
 
 
 def estimate_bias(vectors: LabelVectors, variance: float, within: float) -> Floats:
     """Bias of each annotator towards each class [A, D], shrunk where there are few labels."""
-    found = np.zeros((vectors.annotators, vectors.values.shape[1]))
+    bias = np.zeros((vectors.annotators, vectors.values.shape[1]))
     if not (variance > 0 and within > 0):
-        return found
+        return bias
     count = np.maximum(vectors.per_annotator, 1)
     trust = (variance / (variance + within / count) / count)[:, None]
     for _ in range(_ROUNDS):
-        mean = vectors.means_by_item(found[vectors.annotator])
-        found = trust * vectors.sums_by_annotator(vectors.deviations + mean[vectors.item])
-    return found
+        mean = vectors.means_by_item(bias[vectors.annotator])
+        bias = trust * vectors.sums_by_annotator(vectors.deviations + mean[vectors.item])
+    return bias
