@@ -535,9 +535,8 @@ class Bundle:
             If there is no such bundle, or it is damaged.
         """
         source = {"revision": revision, "token": token}
-        if Path(name := str(pretrained_model_name_or_path)).is_dir():
-            folder = local_path(name)
-        else:
+        folder = Path(name := str(pretrained_model_name_or_path))
+        if not folder.is_dir():
             defined = {key: value for key, value in source.items() if value is not None}
             folder = local_folder(name, (BUNDLE,), **defined)
         return cls._load(folder, home_of(folder), **options)
@@ -619,41 +618,6 @@ class Bundle:
         return round((time.perf_counter() - started) / _SAMPLE, 6)
 
 
-_CARD = """---
-library_name: edokit
-pipeline_tag: text-classification
-tags:
-- text-classification
-- annotator-disagreement
-- soft-labels
-{base}---
-
-# An EDO bundle
-{about}
-Version {version}, {size} in {files} files, made by edokit {edokit}.
-{seconds}
-
-```python
-import edokit
-
-bundle = edokit.load("FOLDER")  # or edokit.Bundle.from_pretrained("ORG/NAME")
-bundle.predict_proba(["a text"])  # one column per class
-bundle.describe(["a text"]).to_table()  # with entropy, spread of the members and label
-```
-
-`edo predict FOLDER --texts texts.parquet --out answers.parquet` predicts many texts{pairs}.
-Nothing in the folder executes on load.
-
-## Where its members come from
-Trained on {source} ({items}; {annotators} annotators).
-
-| member | recipe | learned from | pretrained model |
-|---|---|---|---|
-{members}
-{known}
-## Members{rest}"""
-
-
 def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it.
 
@@ -673,7 +637,8 @@ def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
             f" short ones, on {machine['gpu'] or machine['machine']} with"
             f" {counted(int(str(machine['cpus'])), 'processor')}."
         )
-    return _CARD.format(
+    template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
+    return template.format(
         base="".join(["base_model:\n", *(f"- {name}\n" for name in hub_ids)]) if hub_ids else "",
         about=about.rstrip("\n") + "\n",
         version=bundle.version,

@@ -197,7 +197,11 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"texts": [PLANTED], PLANTED: 1}, 422, "unknown field"),
     ({"texts": [PLANTED] * 1025}, 413, "texts: .* at most 1024 items .* not 1025"),
     ({"texts": ["a"], "contexts": [PLANTED]}, 422, "trained on texts without contexts"),
-    ({"texts": ["a", "b"], "annotators": [["Ann_0"]]}, 422, "2 texts, but 1 list"),
+    (
+        {"texts": ["a", "b"], "annotators": [["Ann_0"]]},
+        422,
+        "2 texts, but 1 times a list of annotators",
+    ),
     (
         {"texts": ["a"], "annotators": [["a", PLANTED]]},
         422,

@@ -157,46 +157,34 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
 def _check_fields(request: Any, about: About) -> None:
     """Refuse fields that the bundle or another field rules out."""
     count, attributes = len(request.texts), request.attributes or {}
-    pairs, whose = request.contexts is not None, [request.annotators, request.panel]
-    attribute_names = {name for values in attributes.values() for name in values}
-    problems = [
-        (not text.strip(), f"text {position} of {count} is empty", "leave it out")
-        for position, text in enumerate(request.texts, start=1)
-    ]
-    problems += [
-        (
-            values is not None and len(values) != count,
-            f"{counted(count, 'text')}, but {counted(len(values or ()), noun)}",
-            f"send one {noun} for each text",
-        )
-        for noun, values in (("context", request.contexts), ("list", request.annotators))
-    ]
-    problems += [
-        (
-            about.pairs not in (None, pairs),
-            f"the members were trained on texts {'without' if pairs else 'with'} contexts",
-            "leave contexts out" if pairs else "send the context of each text",
-        ),
-        (None not in whose, "both annotators and a panel are given", "leave one of them out"),
-        (
-            bool(attributes) and whose == [None, None],
-            "attributes are given, but neither annotators nor a panel",
-            "name the annotators to predict",
-        ),
-        (
-            not attribute_names.issubset(about.attributes),
-            "the members do not use one of the attributes",
-            f"known attributes: {', '.join(about.attributes) or 'none'}",
-        ),
-        (
-            request.answer_for not in (None, *about.metrics),
-            "this bundle makes no answers for this metric",
-            f"known metrics: {', '.join(about.metrics)}; without one, the pool answers",
-        ),
-    ]
-    for is_wrong, message, hint in problems:
-        if is_wrong:
-            raise RefusedError(422, message, hint)
+    pairs, groups = request.contexts is not None, [request.annotators, request.panel]
+    for position, text in enumerate(request.texts, start=1):
+        _refuse_if(not text.strip(), f"text {position} of {count} is empty", "leave it out")
+    for noun, values in ("context", request.contexts), ("list of annotators", request.annotators):
+        message = f"{counted(count, 'text')}, but {len(values or ())} times a {noun}"
+        is_wrong = values is not None and len(values) != count
+        _refuse_if(is_wrong, message, f"send one {noun} for each text")
+    message = f"the members were trained on texts {'without' if pairs else 'with'} contexts"
+    hint = "leave contexts out" if pairs else "send the context of each text"
+    _refuse_if(about.pairs not in (None, pairs), message, hint)
+    message = "both annotators and a panel are given"
+    _refuse_if(None not in groups, message, "leave one of them out")
+    message = "attributes are given, but neither annotators nor a panel"
+    is_wrong = bool(attributes) and groups == [None, None]
+    _refuse_if(is_wrong, message, "name the annotators to predict")
+    names = {name for values in attributes.values() for name in values}
+    hint = f"known attributes: {', '.join(about.attributes) or 'none'}"
+    _refuse_if(
+        not names.issubset(about.attributes), "the members do not use one of the attributes", hint
+    )
+    hint = f"known metrics: {', '.join(about.metrics)}; without one, the pool answers"
+    is_wrong = request.answer_for not in (None, *about.metrics)
+    _refuse_if(is_wrong, "this bundle makes no answers for this metric", hint)
+
+
+def _refuse_if(is_wrong: bool, message: str, hint: str) -> None:
+    if is_wrong:
+        raise RefusedError(422, message, hint)
 
 
 def _check_annotators(
