@@ -23,9 +23,9 @@ else:
 
     class _Lazy(ModuleType):
         def __getattr__(self, name: str) -> Any:
-            found = getattr(import_module(self.__name__), name)
-            setattr(self, name, found)
-            return found
+            attribute = getattr(import_module(self.__name__), name)
+            setattr(self, name, attribute)
+            return attribute
 
     pa, pc, pd = map(_Lazy, ("pyarrow", "pyarrow.compute", "pandas"))
     pa_csv, pa_json = _Lazy("pyarrow.csv"), _Lazy("pyarrow.json")

@@ -97,25 +97,25 @@ KEEP_PREDICTED = (
 )
 
 
-def match(wanted: Strings, given: Strings, what: str, against: str) -> npt.NDArray[np.intp]:
-    """The position of each wanted id among the given ones; both must hold the same ids.
+def match(names: Strings, among: Strings, source: str, against: str) -> npt.NDArray[np.intp]:
+    """The position of each id among others; both must hold the same ids.
 
-    ``what`` and ``against`` say whose ids the given and the wanted ones are, for messages.
+    ``source`` says whose ids the others are, ``against`` whose ``names`` are, for messages.
     """
-    if wanted is given or (len(wanted) == len(given) and bool((wanted == given).all())):
-        return np.arange(len(wanted))
-    check_unique(wanted, f"items of {against}", "name each item once")
-    check_unique(given, f"items of {what}", "name each item once")
-    places = positions(wanted, given)
-    missing = wanted[places < 0]
-    if len(missing) or len(given) != len(wanted):
-        extra = given[positions(given, wanted) < 0]
-        raise different_items(what, against, len(wanted), missing=missing, extra=extra)
+    if names is among or (len(names) == len(among) and bool((names == among).all())):
+        return np.arange(len(names))
+    check_unique(names, f"items of {against}", "name each item once")
+    check_unique(among, f"items of {source}", "name each item once")
+    places = positions(names, among)
+    missing = names[places < 0]
+    if len(missing) or len(among) != len(names):
+        extra = among[positions(among, names) < 0]
+        raise different_items(source, against, len(names), missing=missing, extra=extra)
     return places
 
 
 def different_items(
-    what: str,
+    source: str,
     against: str,
     count: int,
     *,
@@ -124,8 +124,8 @@ def different_items(
 ) -> InputError:
     """The error for two sets of ids that differ.
 
-    Of the ``count`` items of ``against`` some are missing in ``what``; ``extra`` are in ``what``
-    alone.
+    Of the ``count`` items of ``against`` some are missing in ``source``; ``extra`` are in
+    ``source`` alone.
     """
     listed = [*missing, *extra]
     is_pair = PAIR in str(listed[0])
@@ -136,11 +136,11 @@ def different_items(
     if surplus:
         parts.append(f"{are(len(surplus))} extra: {examples(surplus)}")
     hint = "check the ids, or choose one split"
-    if (against if absent else what) == "annotations" and not (absent and surplus):
+    if (against if absent else source) == "annotations" and not (absent and surplus):
         hint += "; score the items for all who labelled them" if is_pair else KEEP_PREDICTED
     rows = "pairs of an item and an annotator" if is_pair else "items"
     return InputError(
-        f"{what} and {against} hold different {rows}: in {what} {'; '.join(parts)}"
+        f"{source} and {against} hold different {rows}: in {source} {'; '.join(parts)}"
         + look_alike([*absent, *surplus]),
         hint,
     )

@@ -258,7 +258,6 @@ def test_spellings_of_one_label_are_named_and_asked_for(
     with pytest.raises(InputError, match=named) as caught:
         Annotations.from_table(spelled(*labels))
     assert str(mapped) in str(caught.value)
-    assert caught.value.parameters == ("label_map", "classes")
     made = Annotations.from_table(spelled(*labels), label_map=mapped)
     assert set(made.classes) == {mapped.get(label, label) for label in labels}
     apart = Annotations.from_table(spelled(*labels), classes=sorted(set(labels)))
@@ -282,7 +281,6 @@ def test_several_labels_in_a_cell_are_not_a_class(mark: str) -> None:
     table = spelled("entailment", "neutral", both, both)
     with pytest.raises(InputError, match=r"row 3 has several.*2 such rows") as caught:
         Annotations.from_table(table)
-    assert caught.value.parameters == ("multi_choice", "classes", "scale")
     split = Annotations.from_table(table, multi_choice="split")
     assert split.classes == ("entailment", "neutral")
     assert split.soft_labels.tolist() == [[1, 0], [0, 1], [0.5, 0.5], [0.5, 0.5]]

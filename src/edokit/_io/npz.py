@@ -55,14 +55,14 @@ def read_arrays(
         # numpy warns of damaged headers before it refuses them.
         warnings.simplefilter("ignore")
         entries = _entries(archive)
-        wanted = [name for name in (entries if names is None else names) if name in entries]
-        heads = [*wanted, *(name for name in unread if name in entries)]
+        read_names = [name for name in (entries if names is None else names) if name in entries]
+        heads = [*read_names, *(name for name in unread if name in entries)]
         headers = {name: _header(stream, archive, entries[name], name) for name in heads}
         # The arrays, and once more what it takes to check them.
-        check_memory(path, 2 * sum(entries[name].file_size for name in wanted))
+        check_memory(path, 2 * sum(entries[name].file_size for name in read_names))
         arrays = Arrays()
         arrays.shapes = {name: header.shape for name, header in headers.items()}
-        for name in wanted:
+        for name in read_names:
             if entries[name].compress_type == zipfile.ZIP_STORED:
                 arrays[name], place = _stored(stream, entries[name], headers[name])
                 if not headers[name].fortran:
@@ -81,11 +81,11 @@ def _stored(stream: FileIO, info: zipfile.ZipInfo, header: _Header) -> tuple[npt
     """An array that is not packed, and where it begins; zip would copy it in pieces."""
     start = stream.seek(_start(stream, info) + len(header.head))
     array = np.empty(header.shape, header.dtype, order="F" if header.fortran else "C")
-    held: Any = array.reshape(-1, order="A").view(np.uint8) if array.nbytes else b""
+    data: Any = array.reshape(-1, order="A").view(np.uint8) if array.nbytes else b""
     read = 0
-    while read < len(held) and (more := stream.readinto(held[read:])):
-        read += more
-    if read < len(held) or zlib.crc32(held, zlib.crc32(header.head)) != info.CRC:
+    while read < len(data) and (count := stream.readinto(data[read:])):
+        read += count
+    if read < len(data) or zlib.crc32(data, zlib.crc32(header.head)) != info.CRC:
         raise BadArchiveError(f"Bad CRC-32 for file {info.filename!r}")
     return array, start
 
@@ -98,7 +98,7 @@ def _start(stream: FileIO, info: zipfile.ZipInfo) -> int:
         raise BadArchiveError(f"{info.filename[:40]!r} is not where the archive says")
     # A name and more follow, whose lengths are the last in it.
     lengths = local[26:28], local[28:30]
-    return info.header_offset + 30 + sum(int.from_bytes(each, "little") for each in lengths)
+    return info.header_offset + 30 + sum(int.from_bytes(field, "little") for field in lengths)
 
 
 def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -160,10 +160,10 @@ class _Header(NamedTuple):
 
 def _header(stream: FileIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> _Header:
     """What the header claims, if the entry can hold it."""
-    most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else _DEFLATE)
+    limit = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else _DEFLATE)
     if info.compress_type not in _METHODS or info.flag_bits & 1:
         raise BadArchiveError(f"{name!r} is packed in a way that is not read")
-    if info.file_size > most + _DEFLATE:
+    if info.file_size > limit + _DEFLATE:
         raise BadArchiveError(f"{name!r} claims more bytes than the file holds")
     if info.compress_type == zipfile.ZIP_STORED:
         stream.seek(_start(stream, info))
@@ -177,15 +177,15 @@ def _header(stream: FileIO, archive: zipfile.ZipFile, info: zipfile.ZipInfo, nam
     end = 8 + 2 * version[0]
     head = head[: end + int.from_bytes(head[8:end], "little")]
     shape, fortran, dtype = _parsed(version[0], head[8:])
-    left = info.file_size - len(head)
+    size = info.file_size - len(head)
     if dtype.hasobject:
         raise BadArchiveError(f"{name!r} holds objects")
     if any(length < 0 for length in shape):
         raise BadArchiveError(f"{name!r} claims the shape {str(shape)[:60]}")
     # Entries of no bytes would cost nothing to claim.
-    if math.prod(shape) * max(1, dtype.itemsize) != left:
+    if math.prod(shape) * max(1, dtype.itemsize) != size:
         raise BadArchiveError(
-            f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {left} bytes"
+            f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {size} bytes"
         )
     return _Header(tuple(shape), fortran, dtype, head)
 

@@ -72,12 +72,12 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
 def number_column(
     table: pa.Table,
     name: str,
-    where: str = "the table",
+    source: str = "the table",
     row: Callable[[int], str] = lambda row: f"row {row + 1}",
 ) -> npt.NDArray[Any]:
     """A column of numbers [n], float32 if stored so; text is refused, gaps become NaN.
 
-    ``where`` and ``row`` describe the table and the place of a row for messages.
+    ``source`` and ``row`` describe the table and the place of a row for messages.
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
@@ -100,7 +100,7 @@ def number_column(
             value = str(column[start].as_py())
             hint = "write decimals with a point, 0.25" if "," in value else "correct the column"
             raise InputError(
-                f"column {name!r} of {where} has {word(column[start].as_py())} in {row(start)},"
+                f"column {name!r} of {source} has {word(column[start].as_py())} in {row(start)},"
                 " which is not a number",
                 "write percentages as shares, 0.25 for 25%" if "%" in value else hint,
             ) from error
@@ -149,7 +149,7 @@ def parquet_parts(
         with pa_parquet.ParquetFile(path) as file:
             names: list[str] = file.schema_arrow.names
             _distinct(names, path)
-            _refuse_bomb(file.metadata, path, whole=False)
+            _refuse_bomb(file.metadata, path, at_once=False)
             for batch in file.iter_batches(rows, columns=columns(names)):
                 table = pa.Table.from_batches([batch])
                 table.validate(full=True)
@@ -194,8 +194,8 @@ def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.
     if table.column_names != header:
         raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
     if table.num_rows and pa.types.is_dictionary(table.schema.types[-1]):
-        last = table.column(table.num_columns - 1)
-        _refuse_open_quote(path, last[len(last) - 1].as_py())
+        column = table.column(table.num_columns - 1)
+        _refuse_open_quote(path, column[len(column) - 1].as_py())
     return table
 
 
@@ -210,9 +210,9 @@ def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
     try:
         names = header(delimiter)
         # Spreadsheets write semicolons where a comma is the decimal mark.
-        other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
-        if other is not None:
-            names, delimiter = header(other), other
+        separator = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
+        if separator is not None:
+            names, delimiter = header(separator), separator
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
     except csv.Error as error:
@@ -223,9 +223,9 @@ def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
     return names, delimiter
 
 
-def _refuse_open_quote(path: Path, last: str) -> None:
+def _refuse_open_quote(path: Path, cell: str) -> None:
     """Refuse a file whose last cell (of the last row) is a quotation that never ends."""
-    raw = b'"' + last.replace('"', '""').encode()
+    raw = b'"' + cell.replace('"', '""').encode()
     with path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - len(raw) - 2))
         tail = stream.read()
@@ -234,7 +234,7 @@ def _refuse_open_quote(path: Path, last: str) -> None:
     odd = (len(tail) - len(tail.rstrip(b'"'))) % 2 == 1
     if tail.endswith(raw) and (odd or not only_quotes):
         raise InputError(
-            f"{path} has a quotation mark that is never closed, in its last {len(last)} characters",
+            f"{path} has a quotation mark that is never closed, in its last {len(cell)} characters",
             "close it, or double it inside text; the file may also be cut off",
         )
 
@@ -276,15 +276,15 @@ def _validate(table: pa.Table) -> None:
             raise ValueError(f"a row has number {codes.max()} of {len(chunk.dictionary)} texts")
 
 
-def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path, whole: bool = True) -> None:
+def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path, at_once: bool = True) -> None:
     """Refuse what would take far more memory than its size on the disk lets expect.
 
-    It is read as a ``whole``, or one group of rows at a time.
+    It is read ``at_once``, or one group of rows at a time.
     """
     groups = [about.row_group(k) for k in range(about.num_row_groups)]
-    total = sum if whole else max
+    total = sum if at_once else max
     rows = total([group.num_rows for group in groups] or [0])
-    rows = max(about.num_rows, rows) if whole else rows
+    rows = max(about.num_rows, rows) if at_once else rows
     unpacked = total([group.total_byte_size for group in groups] or [0])
     # A row of nothing but repetitions takes no bytes in the file, and an entry per column here.
     cost = max(rows * 4 * max(1, about.num_columns), unpacked)
@@ -361,7 +361,7 @@ def _bad_jsonl(path: Path, error: Exception) -> EDOError:
     """The error for JSON lines that Arrow can't read."""
     if first_bad_byte(path) is not None:
         return not_utf8(path)
-    first: dict[str, tuple[str, int]] = {}
+    first_kinds: dict[str, tuple[str, int]] = {}
     row = 0
     with path.open(encoding="utf-8-sig") as stream:
         for line in stream:
@@ -371,8 +371,8 @@ def _bad_jsonl(path: Path, error: Exception) -> EDOError:
             try:
                 value = parse_json(line, f"row {row} of {path}")
                 kinds = list(_walk(value, ""))
-            except InputError as found:
-                return found
+            except InputError as problem:
+                return problem
             except UnicodeError:
                 return InputError(f"row {row} of {path} holds half a character", _AGAIN)
             if not isinstance(value, dict):
@@ -381,11 +381,11 @@ def _bad_jsonl(path: Path, error: Exception) -> EDOError:
                     "write one object per line",
                 )
             for name, kind in kinds:
-                known, before = first.setdefault(name, (kind, row))
-                if known != kind:
+                first_kind, before = first_kinds.setdefault(name, (kind, row))
+                if first_kind != kind:
                     return InputError(
-                        f"column {name!r} of {path} mixes types: {known} in row {before}, {kind} in"
-                        f" row {row}",
+                        f"column {name!r} of {path} mixes types: {first_kind} in row {before},"
+                        f" {kind} in row {row}",
                         "write the whole column as text or as numbers",
                     )
     return unreadable(path, "JSONL", error) if row else _no_rows(path)
@@ -471,11 +471,11 @@ def write_tables(
     remaining = iter(parts)
     # A place that can't be written to is refused before the first part is made.
     with whole_file(path) as temporary:
-        first = next(remaining)
-        _distinct(first.column_names, path)
-        with _open_writer(temporary, suffix, first.schema) as writer:
-            rows = _write_rows(first, writer)
-            del first
+        part = next(remaining)
+        _distinct(part.column_names, path)
+        with _open_writer(temporary, suffix, part.schema) as writer:
+            rows = _write_rows(part, writer)
+            del part
             check_start(temporary, path)  # before the other parts are made
             for part in remaining:
                 rows += _write_rows(part, writer)
@@ -531,18 +531,18 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 def _packing(schema: pa.Schema) -> dict[str, Any]:
     """How Parquet packs columns: fractions hardly repeat, so that looking for it only costs."""
     fractions = [field.name for field in schema if pa.types.is_floating(field.type)]
-    others = [name for name in schema.names if name not in fractions]
-    kinds = dict.fromkeys(others, "zstd") | dict.fromkeys(fractions, "snappy")
-    return {"compression": kinds, "use_dictionary": others}
+    repetitive = [name for name in schema.names if name not in fractions]
+    kinds = dict.fromkeys(repetitive, "zstd") | dict.fromkeys(fractions, "snappy")
+    return {"compression": kinds, "use_dictionary": repetitive}
 
 
 def _open_writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
-    plain = _plain_schema(schema)
+    plain_schema = _plain_schema(schema)
     if suffix == ".parquet":
-        return pa_parquet.ParquetWriter(path, plain, **_packing(plain))
+        return pa_parquet.ParquetWriter(path, plain_schema, **_packing(plain_schema))
     if suffix in (".csv", ".tsv"):
         options = pa_csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
-        return pa_csv.CSVWriter(path, plain, write_options=options)
+        return pa_csv.CSVWriter(path, plain_schema, write_options=options)
     return _JsonLines(path)
 
 
@@ -553,11 +553,11 @@ class _JsonLines:
     def write_table(self, table: pa.Table) -> None:
         for row in table.to_pylist():
             # JSON has neither NaN nor infinity.
-            plain = {
+            finite = {
                 name: None if isinstance(value, float) and not math.isfinite(value) else value
                 for name, value in row.items()
             }
-            self._stream.write(json_text(plain, default=str) + "\n")
+            self._stream.write(json_text(finite, default=str) + "\n")
         self._stream.flush()
 
     def __enter__(self) -> _JsonLines:

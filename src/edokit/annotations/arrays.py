@@ -32,7 +32,6 @@ def from_wide_matrix(
         raise InputError(
             "a matrix has one label per cell, so it can't be multi-label",
             "give a table with one row per annotation, or per chosen label",
-            parameters=("scale",),
         )
     classes = declared.classes if classes is None else classes
     if is_frame(matrix):
@@ -49,21 +48,21 @@ def from_wide_matrix(
         )
     rows, columns = np.nonzero(~gaps)
 
-    def where(entry: int) -> str:
+    def place(entry: int) -> str:
         item, annotator = item_names[rows[entry]], annotator_names[columns[entry]]
         return f"item {item!r} of annotator {annotator!r}"
 
-    encoded = encode(column_of(values[rows, columns], "label", where), "label")
+    encoded = encode(column_of(values[rows, columns], "label", place), "label")
     order = ordered_classes(classes, encoded.names)
     scaled = declared.on(order)
-    read_labels(encoded, "label", where, classes=None if classes is None else order)
+    read_labels(encoded, "label", place, classes=None if classes is None else order)
     return Annotations(
         items=item_names,
         annotators=annotator_names,
         classes=order,
         item_codes=rows.astype(np.int32),
         annotator_codes=columns.astype(np.int32),
-        label_codes=recode(encoded, order, "label", "classes", where),
+        label_codes=recode(encoded, order, "label", "classes", place),
         scale=scaled,
     )
 

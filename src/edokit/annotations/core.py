@@ -284,7 +284,7 @@ class Annotations:
         if self._one_each:
             return self.labels.astype(np.float64, copy=False)
         columns = self.labels.T
-        return np.column_stack([np.bincount(self.item_codes, each, n) for each in columns])
+        return np.column_stack([np.bincount(self.item_codes, weights, n) for weights in columns])
 
     @cached_property
     def soft_labels(self) -> Floats:
@@ -314,8 +314,8 @@ class Annotations:
     @cached_property
     def coverage(self) -> Floats:
         """Share of the items that each annotator labelled [A]."""
-        again = np.bincount(self.annotator_codes[self.repeated], minlength=len(self.annotators))
-        covered: Floats = (self.annotations_per_annotator - again) / len(self.items)
+        repeats = np.bincount(self.annotator_codes[self.repeated], minlength=len(self.annotators))
+        covered: Floats = (self.annotations_per_annotator - repeats) / len(self.items)
         return covered
 
     @cached_property
@@ -348,8 +348,8 @@ class Annotations:
         if self.published is None:
             return np.zeros(len(self.items), dtype=bool)
         near = 1e-12 if self.label_probabilities is None else _ROUNDED
-        chosen = self.soft_labels[np.arange(len(self.items)), self.published]
-        behind: Bools = chosen < self.soft_labels.max(axis=1) - near
+        published_shares = self.soft_labels[np.arange(len(self.items)), self.published]
+        behind: Bools = published_shares < self.soft_labels.max(axis=1) - near
         return behind & (self.published >= 0)
 
     def hard_labels(self, ties: Ties = "first", random_state: int = 0) -> Codes:
@@ -436,34 +436,34 @@ class Annotations:
         >>> annotations.take([1])
         Annotations(1 item, 1 annotator, 1 annotation, classes no, yes)
         """
-        chosen = check_positions(positions, len(self.items))
-        where = np.full(len(self.items), -1, dtype=np.int32)
-        where[chosen] = np.arange(len(chosen), dtype=np.int32)
-        kept = np.flatnonzero(where[self.item_codes] >= 0)
-        if (chosen[1:] < chosen[:-1]).any():
+        positions_taken = check_positions(positions, len(self.items))
+        new_codes = np.full(len(self.items), -1, dtype=np.int32)
+        new_codes[positions_taken] = np.arange(len(positions_taken), dtype=np.int32)
+        rows = np.flatnonzero(new_codes[self.item_codes] >= 0)
+        if (positions_taken[1:] < positions_taken[:-1]).any():
             # Annotations in the order of their items, so that a table keeps it.
-            kept = kept[np.argsort(where[self.item_codes[kept]], kind="stable")]
-        annotators = np.unique(self.annotator_codes[kept])
+            rows = rows[np.argsort(new_codes[self.item_codes[rows]], kind="stable")]
+        annotators = np.unique(self.annotator_codes[rows])
         renumber = np.full(len(self.annotators), -1, dtype=np.int32)
         renumber[annotators] = np.arange(len(annotators), dtype=np.int32)
 
         return replace(
             self,
-            items=self.items[chosen],
+            items=self.items[positions_taken],
             annotators=self.annotators[annotators],
-            item_codes=where[self.item_codes[kept]],
-            annotator_codes=renumber[self.annotator_codes[kept]],
+            item_codes=new_codes[self.item_codes[rows]],
+            annotator_codes=renumber[self.annotator_codes[rows]],
             attributes=rows_of_each(self.attributes, annotators),
-            item_columns=rows_of_each(self.item_columns, chosen),
-            annotation_columns=rows_of_each(self.annotation_columns, kept),
-            **self.rows_of(kept, "label_codes", "label_probabilities"),
-            **self.rows_of(chosen, "published", "texts", "contexts", "splits"),
+            item_columns=rows_of_each(self.item_columns, positions_taken),
+            annotation_columns=rows_of_each(self.annotation_columns, rows),
+            **self.rows_of(rows, "label_codes", "label_probabilities"),
+            **self.rows_of(positions_taken, "published", "texts", "contexts", "splits"),
         )
 
-    def rows_of(self, chosen: npt.NDArray[Any], *fields: str) -> dict[str, Any]:
+    def rows_of(self, rows: npt.NDArray[Any], *fields: str) -> dict[str, Any]:
         """These rows of the fields that are there."""
-        known = {name: getattr(self, name) for name in fields}
-        return {name: values[chosen] for name, values in known.items() if values is not None}
+        columns = {name: getattr(self, name) for name in fields}
+        return {name: values[rows] for name, values in columns.items() if values is not None}
 
     def align(self, items: Iterable[object], against: str = "predictions") -> Annotations:
         """Return the annotations with the items in the given order.
@@ -485,8 +485,8 @@ class Annotations:
         >>> annotations.align(["b", "a"]).items.tolist()
         ['b', 'a']
         """
-        where = match(as_names(items), self.items, "annotations", against)
-        return self if (where == np.arange(len(where))).all() else self.take(where)
+        order = match(as_names(items), self.items, "annotations", against)
+        return self if (order == np.arange(len(order))).all() else self.take(order)
 
     def with_classes(self, classes: Sequence[object]) -> Annotations:
         """Return the annotations with other classes, which must include the present ones.
@@ -515,15 +515,15 @@ class Annotations:
                 f" {'is' if len(missing) == 1 else 'are'} not among {examples(names, 20)}",
                 "add them",
             )
-        where = np.array([names.index(name) for name in self.classes], dtype=np.int32)
+        new_codes = np.array([names.index(name) for name in self.classes], dtype=np.int32)
 
         def moved(codes: Codes | None) -> Codes | None:
-            return None if codes is None else np.append(where, np.int32(-1))[codes]
+            return None if codes is None else np.append(new_codes, np.int32(-1))[codes]
 
         shares = self.label_probabilities
         if shares is not None:
             shares = np.zeros((len(self), len(names)))
-            shares[:, where] = self.label_probabilities
+            shares[:, new_codes] = self.label_probabilities
         return replace(
             self,
             classes=names,
@@ -557,17 +557,16 @@ class Annotations:
         >>> annotations.split("dev").items.tolist()
         ['1']
         """
-        wanted = as_names(names)
-        for name in wanted:
+        split_names = as_names(names)
+        for name in split_names:
             if self.splits is None or name not in self.split_names:
-                known = examples(self.split_names, 20) or "no splits"
+                listed = examples(self.split_names, 20) or "no splits"
                 raise InputError(
-                    f"there is no split {name!r}; the data has {known}",
+                    f"there is no split {name!r}; the data has {listed}",
                     "choose one of these" if self.split_names else "give the data a split column",
-                    parameters=("split",),
                 )
         splits = self.splits if self.splits is not None else np.empty(0, dtype=object)
-        return self.take(np.flatnonzero(np.isin(splits, wanted)))
+        return self.take(np.flatnonzero(np.isin(splits, split_names)))
 
     def pairs(self) -> Annotations:
         """Return the same labels with each pair of an item and an annotator as an item.
@@ -588,13 +587,13 @@ class Annotations:
         """
         items, annotators = self.item_codes, self.annotator_codes
         cells = _cells(items, annotators, len(self.annotators))
-        _, first, codes = np.unique(cells, return_index=True, return_inverse=True)
-        order = np.argsort(first, kind="stable")
-        first, rank = first[order], np.argsort(order, kind="stable")
-        owner = items[first]
+        _, first_rows, codes = np.unique(cells, return_index=True, return_inverse=True)
+        order = np.argsort(first_rows, kind="stable")
+        first_rows, rank = first_rows[order], np.argsort(order, kind="stable")
+        owner = items[first_rows]
         return replace(
             self,
-            items=pair_names(self.items[owner], self.annotators[annotators[first]]),
+            items=pair_names(self.items[owner], self.annotators[annotators[first_rows]]),
             item_codes=rank[codes].astype(np.int32),
             item_columns=rows_of_each(self.item_columns, owner),
             published=None,
@@ -630,21 +629,20 @@ class Annotations:
         >>> Annotations.from_table(rows).item_column("lang").tolist()
         ['en', 'it']
         """
-        known = dict(self.item_columns)
+        columns = dict(self.item_columns)
         if self.splits is not None:
-            known["split"] = self.splits
-        if name not in known:
-            close = get_close_matches(str(name), known, 1)
+            columns["split"] = self.splits
+        if name not in columns:
+            close = get_close_matches(str(name), columns, 1)
             guess = f"did you mean {close[0]!r}? The" if close else "the"
             of_annotators = name in self.attributes or name in self.annotation_columns
             raise InputError(
                 f"{name!r} does not describe items: it differs between the rows of an item"
                 if of_annotators
-                else f"the items have no column {word(name)}",
-                f"{guess} columns with one value per item are {headings(known) or 'none'}",
-                parameters=(parameter,),
+                else f"the items have no column {word(name)} for {option(parameter)}",
+                f"{guess} columns with one value per item are {headings(columns) or 'none'}",
             )
-        return known[name]
+        return columns[name]
 
     def to_table(self) -> pa.Table:
         """Return the long table that `from_table` reads, one row per annotation.
@@ -664,9 +662,9 @@ class Annotations:
         return to_long_table(self)
 
 
-def rows_of_each(columns: Mapping[str, Strings], chosen: npt.NDArray[Any]) -> dict[str, Strings]:
+def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict[str, Strings]:
     """These rows of every column."""
-    return {name: values[chosen] for name, values in columns.items()}
+    return {name: values[rows] for name, values in columns.items()}
 
 
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:

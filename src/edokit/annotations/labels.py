@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from edokit._errors import InputError, counted, examples, one_of, warn, word
+from edokit._errors import InputError, counted, examples, one_of, option, warn, word
 from edokit._names import (
     Encoded,
     as_name,
@@ -27,9 +27,9 @@ MultiChoice = Literal["error", "first", "split", "join"]
 """Several labels in one annotation: refuse them, keep the first, share the annotation between them,
 or make each combination a class."""
 MULTI_CHOICE_HINT = (
-    "choose scale='multi-label' if annotations are sets of labels, or multi_choice='split' to share"
-    " the annotation between its labels, 'first' to keep the first, 'join' to make each"
-    " combination a class"
+    f"choose {option('scale', 'multi-label')} if annotations are sets of labels, or"
+    f" {option('multi_choice', 'split')} to share the annotation between its labels, 'first' to"
+    " keep the first, 'join' to make each combination a class"
 )
 _SEPARATORS = re.compile(r"[,;|/+]")
 _SHOWN = 8
@@ -48,17 +48,17 @@ class Labels(NamedTuple):
         single = {name for name in self.encoded.names if name not in self.parts}
         return single.union(*self.parts.values())
 
-    def first(self, where: Callable[[int], str]) -> Callable[[str], str]:
+    def first(self, place: Callable[[int], str]) -> Callable[[str], str]:
         """The place of the first row with a label."""
 
-        def found(name: str) -> str:
+        def place_of(name: str) -> str:
             codes = np.flatnonzero(self.encoded.names == name)
             rows = np.flatnonzero(np.isin(self.encoded.codes, codes))
-            return where(int(rows[0])) if len(rows) else "the declaration"
+            return place(int(rows[0])) if len(rows) else "the declaration"
 
-        return found
+        return place_of
 
-    def shares(self, classes: Sequence[str], where: Callable[[int], str], *, sets: bool) -> Floats:
+    def shares(self, classes: Sequence[str], place: Callable[[int], str], *, sets: bool) -> Floats:
         """Each row as probabilities [M, C], divided evenly between its labels; of sets, 1 for each
         of its labels and 0 for the others."""
         position = {name: k for k, name in enumerate(classes)}
@@ -69,10 +69,9 @@ class Labels(NamedTuple):
                 if part not in position:
                     row = int(np.flatnonzero(self.encoded.codes == code)[0])
                     raise InputError(
-                        f"{where(row)} has label {word(part)}, which is not among the classes"
+                        f"{place(row)} has label {word(part)}, which is not among the classes"
                         f" {examples(classes, 20)}",
                         "declare it among the classes, or correct the label",
-                        parameters=("classes", "scale"),
                     )
                 rows[code, position[part]] = 1 if sets else 1 / len(parts)
         shares: Floats = rows[self.encoded.codes]
@@ -82,7 +81,7 @@ class Labels(NamedTuple):
 def read_labels(
     column: Encoded,
     name: str,
-    where: Callable[[int], str],
+    place: Callable[[int], str],
     *,
     classes: Iterable[str] | None,
     label_map: Mapping[str, str] | None = None,
@@ -95,7 +94,7 @@ def read_labels(
     column : Encoded
     name : str
         What the column is called.
-    where : callable
+    place : callable
         The place of a row, for messages.
     classes : iterable of str or None
         The declared classes: what is among them is one label.
@@ -109,36 +108,42 @@ def read_labels(
     labels = renamed(column, label_map or {})
     sets = multi_choice == "sets"
     if sets:
-        _refuse_broken_lists(labels, declared, where)
+        _refuse_broken_lists(labels, declared, place)
     parts = (set_parts if sets else _several)(list(labels.names), declared)
-    empty = [] if sets else [one for one in labels.names if _listed(one) == []]
+    empty = (
+        []
+        if sets
+        else [name_of_cell for name_of_cell in labels.names if _listed(name_of_cell) == []]
+    )
     if empty and declared is None:
         rows = np.flatnonzero(np.isin(labels.names[labels.codes], empty))
         raise InputError(
-            f"{where(int(rows[0]))} has an empty set of labels in column {name!r}"
+            f"{place(int(rows[0]))} has an empty set of labels in column {name!r}"
             f" ({counted(len(rows), 'such row')})",
-            "choose scale='multi-label' if any number of labels may be chosen, else fill in or drop"
-            " these rows",
-            parameters=("scale",),
+            f"choose {option('scale', 'multi-label')} if any number of labels may be chosen, else"
+            " fill in or drop these rows",
         )
     if parts and multi_choice == "error":
         row = int(np.flatnonzero(np.isin(labels.names[labels.codes], list(parts)))[0])
-        rows = sum(_counts(labels)[labels.names == one][0] for one in parts)
+        rows = sum(_counts(labels)[labels.names == name_of_cell][0] for name_of_cell in parts)
         raise InputError(
-            f"{where(row)} has several labels in one cell of column {name!r}:"
+            f"{place(row)} has several labels in one cell of column {name!r}:"
             f" {word(labels.names[labels.codes[row]])} ({counted(int(rows), 'such row')})",
-            f"{MULTI_CHOICE_HINT}; where it is one label, declare every class (classes)",
-            parameters=("multi_choice", "classes", "scale"),
+            f"{MULTI_CHOICE_HINT}; where it is one label, declare every class with"
+            f" {option('classes')}",
         )
     if multi_choice in ("first", "join"):
-        chosen = {one: joined(many, multi_choice) for one, many in parts.items()}
-        labels, parts = renamed(labels, chosen), {}
-    found = Labels(labels, parts)
+        merged = {
+            name_of_cell: joined(cell_labels, multi_choice)
+            for name_of_cell, cell_labels in parts.items()
+        }
+        labels, parts = renamed(labels, merged), {}
+    result = Labels(labels, parts)
     if declared is None:
-        _refuse_variants(found, where)
+        _refuse_variants(result, place)
         if sets:
-            _note_split_labels(found)
-    return found
+            _note_split_labels(result)
+    return result
 
 
 def joined(labels: Sequence[str], multi_choice: str) -> str:
@@ -147,17 +152,17 @@ def joined(labels: Sequence[str], multi_choice: str) -> str:
 
 
 def as_label_map(
-    label_map: Mapping[Any, object] | None, found: Iterable[str] | None
+    label_map: Mapping[Any, object] | None, names: Iterable[str] | None
 ) -> dict[str, str]:
     """Names to names; a label that is not among those found is refused (None: any will do)."""
     mapping = {as_name(old): as_name(new) for old, new in (label_map or {}).items()}
-    labels = set(mapping) if found is None else set(found)
+    labels = set(mapping) if names is None else set(names)
     unknown = [old for old in mapping if old not in labels]
     if unknown:
         raise InputError(
-            f"label_map has {examples(unknown)}, but the labels are {examples(sorted(labels), 20)}",
+            f"{option('label_map')} has {examples(unknown)}, but the labels are"
+            f" {examples(sorted(labels), 20)}",
             "check the spelling, blanks included",
-            parameters=("label_map",),
         )
     return mapping
 
@@ -176,22 +181,22 @@ def refuse_unknown_hard_labels(
     hard: Encoded, labels: Iterable[str], item: Callable[[int], str]
 ) -> None:
     """Refuse published labels that no annotator gave; ``item`` names an item by its position."""
-    known = set(labels)
-    unknown = [name for name in hard.names if name not in known]
+    label_names = set(labels)
+    unknown = [name for name in hard.names if name not in label_names]
     if not unknown:
         return
     codes = np.flatnonzero(np.isin(hard.names, unknown))
     rows = np.flatnonzero(np.isin(hard.codes, codes))
-    first = str(hard.names[hard.codes[rows[0]]])
-    by_key = {spelling_key(name): name for name in known}
-    close = get_close_matches(spelling_key(first), by_key, 1)
-    guess = f"label_map={{{first!r}: {by_key[close[0]]!r}}} corrects it; " if close else ""
+    example = str(hard.names[hard.codes[rows[0]]])
+    by_key = {spelling_key(name): name for name in label_names}
+    close = get_close_matches(spelling_key(example), by_key, 1)
+    remedy = option("label_map", {example: by_key[close[0]]}) if close else ""
+    guess = f"{remedy} corrects it; " if close else ""
     raise InputError(
-        f"the hard label of {item(int(rows[0]))} is {word(first)}, which no annotator gave"
+        f"the hard label of {item(int(rows[0]))} is {word(example)}, which no annotator gave"
         f" ({counted(len(rows), 'such item')} with {examples(unknown)}); the annotators' labels are"
-        f" {examples(class_order(known), 20)}",
-        f"{guess}if it is a class, declare every class{_declared({*known, *unknown})}",
-        parameters=("label_map", "classes"),
+        f" {examples(class_order(label_names), 20)}",
+        f"{guess}if it is a class, declare every class{_declared({*label_names, *unknown})}",
     )
 
 
@@ -221,21 +226,21 @@ def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[
 def set_parts(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
     """The labels of each set; a declared class is one label, whatever characters it has."""
     return {
-        name: list(dict.fromkeys(_split(name) if (found := _listed(name)) is None else found))
+        name: list(dict.fromkeys(_split(name) if (listed := _listed(name)) is None else listed))
         for name in names
         if name not in (declared or ())
     }
 
 
 def _refuse_broken_lists(
-    labels: Encoded, declared: set[str] | None, where: Callable[[int], str]
+    labels: Encoded, declared: set[str] | None, place: Callable[[int], str]
 ) -> None:
     """Refuse cells that begin as a list and are none: their parts would have brackets."""
     for code, name in enumerate(labels.names):
         if name.startswith("[") and _listed(name) is None and name not in (declared or ()):
             row = int(np.flatnonzero(labels.codes == code)[0])
             raise InputError(
-                f"{where(row)} has {word(name)}, which is no list of labels",
+                f"{place(row)} has {word(name)}, which is no list of labels",
                 """write it as ["rude", "mocking"], or as rude;mocking""",
             )
 
@@ -250,8 +255,7 @@ def _note_split_labels(labels: Labels) -> None:
         if _listed(name) is None and len(parts) > 1 and all(cells[p] == [name] for p in parts):
             warn(
                 f"{examples([name])} is read as the labels {examples(parts)}, which occur nowhere"
-                " else; if it is one label, declare all labels with scale",
-                parameters=("scale",),
+                f" else; if it is one label, declare all labels with {option('scale')}"
             )
             return
 
@@ -270,60 +274,65 @@ def _split(name: str) -> list[str]:
     return [part.strip() for part in _SEPARATORS.split(name)]
 
 
-def _refuse_variants(labels: Labels, where: Callable[[int], str]) -> None:
+def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
     """Refuse labels that differ only in case, blanks or how a number is written."""
     groups: dict[str, list[str]] = {}
     for name in sorted(labels.names):
         groups.setdefault(spelling_key(name), []).append(name)
-    doubtful = [many for many in groups.values() if len(many) > 1 or many[0] != many[0].strip()]
+    doubtful = [
+        variants
+        for variants in groups.values()
+        if len(variants) > 1 or variants[0] != variants[0].strip()
+    ]
     if not doubtful:
         return
     encoded = labels.encoded
     counts = dict(zip(encoded.names, _counts(encoded).tolist(), strict=True))
 
-    def shown(name: str) -> str:
-        codes = [k for k, one in enumerate(encoded.names) if name in labels.parts.get(one, [one])]
-        first = int(np.flatnonzero(np.isin(encoded.codes, codes))[0])
+    def described(name: str) -> str:
+        codes = [
+            k for k, cell in enumerate(encoded.names) if name in labels.parts.get(cell, [cell])
+        ]
+        first_row = int(np.flatnonzero(np.isin(encoded.codes, codes))[0])
         rows = sum(counts[encoded.names[code]] for code in codes)
-        return f"{word(name)} ({counted(rows, 'row')}, first {where(first)})"
+        return f"{word(name)} ({counted(rows, 'row')}, first {place(first_row)})"
 
     mapping: dict[str, str] = {}
-    for many in doubtful:
-        usual = max(
-            many, key=lambda name: (counts.get(name, 0), name == name.strip(), name.islower())
+    for variants in doubtful:
+        main = max(
+            variants, key=lambda name: (counts.get(name, 0), name == name.strip(), name.islower())
         ).strip()
-        mapping |= {name: usual for name in many if name != usual}
-    listed = "; ".join(" and ".join(map(shown, many)) for many in doubtful[:3])
+        mapping |= {name: main for name in variants if name != main}
+    listed = "; ".join(" and ".join(map(described, variants)) for variants in doubtful[:3])
     listed += f"; and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
     if "" in mapping.values():
         raise InputError(f"labels are blank: {listed}", "fill in or drop these rows")
     pairs = dict(list(mapping.items())[:_SHOWN])
     raise InputError(
         "labels that differ only in case, blanks or how a number is written: " + listed
-        if any(len(many) > 1 for many in doubtful)
+        if any(len(variants) > 1 for variants in doubtful)
         else f"labels with blanks around them: {listed}",
-        f"say that they are the same: label_map={pairs}; or that they are not, by declaring every"
-        f" class{_declared(labels.names)}",
-        parameters=("label_map", "classes"),
+        f"say that they are the same: {option('label_map', pairs)}; or that they are not, by"
+        f" declaring every class{_declared(labels.names)}",
     )
 
 
-def warn_variants(names: Strings, what: str, *, case: bool = True) -> None:
+def warn_variants(names: Strings, kind: str, *, case: bool = True) -> None:
     """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
     keys = list(map(str.strip, names.tolist()))
     keys = list(map(str.lower, keys)) if case else keys
     if keys == names.tolist() or len(set(keys)) == len(names):
         return
-    first: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     pairs = [
-        f"{word(first[key])} and {word(name)}"
+        f"{word(first_names[key])} and {word(name)}"
         for key, name in zip(keys, names, strict=True)
-        if first.setdefault(key, name) != name
+        if first_names.setdefault(key, name) != name
     ]
-    more = f" and {counted(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
+    hidden = f" and {counted(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
     warn(
-        f"{what} that differ only in {'case or ' if case else ''}blanks count as different ones:"
-        f" {', '.join(pairs[:3])}{more}"
+        f"{kind} that differ only in {'case or ' if case else ''}blanks count as different ones:"
+        f" {', '.join(pairs[:3])}{hidden}"
     )
 
 
@@ -337,4 +346,4 @@ def _counts(encoded: Encoded) -> Ints:
 def _declared(names: Iterable[str]) -> str:
     """The parameter that declares these classes, spelled out if they are few."""
     listed = list(class_order(names))
-    return f": classes={listed}" if len(listed) <= _SHOWN else " (classes)"
+    return f": {option('classes', listed)}" if len(listed) <= _SHOWN else f" ({option('classes')})"

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted, examples, headings, one_of, warn, word
+from edokit._errors import InputError, counted, examples, headings, one_of, option, warn, word
 from edokit._io.tables import number_column
 from edokit._lazy import is_frame, pa
 from edokit._names import (
@@ -44,7 +44,7 @@ from edokit.annotations.labels import (
 )
 from edokit.scales import NOMINAL, Declared, ScaleKind, ScaleLike
 
-Where = Callable[[int], str]
+Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
 """What a column can hold, besides attributes of the annotators; a context needs a text."""
 TEXTS = ("text", "context")
@@ -74,129 +74,149 @@ def from_long_table(
     label_map: Mapping[Any, object] | None = None,
     multi_choice: MultiChoice | Literal["sets"] = "error",
     scale: ScaleLike | None = None,
-    where: Where = row_number,
+    place: Place = row_number,
 ) -> Annotations:
-    """See ``Annotations.from_table``; ``where`` is the place of a row, for messages."""
+    """See ``Annotations.from_table``; ``place`` names a row in messages."""
     one_of("duplicates", duplicates, get_args(Duplicates))
     table = _arrow_table(table)
     names = _roles(table.column_names, columns or {})
     scaled = scale_of_table(table, scale)
     classes = scaled.classes if classes is None else classes
     declared = None if classes is None else ordered_classes(classes, ())
-    if scaled.kind == "multi-label":
-        multi_choice = "sets"
-        if "hard_label" in names:
-            raise InputError(
-                f"column {names['hard_label']!r} holds one hard label per item, which a multi-label"
-                " scale does not have",
-                "drop or rename the column",
-            )
-    if "label" in names:
-        table = lists_as_text(table, names["label"])
-    labels: Labels | None = None
-    mapping = as_label_map(label_map, None)
-    if "label" in names and table.num_rows:
-        # Of all splits: classes that occur in other splits only belong to the data, too.
-        column = encode(table[names["label"]], names["label"])
-        known = {*column.names}
-        if "hard_label" in names and (label_map or scaled.kind == "ordinal"):
-            known.update(encode(table[names["hard_label"]], names["hard_label"]).names)
-        if declared is None:
-            mapping = as_label_map(label_map, known)
-        if scaled.kind == "ordinal":
-            mapping = as_points(known, declared) | mapping
-        labels = read_labels(
-            column,
-            names["label"],
-            where,
-            classes=declared,
-            label_map=mapping,
-            multi_choice=multi_choice,
+    is_set = scaled.kind == "multi-label"
+    if is_set and "hard_label" in names:
+        raise InputError(
+            f"column {names['hard_label']!r} holds one hard label per item, which a multi-label"
+            " scale does not have",
+            "drop or rename the column",
         )
+    labels, mapping = _labels(
+        table, names, scaled.kind, declared, label_map, "sets" if is_set else multi_choice, place
+    )
     if split is not None:
         table, rows = _only_split(table, names, split)
         if labels is not None:
-            kept = labels.encoded._replace(codes=labels.encoded.codes[rows])
-            labels = labels._replace(encoded=kept)
-        whole = where
+            codes = labels.encoded.codes[rows]
+            labels = labels._replace(encoded=labels.encoded._replace(codes=codes))
+        place_in_table = place
 
-        def where(row: int) -> str:
-            return whole(int(rows[row]))
+        def place(row: int) -> str:
+            return place_in_table(int(rows[row]))
 
     if table.num_rows == 0:
         raise InputError("the table of annotations has no rows", "check that it is the right table")
     item = encode(table[names["item"]], names["item"])
     annotator = encode(table[names["annotator"]], names["annotator"])
-    _no_gaps(item, annotator, labels, names, where, is_set=scaled.kind == "multi-label")
+    _no_gaps(item, annotator, labels, names, place, is_set=is_set)
     warn_variants(item.names, "items", case=False)
     warn_variants(annotator.names, "annotators")
+    label_codes: Codes | None = None
     probabilities: Floats | None = None
-    codes: Codes | None = None
     if labels is None:
-        order, probabilities = _probability_columns(table, classes, where, scaled.kind)
+        order, probabilities = _probability_columns(table, classes, place, scaled.kind)
     else:
         order = declared or class_order(labels.names)
-        if not order:
-            raise InputError(
-                f"no row of column {names['label']!r} has a label: all sets are empty",
-                "declare the labels, as in scale='multi-label:rude,mocking'",
-                parameters=("scale",),
-            )
-        if len(order) * len(item.names) > _MOST_COUNTS:
-            raise InputError(
-                f"column {names['label']!r} has {len(order):,} different labels for"
-                f" {len(item.names):,} items; it seems to hold something else",
-                "map the right column with columns={'label': 'NAME'}",
-                parameters=("columns",),
-            )
-        if scaled.kind == "multi-label" or labels.parts:
-            sets = scaled.kind == "multi-label"
-            probabilities = labels.shares(order, where, sets=sets)
+        _check_label_count(order, item, names["label"])
+        if is_set or labels.parts:
+            probabilities = labels.shares(order, place, sets=is_set)
         else:
-            codes = recode(labels.encoded, order, "label", "classes", where, can_map=True)
+            label_codes = recode(labels.encoded, order, "label", "classes", place, can_map=True)
     per_item = {
-        role: _names(_one_per_item(table, names[role], item, where, is_text=role in TEXTS))
+        role: _names(_one_per_item(table, names[role], item, place, is_text=role in TEXTS))
         for role in (*TEXTS, "split")
         if role in names
     }
     if "split" in per_item:
         warn_variants(as_names(dict.fromkeys(per_item["split"])), "splits")
-    published: Codes | None = None
-    if "hard_label" in names:
-
-        def place(number: int) -> str:
-            return f"item {item.names[number]!r}"
-
-        hard = _one_per_item(table, names["hard_label"], item, where)
-        hard = renamed(hard, mapping)
-        if declared is None:
-            refuse_unknown_hard_labels(hard, order, place)
-        published = recode(hard, order, "hard label", "classes", place, can_map=True)
-    built = Annotations(
+    annotations = Annotations(
         items=item.names,
         annotators=annotator.names,
         classes=order,
         item_codes=item.codes,
         annotator_codes=annotator.codes,
-        label_codes=codes,
+        label_codes=label_codes,
         label_probabilities=probabilities,
-        published=published,
+        published=_published(table, names, item, order, mapping, place, declared is None),
         texts=per_item.get("text"),
         contexts=per_item.get("context"),
         splits=per_item.get("split"),
-        scale=scaled.on(order, None if labels is None else labels.first(where)),
+        scale=scaled.on(order, None if labels is None else labels.first(place)),
     )
-    result, counted_rows = _without_duplicates(built, duplicates, where)
+    annotations, is_kept = _without_duplicates(annotations, duplicates, place)
     # Of the rows that are kept: a column that varies in others only describes items or annotators.
-    if not counted_rows.all():
-        item, annotator = (one._replace(codes=one.codes[counted_rows]) for one in (item, annotator))
-        table = table.filter(pa.array(counted_rows))
-    others: dict[str, Any] = _other_columns(table, attributes, names, item, annotator)
-    result = replace(result, **others)
-    if (found := result.contradicted).any():
-        note = contradiction_message(int(found.sum()), len(found))
-        warn(f"{note}: {examples(result.items[found])}", PublishedLabelWarning)
-    return result
+    if not is_kept.all():
+        item, annotator = (c._replace(codes=c.codes[is_kept]) for c in (item, annotator))
+        table = table.filter(pa.array(is_kept))
+    fields: dict[str, Any] = _other_columns(table, attributes, names, item, annotator)
+    annotations = replace(annotations, **fields)
+    if (contradicted := annotations.contradicted).any():
+        note = contradiction_message(int(contradicted.sum()), len(contradicted))
+        warn(f"{note}: {examples(annotations.items[contradicted])}", PublishedLabelWarning)
+    return annotations
+
+
+def _labels(
+    table: pa.Table,
+    names: Mapping[str, str],
+    kind: ScaleKind,
+    declared: tuple[str, ...] | None,
+    label_map: Mapping[Any, object] | None,
+    multi_choice: MultiChoice | Literal["sets"],
+    place: Place,
+) -> tuple[Labels | None, Mapping[str, str]]:
+    """The labels of all splits, if there is such a column, and the names that replace others.
+
+    Classes that occur in other splits only belong to the data, too.
+    """
+    if "label" not in names or not table.num_rows:
+        return None, as_label_map(label_map, None)
+    name = names["label"]
+    column = encode(lists_as_text(table, name)[name], name)
+    occurring = {*column.names}
+    if "hard_label" in names and (label_map or kind == "ordinal"):
+        occurring.update(encode(table[names["hard_label"]], names["hard_label"]).names)
+    mapping = as_label_map(label_map, occurring if declared is None else None)
+    if kind == "ordinal":
+        mapping = as_points(occurring, declared) | mapping
+    options: dict[str, Any] = {"label_map": mapping, "multi_choice": multi_choice}
+    return read_labels(column, name, place, classes=declared, **options), mapping
+
+
+def _check_label_count(order: Sequence[str], item: Encoded, name: str) -> None:
+    """Refuse a column of empty sets, and one that holds texts or ids instead of labels."""
+    if not order:
+        raise InputError(
+            f"no row of column {name!r} has a label: all sets are empty",
+            f"declare the labels, as in {option('scale', 'multi-label:rude,mocking')}",
+        )
+    if len(order) * len(item.names) > _MOST_COUNTS:
+        raise InputError(
+            f"column {name!r} has {len(order):,} different labels for"
+            f" {len(item.names):,} items; it seems to hold something else",
+            f"map the right column with {option('columns', {'label': 'NAME'})}",
+        )
+
+
+def _published(
+    table: pa.Table,
+    names: Mapping[str, str],
+    item: Encoded,
+    order: tuple[str, ...],
+    mapping: Mapping[str, str],
+    place: Place,
+    must_occur: bool,
+) -> Codes | None:
+    """The published hard label of each item [N]; None without such a column."""
+    if "hard_label" not in names:
+        return None
+
+    def place_of_item(number: int) -> str:
+        return f"item {item.names[number]!r}"
+
+    hard = renamed(_one_per_item(table, names["hard_label"], item, place), mapping)
+    if must_occur:
+        refuse_unknown_hard_labels(hard, order, place_of_item)
+    return recode(hard, order, "hard label", "classes", place_of_item, can_map=True)
 
 
 def _only_split(
@@ -207,19 +227,17 @@ def _only_split(
         raise InputError(
             f"there is no split column to choose the split {split!r} by; the columns are"
             f" {headings(table.column_names)}",
-            "map one with columns={'split': 'NAME'}, or leave split out",
-            parameters=("columns", "split"),
+            f"map one with {option('columns', {'split': 'NAME'})}, or leave {option('split')} out",
         )
     encoded = encode(table[names["split"]], names["split"])
-    wanted = np.flatnonzero(encoded.names == as_name(split))
-    if not len(wanted):
+    codes = np.flatnonzero(encoded.names == as_name(split))
+    if not len(codes):
         raise InputError(
             f"there is no split {as_name(split)!r}; the table has {examples(encoded.names, 10)}",
             "choose one of these",
-            parameters=("split",),
         )
-    chosen = encoded.codes == wanted[0]
-    return table.filter(pa.array(chosen)), np.flatnonzero(chosen)
+    is_listed = encoded.codes == codes[0]
+    return table.filter(pa.array(is_listed)), np.flatnonzero(is_listed)
 
 
 def _no_gaps(
@@ -227,7 +245,7 @@ def _no_gaps(
     annotator: Encoded,
     labels: Labels | None,
     names: Mapping[str, str],
-    where: Where,
+    place: Place,
     *,
     is_set: bool,
 ) -> None:
@@ -245,7 +263,7 @@ def _no_gaps(
         if encoded is not None and (encoded.codes < 0).any():
             gaps = np.flatnonzero(encoded.codes < 0)
             raise InputError(
-                f"column {names[role]!r} ({role}) is empty in {where(int(gaps[0]))}"
+                f"column {names[role]!r} ({role}) is empty in {place(int(gaps[0]))}"
                 f" ({counted(len(gaps), 'such row')})",
                 "fill in or drop these rows"
                 + (" (an empty set is written [])" if role == "label" and is_set else ""),
@@ -253,31 +271,30 @@ def _no_gaps(
 
 
 def _probability_columns(
-    table: pa.Table, classes: Sequence[object] | None, where: Where, kind: ScaleKind
+    table: pa.Table, classes: Sequence[object] | None, place: Place, kind: ScaleKind
 ) -> tuple[tuple[str, ...], Floats]:
-    found = list(filter(is_share, table.column_names))
-    order = ordered_classes(classes, [name.removeprefix(PROBABILITY) for name in found])
-    wanted = [PROBABILITY + name for name in order]
-    if set(wanted) != set(found) or len(found) < 2:
+    column_names = list(filter(is_share, table.column_names))
+    order = ordered_classes(classes, [name.removeprefix(PROBABILITY) for name in column_names])
+    expected = [PROBABILITY + name for name in order]
+    if set(expected) != set(column_names) or len(column_names) < 2:
         raise InputError(
-            f"the probability columns are {examples(found, 20)}, not one p_<class> for each of two"
-            " or more classes" + ("" if classes is None else f" ({examples(wanted, 20)})"),
+            f"the probability columns are {examples(column_names, 20)}, not one p_<class> for each"
+            " of two or more classes" + ("" if classes is None else f" ({examples(expected, 20)})"),
             "complete or rename the columns",
-            parameters=("classes",),
         )
-    values = np.column_stack([number_column(table, name, row=where) for name in wanted])
-    return order, checked_shares(values.astype(np.float64, copy=False), kind, where)
+    values = np.column_stack([number_column(table, name, row=place) for name in expected])
+    return order, checked_shares(values.astype(np.float64, copy=False), kind, place)
 
 
-def ordered_classes(declared: Sequence[object] | None, found: Iterable[str]) -> tuple[str, ...]:
+def ordered_classes(
+    declared: Sequence[object] | None, names_found: Iterable[str]
+) -> tuple[str, ...]:
     """The declared classes in their order, else those found in class order."""
     if declared is None:
-        return class_order(found)
+        return class_order(names_found)
     names = as_names(declared)
     if not len(names):
-        raise InputError(
-            "classes is empty", "name the classes, or leave it out", parameters=("classes",)
-        )
+        raise InputError(f"{option('classes')} is empty", "name the classes, or leave it out")
     return tuple(unique_ids(names, len(names), "classes", "class"))
 
 
@@ -286,10 +303,10 @@ def is_share(name: str) -> bool:
     return name.startswith(PROBABILITY)
 
 
-def checked_shares(values: Floats, kind: ScaleKind, where: Callable[[int], str]) -> Floats:
+def checked_shares(values: Floats, kind: ScaleKind, place: Callable[[int], str]) -> Floats:
     """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
 
-    Of sets, each number from 0 to 1 is the probability of a label. ``where`` names a row in the
+    Of sets, each number from 0 to 1 is the probability of a label. ``place`` names a row in the
     message.
     """
     sets = kind == "multi-label"
@@ -302,10 +319,10 @@ def checked_shares(values: Floats, kind: ScaleKind, where: Callable[[int], str])
     bad |= ~(values >= 0).all(axis=1)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        shown = examples((f"{value:g}" for value in values[row]), 10).replace("'", "")
+        numbers = examples((f"{value:g}" for value in values[row]), 10).replace("'", "")
         rule = "between 0 and 1" if sets else "that sum to 1"
         raise InputError(
-            f"{where(row)} has ({shown}), which are not probabilities {rule}"
+            f"{place(row)} has ({numbers}), which are not probabilities {rule}"
             f" ({counted(int(bad.sum()), 'such row')})",
             "correct or drop these rows",
         )
@@ -329,7 +346,7 @@ def row_sums(values: npt.NDArray[Any], dtype: type = np.float64) -> npt.NDArray[
     return total
 
 
-def scale_of_table(table: pa.Table, given: ScaleLike | None) -> Declared:
+def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> Declared:
     """The scale that was given or that the table notes, which must not differ."""
     noted = []
     if SCALE in table.column_names:
@@ -338,21 +355,24 @@ def scale_of_table(table: pa.Table, given: ScaleLike | None) -> Declared:
         raise InputError(
             f"column {SCALE!r} has several scales: {examples(noted)}",
             "keep data of different scales in different tables",
-            parameters=("scale",),
         )
     if not noted:
-        return Declared(given or NOMINAL)
-    found, wanted = Declared(noted[0]), Declared(given or noted[0])
-    differs = wanted.kind != found.kind
-    if found.classes is not None and given not in (None, found.kind) and not differs:
-        differs = wanted.on(found.classes) != found.on(found.classes)
+        return Declared(declaration or NOMINAL)
+    noted_scale, declared = Declared(noted[0]), Declared(declaration or noted[0])
+    differs = declared.kind != noted_scale.kind
+    if (
+        noted_scale.classes is not None
+        and declaration not in (None, noted_scale.kind)
+        and not differs
+    ):
+        differs = declared.on(noted_scale.classes) != noted_scale.on(noted_scale.classes)
     if differs:
         raise InputError(
-            f"the table has the scale {noted[0]} (column {SCALE!r}), but scale={str(given)!r}",
+            f"the table has the scale {noted[0]} (column {SCALE!r}), but"
+            f" {option('scale', str(declaration))}",
             "leave it out, or correct the column",
-            parameters=("scale",),
         )
-    return found
+    return noted_scale
 
 
 def lists_as_text(table: pa.Table, name: str) -> pa.Table:
@@ -364,51 +384,51 @@ def lists_as_text(table: pa.Table, name: str) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, pa.array(cells, pa.string()))
 
 
-def unique_ids(names: Iterable[object] | None, length: int, what: str, per: str) -> Strings:
+def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str) -> Strings:
     ids = as_names(range(length) if names is None else names)
     if len(ids) != length:
         raise InputError(
-            f"there are {len(ids)} {what}, but {length} {per}s", f"give {length} {what}"
+            f"there are {len(ids)} {kind}, but {length} {per}s", f"give {length} {kind}"
         )
-    check_unique(ids, what, f"give each {per} its own")
+    check_unique(ids, kind, f"give each {per} its own")
     if "" in ids:
-        raise InputError(f"one of the {what} is empty text", f"name every {per}")
+        raise InputError(f"one of the {kind} is empty text", f"name every {per}")
     return ids
 
 
 def _one_per_item(
-    table: pa.Table, name: str, item: Encoded, where: Where, *, is_text: bool = False
+    table: pa.Table, name: str, item: Encoded, place: Place, *, is_text: bool = False
 ) -> Encoded:
     """A column that describes the item, as one code per item [N].
 
     Messages do not quote texts.
     """
     encoded = encode(table[name], name)
-    first = _first_codes(item, encoded)
-    differs = first[item.codes] != encoded.codes
+    first_codes = _first_codes(item, encoded)
+    differs = first_codes[item.codes] != encoded.codes
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
         before = int(np.flatnonzero(item.codes == item.codes[row])[0])
-        given = [
+        values = [
             "none" if code < 0 else "one" if is_text else word(encoded.names[code])
             for code in (encoded.codes[before], encoded.codes[row])
         ]
-        given[1] = "another" if is_text and given[1] == "one" else given[1]
+        values[1] = "another" if is_text and values[1] == "one" else values[1]
         raise InputError(
             f"item {item.names[item.codes[row]]!r} has more than one {name}:"
-            f" {given[0]} in {where(before)}, {given[1]} in {where(row)}"
+            f" {values[0]} in {place(before)}, {values[1]} in {place(row)}"
             f" ({counted(int(differs.sum()), 'such row')})",
             "give each item its own id, or make its rows agree",
         )
-    return Encoded(first, encoded.names)
+    return Encoded(first_codes, encoded.names)
 
 
 def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:
     """The code in the first row of each item or annotator [n]."""
-    first = np.full(len(owner.names), -1, dtype=np.int32)
+    codes = np.full(len(owner.names), -1, dtype=np.int32)
     # Assigned back to front, so that the first row wins.
-    first[owner.codes[::-1]] = encoded.codes[::-1]
-    return first
+    codes[owner.codes[::-1]] = encoded.codes[::-1]
+    return codes
 
 
 def _names(encoded: Encoded) -> Strings:
@@ -419,61 +439,72 @@ def _names(encoded: Encoded) -> Strings:
 
 def _other_columns(
     table: pa.Table,
-    wanted: Sequence[str] | None,
+    attributes: Sequence[str] | None,
     names: Mapping[str, str],
     item: Encoded,
     annotator: Encoded,
 ) -> dict[str, Any]:
     """The columns without a role as fields of `Annotations`, by what they describe."""
-    shares = [] if "label" in names else filter(is_share, table.column_names)
-    roles = ROLES if "text" in names else (role for role in ROLES if role != "context")
-    taken = {*names.values(), *roles, *shares, SCALE}
-    for name in wanted or ():
+    has_role = _names_with_role(table, names)
+    for name in attributes or ():
         if name not in table.column_names:
             raise _no_attribute(name, f"not among the columns {headings(table.column_names)}")
-        if name in taken:
+        if name in has_role:
             raise _no_attribute(name, "a column with another meaning")
-    of_items, of_annotators, of_annotations = dict[str, Strings](), dict[str, Strings](), {}
+    fields: dict[str, dict[str, Strings]] = {
+        "item_columns": {},
+        "attributes": {},
+        "annotation_columns": {},
+    }
     left_out = [
         f"{name!r} ({names[name]!r} is the {name})"
         for name in table.column_names
         if name in names and names[name] != name
     ]
-    for name in (name for name in table.column_names if name not in taken):
-        asked = wanted is not None and name in wanted
+    for name in (name for name in table.column_names if name not in has_role):
+        is_attribute = attributes is not None and name in attributes
         try:
             encoded = encode(table[name], name)
         except InputError:
-            if asked:
+            if is_attribute:
                 raise
             left_out.append(f"{word(name)} (no text or plain numbers)")
             continue
-        first = _first_codes(item, encoded)
-        if not asked and (first[item.codes] == encoded.codes).all():
-            of_items[name] = _names(Encoded(first, encoded.names))
-        first = _first_codes(annotator, encoded)
-        if (first[annotator.codes] != encoded.codes).any():
-            if asked:
-                raise _no_attribute(name, "not the same in all rows of an annotator")
-        elif asked or wanted is None:
-            of_annotators[name] = _names(Encoded(first, encoded.names))
-        if name not in of_items and name not in of_annotators:
-            of_annotations[name] = _names(encoded)
+        of_annotators = _describes(annotator, encoded)
+        if is_attribute and of_annotators is None:
+            raise _no_attribute(name, "not the same in all rows of an annotator")
+        of_items = None if is_attribute else _describes(item, encoded)
+        if of_items is not None:
+            fields["item_columns"][name] = of_items
+        if of_annotators is not None and (is_attribute or attributes is None):
+            fields["attributes"][name] = of_annotators
+        elif of_items is None:
+            fields["annotation_columns"][name] = _names(encoded)
     if left_out:
         several = len(left_out) > 1
         warn(f"column{'s' * several} {', '.join(left_out)} {'are' if several else 'is'} left out")
-    return {
-        "item_columns": of_items,
-        "attributes": of_annotators,
-        "annotation_columns": of_annotations,
-    }
+    return fields
+
+
+def _names_with_role(table: pa.Table, names: Mapping[str, str]) -> set[str]:
+    """The columns that are read as something else than attributes."""
+    shares = [] if "label" in names else filter(is_share, table.column_names)
+    roles = ROLES if "text" in names else (role for role in ROLES if role != "context")
+    return {*names.values(), *roles, *shares, SCALE}
+
+
+def _describes(owner: Encoded, encoded: Encoded) -> Strings | None:
+    """The value of each item or annotator [n]; None where its rows have several."""
+    codes = _first_codes(owner, encoded)
+    if (codes[owner.codes] != encoded.codes).any():
+        return None
+    return _names(Encoded(codes, encoded.names))
 
 
 def _no_attribute(name: str, why: str) -> InputError:
     return InputError(
         f"{name!r} is no attribute of the annotators: it is {why}",
-        "leave it out of attributes, or rename the column",
-        parameters=("attributes",),
+        f"leave it out of {option('attributes')}, or rename the column",
     )
 
 
@@ -505,14 +536,12 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
         if role not in ROLES:
             raise InputError(
                 f"columns maps {role!r}, which is none of {', '.join(ROLES)}",
-                f"write for example columns={{'item': {name!r}}}",
-                parameters=("columns",),
+                f"write for example {option('columns', {'item': name})}",
             )
         if name not in present:
             raise InputError(
                 f"there is no column {name!r} for {role!r}; the columns are {headings(present)}",
                 "check the spelling",
-                parameters=("columns",),
             )
     names = {role: columns.get(role, role) for role in ROLES}
     for role, alias in ALIASES.items():
@@ -521,31 +550,33 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
     names = {role: name for role, name in names.items() if name in present}
     if "text" not in names and "context" not in columns:
         names.pop("context", None)
-    needed = ["item", "annotator"]
+    required = ["item", "annotator"]
     if not any(map(is_share, present)):
-        needed.append("label")
-    missing = [role for role in needed if role not in names]
+        required.append("label")
+    missing = [role for role in required if role not in names]
     if missing:
-        hint = f"say which columns they are: columns={dict.fromkeys(missing, 'NAME')}"
-        if {"annotator", "label"} <= {*missing}:
-            hint += (
-                "; if there is a column per annotator, make it one row per annotation first,"
-                " without the gaps (pandas: DataFrame.melt, dropna)"
-            )
-        elif missing == ["annotator"]:
-            own = names["item"]
-            hint += (
-                "; if it is not known who answered, number the answers of each item (pandas:"
-                f" table['annotator'] = table.groupby({own!r}).cumcount())"
-            )
         raise InputError(
-            f"a table of annotations has the columns {', '.join(needed)}; here"
+            f"a table of annotations has the columns {', '.join(required)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
             f" {headings(present)}",
-            hint,
-            parameters=("columns",),
+            _missing_hint(missing, names),
         )
     return names
+
+
+def _missing_hint(missing: Sequence[str], names: Mapping[str, str]) -> str:
+    hint = f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}"
+    if {"annotator", "label"} <= {*missing}:
+        return hint + (
+            "; if there is a column per annotator, make it one row per annotation first,"
+            " without the gaps (pandas: DataFrame.melt, dropna)"
+        )
+    if [*missing] == ["annotator"]:
+        return hint + (
+            "; if it is not known who answered, number the answers of each item (pandas:"
+            f" table['annotator'] = table.groupby({names['item']!r}).cumcount())"
+        )
+    return hint
 
 
 def _columns(names: Sequence[str], values: Sequence[Any]) -> pa.Table:
@@ -557,35 +588,34 @@ def _columns(names: Sequence[str], values: Sequence[Any]) -> pa.Table:
 
 
 def _without_duplicates(
-    annotations: Annotations, policy: Duplicates, where: Where
+    annotations: Annotations, policy: Duplicates, place: Place
 ) -> tuple[Annotations, Bools]:
     """The annotations with each annotator once on an item, unless all labels count.
 
     And which rows these are. Several rows of a set are its labels, one by one.
     """
-    again = annotations.repeated
-    if policy == "all" or not again.any():
+    is_repeated = annotations.repeated
+    if policy == "all" or not is_repeated.any():
         return annotations, np.ones(len(annotations), dtype=bool)
     if annotations.scale.is_multi_label:
         # All labels that an annotator chose for an item are in each row about it.
         pairs = np.stack([annotations.item_codes, annotations.annotator_codes])
         codes = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
-        together = np.zeros((codes.max() + 1, len(annotations.classes)))
-        np.maximum.at(together, codes, annotations.labels)
-        annotations = replace(annotations, label_probabilities=together[codes])
+        chosen_labels = np.zeros((codes.max() + 1, len(annotations.classes)))
+        np.maximum.at(chosen_labels, codes, annotations.labels)
+        annotations = replace(annotations, label_probabilities=chosen_labels[codes])
     elif policy == "error":
-        row = int(np.flatnonzero(again)[0])
+        row = int(np.flatnonzero(is_repeated)[0])
         raise InputError(
             f"annotator {annotations.annotators[annotations.annotator_codes[row]]!r} labels item"
-            f" {annotations.items[annotations.item_codes[row]]!r} again in {where(row)}"
-            f" ({counted(int(again.sum()), 'such row')})",
-            "choose duplicates='first' to keep the first, 'all' to count each",
-            parameters=("duplicates",),
+            f" {annotations.items[annotations.item_codes[row]]!r} again in {place(row)}"
+            f" ({counted(int(is_repeated.sum()), 'such row')})",
+            f"choose {option('duplicates', 'first')} to keep the first, 'all' to count each",
         )
 
     fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
-    kept = annotations.rows_of(~again, *fields)
-    return replace(annotations, **kept), ~again
+    fields_kept = annotations.rows_of(~is_repeated, *fields)
+    return replace(annotations, **fields_kept), ~is_repeated
 
 
 def to_long_table(annotations: Annotations) -> pa.Table:
@@ -595,11 +625,11 @@ def to_long_table(annotations: Annotations) -> pa.Table:
         "item": _column(items, annotations.items),
         "annotator": _column(annotators, annotations.annotators),
     }
-    chosen, classes = annotations.labels, annotations.classes
+    labels, classes = annotations.labels, annotations.classes
     if annotations.label_codes is not None:
         data["label"] = _column(annotations.label_codes, classes)
-    elif annotations.scale.is_multi_label and ((chosen == 0) | (chosen == 1)).all():
-        sets, codes = np.unique(chosen, axis=0, return_inverse=True)
+    elif annotations.scale.is_multi_label and ((labels == 0) | (labels == 1)).all():
+        sets, codes = np.unique(labels, axis=0, return_inverse=True)
         texts = annotations.scale.names(sets, classes)
         data["label"] = _column(codes.reshape(-1).astype(np.int32), texts)
     else:

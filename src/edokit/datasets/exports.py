@@ -264,7 +264,7 @@ class Collected:
             attributes=[],
             multi_choice=self.multi_choice,
             scale=self.scale,
-            where=lambda row: self.where(items[row]),
+            place=lambda row: self.where(items[row]),
         )
 
     def _map_labels(self) -> None:

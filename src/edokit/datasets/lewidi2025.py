@@ -114,7 +114,7 @@ def read_lewidi2025(
             attributes=list(attributes),
             scale=scale or noted,
             multi_choice=multi_choice,
-            where=lambda row: f"item {rows['item'][row]!r}",
+            place=lambda row: f"item {rows['item'][row]!r}",
         )
     _report(items, labelled)
     return found

@@ -72,20 +72,20 @@ def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
 
     None at all where no name is alike.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in table_files(folder):
-        other = found.setdefault(file.stem, file)
-        if other != file:
+        namesake = files.setdefault(file.stem, file)
+        if namesake != file:
             raise InputError(
-                f"{folder} has two files of annotations for one shard: {other.name} and"
+                f"{folder} has two files of annotations for one shard: {namesake.name} and"
                 f" {file.name}",
                 "keep one of them",
             )
-    wanted = [file.stem for file in shards]
-    if not found.keys() & set(wanted):
+    names = [file.stem for file in shards]
+    if not files.keys() & set(names):
         return ()
-    missing = [name for name in wanted if name not in found]
-    lone = missing or sorted(found.keys() - set(wanted))
+    missing = [name for name in names if name not in files]
+    lone = missing or sorted(files.keys() - set(names))
     if lone:
         without = "annotations" if missing else "predictions"
         raise InputError(
@@ -93,7 +93,7 @@ def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
             " predictions and annotations go together by name",
             f"restore the {without}, or remove the shard on the other side",
         )
-    return tuple(found[name] for name in wanted)
+    return tuple(files[name] for name in names)
 
 
 class SortedAnnotations:
@@ -116,8 +116,10 @@ class SortedAnnotations:
         parts: list[pa.Table] = []
         while (table := self._next()) is not None:
             encoded = encode(table[self._item], self._item)
-            known = np.append(index.get_indexer(pd.Index(encoded.names, dtype=object)) >= 0, False)
-            inside = known[encoded.codes]
+            is_item = np.append(
+                index.get_indexer(pd.Index(encoded.names, dtype=object)) >= 0, False
+            )
+            inside = is_item[encoded.codes]
             if inside.any():
                 parts.append(table.filter(pa.array(inside)))
             if not inside.all():
@@ -136,10 +138,11 @@ class SortedAnnotations:
 
     def finish(self) -> None:
         """Refuse annotations of items that no shard holds."""
-        rest = self._next()
-        if rest is not None:
+        table = self._next()
+        if table is not None:
             raise InputError(
-                f"{self.path}: items from {examples(self._items(rest)[:1])} on have no predictions",
+                f"{self.path}: items from {examples(self._items(table)[:1])} on have no"
+                " predictions",
                 "check that no shard is missing, and that both are in the same order",
             )
 
@@ -171,8 +174,8 @@ class SortedAnnotations:
                     table = pa.Table.from_batches([batch])
                     if self._reading.splits:
                         encoded = encode(table[split], split)
-                        wanted = np.append(np.isin(encoded.names, self._reading.splits), False)
-                        table = table.filter(pa.array(wanted[encoded.codes]))
+                        is_listed = np.append(np.isin(encoded.names, self._reading.splits), False)
+                        table = table.filter(pa.array(is_listed[encoded.codes]))
                     if table.num_rows:
                         yield table
         except (pa.ArrowException, OSError) as error:
@@ -190,21 +193,21 @@ Source: TypeAlias = Annotations | SortedAnnotations | tuple[Path, ...]
 
 
 def find_annotations(
-    given: Annotations | SortedAnnotations | str | Path,
+    annotations: Annotations | SortedAnnotations | str | Path,
     shards: Shards,
     classes: Sequence[str] | None,
     reading: ReadOptions,
     memory: int,
 ) -> tuple[Source, tuple[str, ...]]:
     """Annotations in the form that suits their size, and their classes in order."""
-    if isinstance(given, str | Path):
-        source = _in_files(Path(given), shards, classes, reading, memory)
-    elif isinstance(given, Annotations | SortedAnnotations):
-        source = given
+    if isinstance(annotations, str | Path):
+        source = _in_files(Path(annotations), shards, classes, reading, memory)
+    elif isinstance(annotations, Annotations | SortedAnnotations):
+        source = annotations
     else:
         raise InputError(
             "items in shards are matched with their annotations by id, and a"
-            f" {type(given).__name__} names no items",
+            f" {type(annotations).__name__} names no items",
             "give Annotations, or the path to a table",
         )
     by_name = class_order(shards.classes) if shards.scale == NOMINAL else shards.classes
@@ -218,7 +221,7 @@ def find_annotations(
         raise InputError(
             f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
             f" {examples(order, 20)}",
-            f"rename the classes, or declare all of them as {option('classes')}",
+            f"rename the classes, or declare all of them: {option('classes')}",
         )
     return source, order
 

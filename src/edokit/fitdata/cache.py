@@ -37,8 +37,8 @@ class LabelCounts(NamedTuple):
 
     @classmethod
     def of(cls, annotations: Annotations) -> LabelCounts:
-        found = annotations.tied, annotations.contradicted
-        tied, against = map(int, map(np.count_nonzero, found))
+        masks = annotations.tied, annotations.contradicted
+        tied, against = map(int, map(np.count_nonzero, masks))
         return cls(len(annotations), item_keys(annotations.annotators), tied, against)
 
 
@@ -203,8 +203,8 @@ def write_labels(
         counts = []
         for number, part in enumerate(cached):
             items = shards.read_items(number)
-            found = source.of(items, shards.files[number], part.classes)
-            counts.append(part.write_labels(found, items)[0])
+            annotations = source.of(items, shards.files[number], part.classes)
+            counts.append(part.write_labels(annotations, items)[0])
         source.finish()
         return counts
     y = hard_labels(source, cached[0].ties, cached[0].random_state)
@@ -215,13 +215,13 @@ def write_labels(
         items = shards.read_items(number)
         rows = index.get_indexer(pd.Index(items, dtype=object))
         if (rows < 0).any():
-            what = "annotations", f"shard {part.name}"
-            raise different_items(*what, len(items), missing=items[rows < 0])
+            shard = f"shard {part.name}"
+            raise different_items("annotations", shard, len(items), missing=items[rows < 0])
         is_predicted[rows] = True
         part.write_arrays(q[rows], y[rows])
     if not is_predicted.all():
-        what = "annotations", "predictions"
-        raise different_items(*what, len(shards), extra=source.items[~is_predicted])
+        extra = source.items[~is_predicted]
+        raise different_items("annotations", "predictions", len(shards), extra=extra)
     # Whoever read these annotations as one has warned of published labels.
     return [LabelCounts.of(source)._replace(contradicted=0)]
 
@@ -238,15 +238,15 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]
     labels = len(shards) * (8 * shards.numbers_per_item + 4 * rows + 8 + 8)
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(parent).free
-        if labels > 0.9 * free:
+        free_bytes = shutil.disk_usage(parent).free
+        if labels > 0.9 * free_bytes:
             raise InputError(
                 f"the cache of the shards needs {labels / 2**30:.1f} GiB, and {parent} has"
-                f" {free / 2**30:.1f} GiB free",
+                f" {free_bytes / 2**30:.1f} GiB free",
                 f"choose another folder with {option('scratch')}",
             )
         # A killed run leaves its cache, which the next one removes.
         folder = temporary_folder(parent, "edo-shards-")
     except OSError as error:
         raise cannot_write(parent, error) from error
-    return folder, labels + shards.nbytes < 0.8 * free
+    return folder, labels + shards.nbytes < 0.8 * free_bytes

@@ -308,8 +308,8 @@ class FitData:
         return np.asarray(self._sums(False, True).member_ce())
 
     def _sums(self, distances: bool, log_losses: bool) -> Summaries:
-        for known, sums in self._sums_known.items():
-            if known >= (distances, log_losses):
+        for contents, sums in self._sums_known.items():
+            if contents >= (distances, log_losses):
                 return sums
         sums = Summaries.from_arrays(
             *self.sample, distances=distances, log_losses=log_losses, steps=self.scale.steps
@@ -341,8 +341,7 @@ class FitData:
         if key not in self.prepared:
             rows = member_rows(self.sample.P) if kind is Pool.LINEAR else self._rows(Pool.LINEAR)
             self.prepared[key] = log_probabilities(rows) if kind is Pool.LOG else rows
-        found: Floats = self.prepared[key]
-        return found
+        return self.prepared[key]  # type: ignore[no-any-return]
 
     def curvatures(
         self,
@@ -385,40 +384,40 @@ class FitData:
 
     def per_item(self, rows: Floats) -> tuple[Floats, Floats, NDArray[Any]]:
         """Predictions [n, C] for the rows of the sample, soft and hard labels: as of items."""
-        each, (_, q, y) = self.rows_per_item, self.sample
-        p, soft = (self.scale.from_rows(values, each) for values in (rows, q))
-        return p, soft, y.reshape(-1, each) if self.labels else y
+        width, (_, q, y) = self.rows_per_item, self.sample
+        p, soft = (self.scale.from_rows(values, width) for values in (rows, q))
+        return p, soft, y.reshape(-1, width) if self.labels else y
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
         """What a search compares of the pools with these weights [T, K], as sums; in one pass."""
         _, q, y = self.sample
-        classes, each, steps = q.shape[1], self.rows_per_item, self.scale.steps
+        classes, width, steps = q.shape[1], self.rows_per_item, self.scale.steps
         total = np.zeros((4 if steps is None else 7, len(weights)))
         for kind in dict.fromkeys(pools):
-            which = np.flatnonzero([other is kind for other in pools])
+            trials = np.flatnonzero([pool is kind for pool in pools])
             rows = self._rows(kind)
-            most = max(1, _SCORES_BLOCK // (len(weights) * classes * each))
-            for s in slices(len(y), most * each):
+            items = max(1, _SCORES_BLOCK // (len(weights) * classes * width))
+            for s in slices(len(y), items * width):
                 part = rows[:, s.start * classes : s.stop * classes]
-                p = (weights[which] @ part).reshape(len(which), -1, classes)
+                p = (weights[trials] @ part).reshape(len(trials), -1, classes)
                 if kind is Pool.LOG:
                     p -= p.max(axis=-1, keepdims=True)
                     np.exp(p, out=p)
                     p /= p.sum(axis=-1, keepdims=True)
                 logs = np.log(np.clip(p, _CLIP, 1.0 - _CLIP))
                 losses = -np.einsum("tnc,nc->tn", logs, q[s])
-                if each > 1:
-                    losses = losses.reshape(len(which), -1, each).mean(axis=-1)
-                total[0, which] += (p.argmax(axis=-1) == y[s]).sum(axis=-1) / each
-                total[1, which] += losses.sum(axis=-1)
-                total[2, which] += np.square(losses).sum(axis=-1)
-                total[3, which] += np.abs(p - q[s]).sum(axis=(-1, -2)) / each
+                if width > 1:
+                    losses = losses.reshape(len(trials), -1, width).mean(axis=-1)
+                total[0, trials] += (p.argmax(axis=-1) == y[s]).sum(axis=-1) / width
+                total[1, trials] += losses.sum(axis=-1)
+                total[2, trials] += np.square(losses).sum(axis=-1)
+                total[3, trials] += np.abs(p - q[s]).sum(axis=(-1, -2)) / width
                 if steps is not None:
-                    apart = np.cumsum(p - q[s], axis=-1)[..., :-1]
-                    rps = np.square(apart) @ steps
-                    total[4, which] += rps.sum(axis=-1)
-                    total[5, which] += np.square(rps).sum(axis=-1)
-                    total[6, which] += (np.abs(apart) @ steps).sum(axis=-1)
+                    gaps = np.cumsum(p - q[s], axis=-1)[..., :-1]
+                    rps = np.square(gaps) @ steps
+                    total[4, trials] += rps.sum(axis=-1)
+                    total[5, trials] += np.square(rps).sum(axis=-1)
+                    total[6, trials] += (np.abs(gaps) @ steps).sum(axis=-1)
         return Scores(self.items, *total)
 
     def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
@@ -451,7 +450,7 @@ class FitData:
             owner=None if self.item_ids is None else owner_codes(self.item_ids),
         )
         parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
-        return [(self._take(rest), self._take(held_out)) for rest, held_out in parts]
+        return [(self._take(fit_items), self._take(held_out)) for fit_items, held_out in parts]
 
     @property
     def distinct_items(self) -> int:
@@ -468,12 +467,12 @@ class FitData:
     def select(self, members: Sequence[int]) -> FitData:
         """The members at these positions alone, in memory."""
         P, q, y = self.sample
-        chosen = list(members)
+        positions = list(members)
         return FitData(
-            Arrays(P[:, chosen], q, y),
-            [self.members[k] for k in chosen],
+            Arrays(P[:, positions], q, y),
+            [self.members[k] for k in positions],
             self.classes,
-            None if self.groups is None else [self.groups[k] for k in chosen],
+            None if self.groups is None else [self.groups[k] for k in positions],
             self.counts,
             self.item_ids,
             self.scale,
@@ -481,10 +480,10 @@ class FitData:
 
     def per_label(self) -> list[FitData]:
         """The data of each label of sets alone, as a question with two classes."""
-        each = self.rows_per_item
+        width = self.rows_per_item
         return [
             FitData(
-                Arrays(*(column[label::each] for column in self.sample)),
+                Arrays(*(column[label::width] for column in self.sample)),
                 self.members,
                 self.row_classes,
                 self.groups,
@@ -498,7 +497,7 @@ class FitData:
         if count > self.items:
             raise InputError(
                 f"{count} folds are more than the {counted(self.items, 'item')}",
-                f"choose fewer {option('folds')}",
+                f"choose fewer: {option('folds')}",
             )
 
     def grouped(self) -> FitData:
@@ -517,8 +516,7 @@ class FitData:
                 f"{option('groups', True)} needs the group of each member, but these predictions"
                 " have none",
                 "name them (Predictions.grouped, `edo predictions join --group`), or leave"
-                f" {option('groups')}"
-                " out",
+                f" {option('groups')} out",
             )
         pairs = zip(self.members, self.groups, strict=True)
         return tuple(group or f"member {name}" for name, group in pairs)
@@ -550,9 +548,9 @@ def by_content(arrays: Arrays, members: Sequence[str], rows_per_item: int = 1) -
     """[N] positions of the items, ordered by labels, summed predictions, and those by member."""
     P, q, y = arrays
     sums = np.sort(P, axis=1).sum(axis=1)  # the same whatever the order of the members
-    named = P[:, np.argsort(members)].reshape(len(y), -1)
+    by_member = P[:, np.argsort(members)].reshape(len(y), -1)
     # Numbers of at least 0 are ordered as their bytes are, the most significant first.
-    rows = np.concatenate([y[:, None], q, sums, named], axis=1).astype(">f8")
+    rows = np.concatenate([y[:, None], q, sums, by_member], axis=1).astype(">f8")
     rows = rows.reshape(len(y) // rows_per_item, -1)
     return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
 
@@ -580,8 +578,8 @@ def deal(
     if rows_per_item > 1:  # each set of labels is a label of its own
         y = np.unique(y.reshape(-1, rows_per_item), axis=0, return_inverse=True)[1].reshape(-1)
     if owner is not None:
-        _, first = np.unique(owner, return_index=True)
-        return deal(y[first], count, random_state, shard)[owner]
+        _, first_rows = np.unique(owner, return_index=True)
+        return deal(y[first_rows], count, random_state, shard)[owner]
     shuffled = np.random.default_rng([random_state, count, shard]).permutation(len(y))
     by_label = shuffled[np.argsort(y[shuffled], kind="stable")]
     fold = np.empty(len(y), dtype=np.int64)
@@ -606,12 +604,12 @@ class Scores(Additive):
         """F1, CE, MD and the standard error of CE, for each weighting; of ordered classes also RPS
         with its standard error, and W1."""
         columns = {name: getattr(self, name) for name in ("f1", "ce", "md", "rps", "w1")}
-        found = {name: sums / self.items for name, sums in columns.items() if sums is not None}
+        estimates = {name: sums / self.items for name, sums in columns.items() if sums is not None}
         for name, squares in (("ce", self.ce_squares), ("rps", self.rps_squares)):
             if squares is not None:
-                variance = np.maximum(squares / self.items - found[name] ** 2, 0.0)
-                found[f"{name}_se"] = np.sqrt(variance / max(self.items - 1, 1))
+                variance = np.maximum(squares / self.items - estimates[name] ** 2, 0.0)
+                estimates[f"{name}_se"] = np.sqrt(variance / max(self.items - 1, 1))
         return [
-            dict(zip(found, map(float, values), strict=True))
-            for values in zip(*found.values(), strict=True)
+            dict(zip(estimates, map(float, values), strict=True))
+            for values in zip(*estimates.values(), strict=True)
         ]

@@ -72,15 +72,15 @@ class View(NamedTuple):
 
     def of(self, part: CachedShard, positions: NDArray[Any] | None = None) -> tuple[Arrays, int]:
         """The arrays of a shard's items (those at these positions), and the rows per item."""
-        arrays, each = part.arrays(), part.scale.rows_per_item(part.classes)
+        arrays, width = part.arrays(), part.scale.rows_per_item(part.classes)
         if self.fold is not None:
-            mask = self.fold.mask(part.number, arrays.y, each, part.owners())
+            mask = self.fold.mask(part.number, arrays.y, width, part.owners())
             positions = np.flatnonzero(mask) if positions is None else positions[mask[positions]]
         if positions is not None:
-            arrays = arrays.take(positions, each)
+            arrays = arrays.take(positions, width)
         if self.label is None:
-            return arrays, each
-        return Arrays(*(column[self.label :: each] for column in arrays)), 1
+            return arrays, width
+        return Arrays(*(column[self.label :: width] for column in arrays)), 1
 
     def averaged(self, P: NDArray[Any]) -> NDArray[Any]:
         """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
@@ -97,8 +97,8 @@ class Sums:
     def add(self, part: list[Any]) -> None:
         count = 1
         while self._parts and self._parts[-1][0] == count:
-            before, other = self._parts.pop()
-            part, count = _added(other, part), before + count
+            before, sums_before = self._parts.pop()
+            part, count = _added(sums_before, part), before + count
         self._parts.append((count, part))
 
     def total(self) -> list[Any]:
@@ -109,8 +109,8 @@ class Sums:
         return done
 
 
-def _added(one: list[Any], other: list[Any]) -> list[Any]:
-    return [a + b for a, b in zip(one, other, strict=True)]
+def _added(left_sums: list[Any], right_sums: list[Any]) -> list[Any]:
+    return [a + b for a, b in zip(left_sums, right_sums, strict=True)]
 
 
 class ShardedData(FitData):
@@ -123,13 +123,13 @@ class ShardedData(FitData):
         workers: Workers,
         progress: Progress | None = None,
     ) -> None:
-        first = cached[0]
+        base = cached[0]
         super().__init__(
             None,
             shards.members,
-            first.classes,
+            base.classes,
             shards.groups,
-            scale=first.scale,
+            scale=base.scale,
             member_info=shards.member_info,
         )
         self._cached, self._shards, self._workers = list(cached), shards, workers
@@ -227,8 +227,8 @@ class ShardedData(FitData):
 
     @property
     def distinct_items(self) -> int:
-        each = [keys for part in self._cached if (keys := part.item_keys()) is not None]
-        return len(np.unique(np.concatenate(each))) if each else self.items
+        keys_of_shards = [keys for part in self._cached if (keys := part.item_keys()) is not None]
+        return len(np.unique(np.concatenate(keys_of_shards))) if keys_of_shards else self.items
 
     @property
     def jobs(self) -> int:
@@ -240,29 +240,29 @@ class ShardedData(FitData):
         """How often all shards were read since they were cached, by all views."""
         return self._passes[0]
 
-    def total(self, work: Callable[..., Any], *given: Any, what: str) -> list[Any]:
-        """``work(block, *given)`` of all items, block by block as `FitData`: what adds up.
+    def total(self, work: Callable[..., Any], *arguments: Any, task: str) -> list[Any]:
+        """``work(block, *arguments)`` of all items, block by block as `FitData`: what adds up.
 
         ``work`` must be a function of a module or class, for it travels to other processes;
-        ``what`` is shown as progress.
+        ``task`` is shown as progress.
         """
         self._passes[0] += 1
         done = Sums()
         tasks = [(part, self._view) for part in self._cached]
-        for sums in self._run(partial(shard_total, work=work, given=given), tasks, what):
+        for sums in self._run(partial(shard_total, work=work, arguments=arguments), tasks, task):
             if sums:  # a shard may hold no item of a fold
                 done.add(sums)
         return done.total()
 
-    def _run(self, work: Callable[..., Any], tasks: Sequence[Any], what: str) -> Iterator[Any]:
+    def _run(self, work: Callable[..., Any], tasks: Sequence[Any], task: str) -> Iterator[Any]:
         for number, result in enumerate(self._workers.run(work, tasks), start=1):
             yield result
             if self._progress is not None:
-                self._progress(what, number, len(tasks))
+                self._progress(task, number, len(tasks))
 
     def summaries(self, settings: Settings | None = None) -> Summaries:
         if self._summaries is None:
-            self._summaries = self.total(_summaries, what="summing up")[0]
+            self._summaries = self.total(_summaries, task="summing up")[0]
         return self._summaries
 
     def curvatures(
@@ -272,42 +272,42 @@ class ShardedData(FitData):
         alpha: Floats | None = None,
         pool: Pool = Pool.LINEAR,
     ) -> list[Curvature]:
-        return self.total(FitData.curvatures, weights, members, alpha, pool, what="fitting")
+        return self.total(FitData.curvatures, weights, members, alpha, pool, task="fitting")
 
     def w1_curvatures(
         self, weights: Floats, members: NDArray[Any] | None, smoothing: float
     ) -> list[Curvature]:
-        return self.total(FitData.w1_curvatures, weights, members, smoothing, what="fitting")
+        return self.total(FitData.w1_curvatures, weights, members, smoothing, task="fitting")
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0
     ) -> list[dict[str, float | None]]:
-        given = np.atleast_2d(weights), str(pool), temperature
-        return [each.values() for each in self.total(_metric_sums, *given, what="evaluating")]
+        arguments = np.atleast_2d(weights), str(pool), temperature
+        return [sums.values() for sums in self.total(_metric_sums, *arguments, task="evaluating")]
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
-        (found,) = self.total(FitData.scores, weights, tuple(pools), what="evaluating")
-        return found  # type: ignore[no-any-return]
+        (scores,) = self.total(FitData.scores, weights, tuple(pools), task="evaluating")
+        return scores  # type: ignore[no-any-return]
 
     def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
-        (found,) = self.total(FitData.power_sums, weights, pool, power, what="recalibrating")
-        return found  # type: ignore[no-any-return]
+        (sums,) = self.total(FitData.power_sums, weights, pool, power, task="recalibrating")
+        return sums  # type: ignore[no-any-return]
 
     @cached_property
     def sample(self) -> Arrays:
         """Rows of items drawn at random (all, if there are few), in their order; P in float64."""
         numbers = len(self._shards.members) * self._shards.numbers_per_item
-        most = min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers))
+        limit = min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers))
         total = len(self._shards)
-        count = min(most, total)
-        chosen = np.sort(np.random.default_rng([total, count]).choice(total, count, replace=False))
+        count = min(limit, total)
+        rows = np.sort(np.random.default_rng([total, count]).choice(total, count, replace=False))
         ends = np.cumsum(self._shards.counts)
         tasks = []
         for part, end, size in zip(self._cached, ends, self._shards.counts, strict=True):
-            first = end - size
-            here = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, end)] - first
-            if len(here):
-                tasks.append((part, here, self._view))
+            start = end - size
+            rows_of_shard = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)] - start
+            if len(rows_of_shard):
+                tasks.append((part, rows_of_shard, self._view))
         return self._drawn(self._workers.run(_draw, tasks))
 
     def _drawn(self, parts: Iterable[Arrays]) -> Arrays:
@@ -315,10 +315,10 @@ class ShardedData(FitData):
         return Arrays(self._view.averaged(P), q, y)
 
     def draw(self, count: int) -> FitData:
-        first = np.empty(0, dtype=np.uint64)
-        for more in self._workers.run(partial(_first_keys, count=count), self._cached):
-            first = np.sort(np.concatenate([first, more]))[:count]
-        tasks = [(part, first[-1], self._view) for part in self._cached]
+        lowest = np.empty(0, dtype=np.uint64)
+        for keys in self._workers.run(partial(_first_keys, count=count), self._cached):
+            lowest = np.sort(np.concatenate([lowest, keys]))[:count]
+        tasks = [(part, lowest[-1], self._view) for part in self._cached]
         arrays = self._drawn(self._workers.run(_draw_first, tasks))
         names = self.members, self.classes, self.groups, self.counts
         items = FitData(arrays, *names, scale=self.scale)
@@ -400,22 +400,22 @@ def write_shard(part: CachedShard) -> tuple[FileState, LabelCounts | None, Summa
 def shard_total(
     task: tuple[CachedShard, View],
     work: Callable[..., Any],
-    given: tuple[Any, ...],
+    arguments: tuple[Any, ...],
 ) -> list[Any]:
-    """``work(block, *given)`` of a shard's items, block by block, in float64."""
+    """``work(block, *arguments)`` of a shard's items, block by block, in float64."""
     part, view = task
-    arrays, each = view.of(part)
-    alone = view.label is not None
-    names = () if alone else part.classes
+    arrays, width = view.of(part)
+    is_label = view.label is not None
+    names = () if is_label else part.classes
     done = Sums()
     # Shards are what is done side by side; threads that wait for each other only cost.
     with threadpool_limits(1, user_api="blas"):
-        most = max(1, _BLOCK // max(1, arrays.P[:each].size))
-        for s in slices(len(arrays.y), most * each):
+        items = max(1, _BLOCK // max(1, arrays.P[:width].size))
+        for s in slices(len(arrays.y), items * width):
             rows = Arrays(view.averaged(arrays.P[s]), arrays.q[s], arrays.y[s])
-            scale = NOMINAL if alone else part.scale
-            found = work(FitData(rows, classes=names, scale=scale), *given)
-            done.add(found if isinstance(found, list) else [found])
+            scale = NOMINAL if is_label else part.scale
+            result = work(FitData(rows, classes=names, scale=scale), *arguments)
+            done.add(result if isinstance(result, list) else [result])
     return done.total()
 
 
@@ -446,5 +446,5 @@ def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
 
 def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> Arrays:
     """The items of a shard whose keys are up to the last one wanted."""
-    part, last, view = task
-    return _draw((part, np.flatnonzero(part.keys() <= last), view))
+    part, bound, view = task
+    return _draw((part, np.flatnonzero(part.keys() <= bound), view))

@@ -6,7 +6,7 @@ logarithms for a log pool), and ``targets`` [n, C], the soft labels times the cl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,61 +76,61 @@ def joint_loss(
     needed by ``regularize="w"``. ``noise`` and ``temperature``: see ``ce_random``. On torch
     tensors autograd flows into v, w and the predictions; the gradients returned are the same.
     """
-    many = v.ndim == 2
+    is_batch = v.ndim == 2
     xp = namespace(v, problem.rows)
-    v = v if many else v[None, :]
-    w = w if many or w is None else w[None, :]
-    chosen = [settings] if isinstance(settings, Settings) else list(settings)
-    _check(v, w, problem, chosen)
-    lambda_f1, lambda_ce, lambda_div, lambda_reg, on_raw = like(
-        [
-            [each.f1 for each in chosen],
-            [each.ce_weight for each in chosen],
-            [each.diversity.sign * each.div for each in chosen],
-            [each.reg for each in chosen],
-            [each.regularize is Regularize.RAW for each in chosen],
-        ],
-        v,
-    )
+    v = v if is_batch else v[None, :]
+    w = w if is_batch or w is None else w[None, :]
+    configurations = [settings] if isinstance(settings, Settings) else list(settings)
+    _check(v, w, problem, configurations)
+
+    def column(values: Iterable[float]) -> Array:
+        """[T, 1], or [1, 1] where all rows share their settings."""
+        return like(list(values), v)[:, None]
+
+    lambda_f1 = column(c.f1 for c in configurations)
+    lambda_ce = column(c.ce_weight for c in configurations)
+    lambda_div = column(c.diversity.sign * c.div for c in configurations)
+    lambda_reg = column(c.reg for c in configurations)
+    on_raw = column(c.regularize is Regularize.RAW for c in configurations)
     f1 = 1.0 - xp.matmul(v, problem.hit_rates)
-    ce, ce_gradient = _cross_entropy(v, problem, [each.ce for each in chosen], noise, temperature)
-    if problem.distances is None:
-        to_others, div = xp.zeros_like(v), xp.full_like(f1, xp.nan)
-    else:
-        to_others = xp.matmul(v, problem.distances)
-        div = xp.sum(v * to_others, axis=1)
+    variants = [c.ce for c in configurations]
+    ce, ce_gradient = _cross_entropy(v, problem, variants, noise, temperature)
     raw = xp.zeros_like(v) if w is None else w
     on_effective = 1.0 - on_raw
-    reg = on_effective * xp.sum(v * v, axis=1) + on_raw * xp.sum(raw * raw, axis=1)
+    reg = xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1)
+    total = lambda_f1[:, 0] * f1 + lambda_ce[:, 0] * ce + lambda_reg[:, 0] * reg
     gradient = (
-        lambda_ce[:, None] * ce_gradient
-        - lambda_f1[:, None] * problem.hit_rates
-        + 2.0 * lambda_div[:, None] * to_others
-        + 2.0 * (lambda_reg * on_effective)[:, None] * v
+        lambda_ce * ce_gradient
+        - lambda_f1 * problem.hit_rates
+        + 2.0 * lambda_reg * on_effective * v
     )
-    gradient_w = 2.0 * (lambda_reg * on_raw)[:, None] * raw
-    total = lambda_f1 * f1 + lambda_ce * ce + lambda_reg * reg
+    div = rps = w1 = xp.full_like(f1, xp.nan)
     if problem.distances is not None:
-        total = total + lambda_div * div
-    rps = w1 = xp.full_like(f1, xp.nan)
+        div, slope = _quadratic(v, problem.distances)
+        total, gradient = total + lambda_div[:, 0] * div, gradient + lambda_div * slope
     if problem.rank_products is not None:
-        lambda_rps = like([each.rps for each in chosen], v)
-        to_truth = xp.matmul(v, problem.rank_products)
-        rps = xp.sum(v * to_truth, axis=1)
-        total = total + lambda_rps * rps
-        gradient = gradient + 2.0 * lambda_rps[:, None] * to_truth
-    if any(each.w1 for each in chosen):
-        lambda_w1 = like([each.w1 for each in chosen], v)
+        lambda_rps = column(c.rps for c in configurations)
+        rps, slope = _quadratic(v, problem.rank_products)
+        total, gradient = total + lambda_rps[:, 0] * rps, gradient + lambda_rps * slope
+    if any(c.w1 for c in configurations):
+        lambda_w1 = column(c.w1 for c in configurations)
         w1, slope = smooth_w1(v, *problem.scale_rows, problem.steps)
         w1, slope = w1 / problem.items, slope / problem.items
-        total = total + lambda_w1 * w1
-        gradient = gradient + lambda_w1[:, None] * slope
+        total, gradient = total + lambda_w1[:, 0] * w1, gradient + lambda_w1 * slope
+    gradient_w = 2.0 * lambda_reg * on_raw * raw
     parts = (total, f1, ce, div, reg, gradient, ce_gradient, gradient_w, rps, w1)
-    return Loss(*(part if many else part[0, ...] for part in parts))
+    return Loss(*(part if is_batch else part[0, ...] for part in parts))
 
 
-def _check(v: Array, w: Array | None, problem: Problem, chosen: Sequence[Settings]) -> None:
-    count = len(chosen)
+def _quadratic(v: Array, matrix: Array) -> tuple[Array, Array]:
+    """[T] vᵀMv of a symmetric matrix, and its gradients [T, K]."""
+    xp = namespace(v, matrix)
+    products = xp.matmul(v, matrix)
+    return xp.sum(v * products, axis=1), 2.0 * products
+
+
+def _check(v: Array, w: Array | None, problem: Problem, configurations: Sequence[Settings]) -> None:
+    count = len(configurations)
     if v.shape[1] != problem.members or count not in (1, v.shape[0]):
         raise InputError(
             f"{count} configurations of {problem.members} members need weights of shape "
@@ -138,21 +138,23 @@ def _check(v: Array, w: Array | None, problem: Problem, chosen: Sequence[Setting
             "give one row of weights per configuration",
         )
     made_for = (problem.class_weights, problem.pool)
-    for each in chosen:
-        if (each.class_weights, each.pool) != made_for:
+    for settings in configurations:
+        if (settings.class_weights, settings.pool) != made_for:
             raise InputError(
                 "settings and problem must agree on class_weights and pool, but the problem has "
                 f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
                 "build one Problem per choice of class weights and pool",
             )
-        problem.check_scale(each)
-        alone = each.ce is not CE.MEAN and each.ce_weight
-        if (problem.distances is None and each.div) or (problem.member_ce is None and alone):
+        problem.check_scale(settings)
+        weighs_members = settings.ce is not CE.MEAN and settings.ce_weight
+        if (problem.distances is None and settings.div) or (
+            problem.member_ce is None and weighs_members
+        ):
             raise InputError(
                 "these settings weigh a term that the problem was made without",
                 "build the problem with Problem.from_arrays",
             )
-        if w is None and each.regularize is Regularize.RAW:
+        if w is None and settings.regularize is Regularize.RAW:
             raise InputError(
                 "regularize='w' needs the raw weights, but got none",
                 "pass w, or choose regularize='v'",
@@ -176,7 +178,7 @@ def _cross_entropy(
         return ce_random(v, problem, noise, temperature)
     values, gradients, order = [], [], []
     for kind in kinds:
-        rows = [t for t, own in enumerate(variants) if own is kind]
+        rows = [t for t, variant in enumerate(variants) if variant is kind]
         value, gradient = _cross_entropy(
             v[rows, :],
             problem,
@@ -215,10 +217,10 @@ def ce_random(
     """
     xp = namespace(v, problem.rows)
     if noise is None or tuple(noise.shape[-2:]) != (problem.items, problem.members):
-        given = "none was given" if noise is None else f"this has shape {tuple(noise.shape)}"
+        received = "none was given" if noise is None else f"this has shape {tuple(noise.shape)}"
         raise InputError(
             "ce='random' draws a member per item and needs Gumbel noise of shape"
-            f" ({problem.items}, {problem.members}); {given}",
+            f" ({problem.items}, {problem.members}); {received}",
             "pass noise=rng.gumbel(size=(items, members))",
         )
     logits = xp.log(v + EPSILON)[:, None, :] + noise
@@ -229,8 +231,8 @@ def ce_random(
     positions = xp.arange(problem.members, dtype=best.dtype, device=device(best))
     hard = xp.astype(best[..., None] == positions, v.dtype)
     losses = problem.item_losses
-    drawn = hard + (soft - without_gradient(soft))
-    value = xp.sum(drawn * losses, axis=(1, 2)) / problem.items
+    draws = hard + (soft - without_gradient(soft))
+    value = xp.sum(draws * losses, axis=(1, 2)) / problem.items
     mean_loss = xp.sum(soft * losses, axis=2, keepdims=True)
     slope = xp.sum(soft * (losses - mean_loss) / temperature, axis=1)
     return value, slope / ((v + EPSILON) * problem.items)
@@ -335,9 +337,14 @@ def w1_curvature(P: Array, q: Array, v: Array, steps: Array, smoothing: float) -
     total = [like(np.zeros(shape), P) for shape in ((), (members,), (members, members))]
     for s in slices(items, max(1, _BLOCK // (members * classes))):
         rows = xp.permute_dims(cumulative(P[s, ...]), (1, 0, 2))
-        given = v, xp.reshape(rows, (members, -1)), xp.reshape(cumulative(q[s, ...]), (-1,)), steps
-        found = *smooth_w1(*given, smoothing), w1_hessian(*given, smoothing)
-        total = [a + b for a, b in zip(total, found, strict=True)]
+        arguments = (
+            v,
+            xp.reshape(rows, (members, -1)),
+            xp.reshape(cumulative(q[s, ...]), (-1,)),
+            steps,
+        )
+        sums = *smooth_w1(*arguments, smoothing), w1_hessian(*arguments, smoothing)
+        total = [a + b for a, b in zip(total, sums, strict=True)]
     return Curvature(int(items), *total)
 
 
@@ -354,12 +361,12 @@ def curvature_sums(
     total = [like(np.zeros(shape), P) for shape in ((), (members,), (members, members))]
     step = max(1, min(items, (_CACHED if on_numpy else _BLOCK) // (members * classes)))
     # Fresh memory for every block would cost more than what is done in it.
-    whole = np.empty((2, members, step * classes)) if on_numpy else None
+    memory = np.empty((2, members, step * classes)) if on_numpy else None
     for s in slices(items, step):
         length = (s.stop - s.start) * classes
         out = scaled = None
-        if whole is not None:
-            out, scaled = whole if length == whole.shape[2] else np.empty((2, members, length))
+        if memory is not None:
+            out, scaled = memory if length == memory.shape[2] else np.empty((2, members, length))
         rows = member_rows(P[s, ...], out)
         targets = double(q[s, ...]) if alpha is None else double(q[s, ...]) * double(alpha)
         if kind is Pool.LOG:

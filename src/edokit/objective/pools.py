@@ -158,13 +158,13 @@ def fit_temperature(probabilities: Floats, soft_labels: Floats) -> float:
         norms = top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
         return float(np.mean(norms - (soft_labels * scores).sum(axis=1)))
 
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         cross_entropy,
         bounds=(1 / HIGHEST_TEMPERATURE, 1 / LOWEST_TEMPERATURE),
         method="bounded",
         options={"xatol": 1e-9},
     )
-    return float(1.0 / found.x)
+    return float(1.0 / optimum.x)
 
 
 def power_sums(probabilities: Floats, soft_labels: Floats, power: float) -> Floats:
@@ -228,25 +228,25 @@ def take(values: Array | None, index: Any, *axes: int) -> Array | None:
     if values is None:
         return None
     xp = namespace(values)
-    where = xp.asarray(index, dtype=xp.int64, device=array_api_compat.device(values))
+    positions = xp.asarray(index, dtype=xp.int64, device=array_api_compat.device(values))
     for axis in axes:
-        values = xp.take(values, where, axis=axis)
+        values = xp.take(values, positions, axis=axis)
     return values
 
 
 class Additive:
     """A dataclass of sums over items: ``a + b``, field by field, are those of both shards."""
 
-    def __add__(self: _Sums, other: _Sums) -> _Sums:
-        if not isinstance(other, type(self)):
+    def __add__(self: _Sums, addend: _Sums) -> _Sums:
+        if not isinstance(addend, type(self)):
             return NotImplemented
         names = [field.name for field in fields(self)]  # type: ignore[arg-type]
-        pairs = [(getattr(self, name), getattr(other, name)) for name in names]
+        pairs = [(getattr(self, name), getattr(addend, name)) for name in names]
         return type(self)(*(None if a is None else a + b for a, b in pairs))
 
-    def __radd__(self: _Sums, other: object) -> _Sums:
+    def __radd__(self: _Sums, start: object) -> _Sums:
         # sum(shards) starts at 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        return self if isinstance(start, int) and start == 0 else NotImplemented
 
 
 def cumulative(P: Array) -> Array:
@@ -297,8 +297,8 @@ def one_thread() -> AbstractContextManager[Any]:
     For many small products, whose threads would only wait for each other, and for threads of our
     own, each with products of its own.
     """
-    found = _libraries("scipy.linalg" in sys.modules)
-    opened: AbstractContextManager[Any] = found.limit(limits=1, user_api="blas")
+    libraries = _libraries("scipy.linalg" in sys.modules)
+    opened: AbstractContextManager[Any] = libraries.limit(limits=1, user_api="blas")
     return opened
 
 

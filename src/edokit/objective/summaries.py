@@ -164,16 +164,16 @@ class Summaries(Additive):
         """C, the number of classes."""
         return int(self.class_counts.shape[0])
 
-    def __add__(self, other: Summaries) -> Summaries:
-        mine = (self.members, self.classes)
-        if isinstance(other, Summaries) and mine != (other.members, other.classes):
+    def __add__(self, addend: Summaries) -> Summaries:
+        shape = (self.members, self.classes)
+        if isinstance(addend, Summaries) and shape != (addend.members, addend.classes):
             raise InputError(
                 "shards must share members and classes, but one has "
                 f"{self.members} members and {self.classes} classes, the other "
-                f"{other.members} and {other.classes}",
+                f"{addend.members} and {addend.classes}",
                 "summarise the same members, in the same order, on every shard",
             )
-        return super().__add__(other)
+        return super().__add__(addend)
 
     def select(self, members: Sequence[int] | NDArray[Any]) -> Summaries:
         """Summaries of these members (positions), in this order."""
@@ -217,11 +217,11 @@ class Summaries(Additive):
         empty = self.class_counts == 0
         lost = empty & (self.soft_counts > 0)
         if bool(xp.any(lost)):
-            where = [c for c in range(self.classes) if bool(lost[c])]
-            named = ", ".join(repr(names[c]) if names else str(c) for c in where)
+            positions = [c for c in range(self.classes) if bool(lost[c])]
+            listed = ", ".join(repr(names[c]) if names else str(c) for c in positions)
             raise InputError(
                 "class weights need every class as a hard label, but no item of the fit data "
-                f"has class {named} though annotators chose it",
+                f"has class {listed} though annotators chose it",
                 f"turn class weights off with {option('class_weights', False)}, or fit on more"
                 " items",
             )
@@ -385,11 +385,11 @@ class Problem:
         if rows is None or soft_labels is None:
             rows = like(np.zeros((summaries.members, 0)), summaries.hits)
             soft_labels = like(np.zeros((0, summaries.classes)), summaries.hits)
-        alone = summaries.log_losses is not None
+        has_losses = summaries.log_losses is not None
         return cls(
             summaries.hit_rates,
             None if summaries.distances is None else summaries.mean_distances,
-            summaries.member_ce(class_weights) if alone else None,
+            summaries.member_ce(class_weights) if has_losses else None,
             rows,
             soft_labels if alpha is None else soft_labels * alpha,
             class_weights,
