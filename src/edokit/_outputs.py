@@ -267,14 +267,14 @@ def refuse_links(folder: Path, names: Iterable[str]) -> None:
 def refuse_input(out: Path | None, *inputs: Path | None, below: bool = False) -> None:
     """Refuse to overwrite an input, or one ``below`` a folder, with what is made of it."""
     for source in inputs:
-        same = False
+        is_same = False
         # What is no path is refused where it is read or written.
         with suppress(OSError, ValueError):
             if out is not None and source is not None:
                 target, origin = os.path.realpath(out), Path(os.path.realpath(source))
-                same = below and origin.is_relative_to(target)
-                same = same or origin == Path(target) or out.samefile(source)
-        if same:
+                is_same = below and origin.is_relative_to(target)
+                is_same = is_same or origin == Path(target) or out.samefile(source)
+        if is_same:
             raise InputError(
                 f"{source} is read and would be overwritten: input and output are the same file",
                 "name another file for the output",

@@ -32,27 +32,27 @@ _DEATHS = {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"}
 
 def free_memory() -> float:
     """Bytes that this process may still take, as far as the system says; else infinity."""
-    found = [address_space()]
+    limits = [address_space()]
     with suppress(OSError, ValueError, IndexError):
-        found.append(1024 * int(_read("/proc/meminfo").split("MemAvailable:")[1].split()[0]))
-    if len(found) < 2:
+        limits.append(1024 * int(_read("/proc/meminfo").split("MemAvailable:")[1].split()[0]))
+    if len(limits) < 2:
         with suppress(OSError, ValueError, AttributeError):
-            found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     # A container has a limit of its own, less what it holds and can't drop.
-    for root, limit, used, cached in (
+    for root, limit, usage, cached in (
         ("", "memory.max", "memory.current", "inactive_file"),
         ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
         with suppress(OSError, ValueError, IndexError):
             listed = (line.split(":", 2) for line in _read("/proc/self/cgroup").splitlines())
-            own = next((path for _, name, path in listed if name == root), "/")
-            for folder in (f"/sys/fs/cgroup/{root}{own}", f"/sys/fs/cgroup/{root}"):
+            group = next((path for _, name, path in listed if name == root), "/")
+            for folder in (f"/sys/fs/cgroup/{root}{group}", f"/sys/fs/cgroup/{root}"):
                 if os.path.exists(f"{folder}/{limit}"):
                     dropped = int(_read(f"{folder}/memory.stat").split(f"{cached} ")[1].split()[0])
-                    most = int(_read(f"{folder}/{limit}"))
-                    found.append(most - int(_read(f"{folder}/{used}")) + dropped)
+                    maximum = int(_read(f"{folder}/{limit}"))
+                    limits.append(maximum - int(_read(f"{folder}/{usage}")) + dropped)
                     break
-    return max(0.0, min(found))
+    return max(0.0, min(limits))
 
 
 def address_space() -> float:
@@ -60,9 +60,9 @@ def address_space() -> float:
     with suppress(OSError, ValueError, IndexError, ImportError):
         import resource
 
-        most = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if most != resource.RLIM_INFINITY:
-            return most - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
+        maximum = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if maximum != resource.RLIM_INFINITY:
+            return maximum - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
     return float("inf")
 
 
@@ -102,7 +102,7 @@ class Workers:
         if self.alone or (self.engine == LOCAL and len(tasks) == 1):
             yield from map(work, tasks)
             return
-        done, jobs, again = 0, self.jobs, self.engine == LOCAL
+        done, jobs, may_retry = 0, self.jobs, self.engine == LOCAL
         while done < len(tasks):
             try:
                 for result in self._side_by_side(work, tasks[done:], jobs):
@@ -111,14 +111,14 @@ class Workers:
             except Exception as error:
                 if not _DEATHS & {kind.__name__ for kind in type(error).__mro__}:
                     raise
-                if not again:
+                if not may_retry:
                     raise InputError(
                         f"a worker process died twice, perhaps out of memory"
                         f" ({type(error).__name__})",
                         f"use fewer {option('jobs')}, or smaller shards",
                     ) from error
                 # Memory is what most die of, and fewer take less. A single job would be done here.
-                jobs, again = max(2, jobs // 2), False
+                jobs, may_retry = max(2, jobs // 2), False
                 warn(
                     "a worker process died, perhaps out of memory; what it left undone is done"
                     f" again, with {jobs} jobs at a time"

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from edokit._errors import InputError, errors_in, one_of, without_credentials
+from edokit._errors import InputError, errors_in, one_of, option, without_credentials
 from edokit._io import cannot_read, write_json
 from edokit._io.documents import Count, Json, read_model
 from edokit._outputs import RUN_RECORD
@@ -77,11 +77,11 @@ class RunRecord:
 
     def path(self, role: str, folder: Path) -> Path | None:
         """Where the input of this role is now, if there is one."""
-        given = self.inputs.get(role)
-        if given is None:
+        source = self.inputs.get(role)
+        if source is None:
             return None
-        inside = folder / given.path
-        return inside if os.path.exists(inside) else Path(given.path)
+        inside = folder / source.path
+        return inside if os.path.exists(inside) else Path(source.path)
 
     def predictions(self, role: str, folder: Path) -> Predictions | None:
         """The predictions of this role, if the run had some."""
@@ -127,7 +127,9 @@ class InputReader:
 
     def inputs(self) -> dict[str, Input]:
         """What a run record keeps of them, by role."""
-        return {role: Input(str(p), digest(p), how) for role, (p, how) in self._read.items()}
+        return {
+            role: Input(str(p), digest(p), options) for role, (p, options) in self._read.items()
+        }
 
     def predictions(self, role: str, given: Any) -> Any:
         """Predictions, from a file or as given."""
@@ -137,9 +139,9 @@ class InputReader:
         return _read_predictions(*self._read[role])
 
     def _note(self, role: str, given: str | Path) -> None:
-        kept = ("scale", "learn")
-        how = {name: self._options[name] for name in kept if name in self._options}
-        self._read[role] = (Path(given), how)
+        names = ("scale", "learn")
+        options = {name: self._options[name] for name in names if name in self._options}
+        self._read[role] = (Path(given), options)
 
     def annotations(self, role: str, given: Any, split: str | Sequence[str] | None = None) -> Any:
         """The annotations of one or several splits (None: all), from a file or as given."""
@@ -148,14 +150,13 @@ class InputReader:
             self._read[role] = (Path(given), self._how(several))
             return _read_annotations(*self._read[role])
         if self._options:
-            names = sorted(self._options)
+            names = ", ".join(map(option, sorted(self._options)))
             raise InputError(
-                f"{', '.join(names)}: for annotations that are files, but {role} is not a file",
+                f"{names}: for annotations that are files, but {role} is not a file",
                 "leave it out",
-                names,
             )
         if several and not isinstance(given, Annotations):
-            raise InputError(f"{role} is an array, without splits", "leave split out", ("split",))
+            raise InputError(f"{role} is an array, without splits", f"leave {option('split')} out")
         return given.split(*several) if several else given
 
     def streamed(
@@ -165,16 +166,16 @@ class InputReader:
         several = _names(split)
         if isinstance(predictions, str | Path):
             self._note("predictions", predictions)
-        how = {"annotations": annotations, "splits": several}
+        arguments = {"annotations": annotations, "splits": several}
         if not isinstance(annotations, str | Path):
-            return how
+            return arguments
         self._read["annotations"] = (Path(annotations), self._how(several))
-        return {**how, **self._options}
+        return {**arguments, **self._options}
 
     def _how(self, splits: list[str]) -> dict[str, Any]:
         """What a record says of how annotations were read."""
-        which: dict[str, Any] = {"splits": splits} if len(splits) > 1 else {}
-        return {**self._options, **({"split": splits[0]} if len(splits) == 1 else which)}
+        several: dict[str, Any] = {"splits": splits} if len(splits) > 1 else {}
+        return {**self._options, **({"split": splits[0]} if len(splits) == 1 else several)}
 
 
 def _names(split: str | Sequence[str] | None) -> list[str]:
@@ -183,18 +184,18 @@ def _names(split: str | Sequence[str] | None) -> list[str]:
 
 def _read_predictions(path: Path, options: Mapping[str, Any]) -> Predictions:
     """Predictions, on the scale that was declared for those without one."""
-    found = read_predictions(path)
-    found = found.on_scale(options["scale"]) if options.get("scale") else found
-    return view_pairs(found, options.get("learn"))
+    predictions = read_predictions(path)
+    predictions = predictions.on_scale(options["scale"]) if options.get("scale") else predictions
+    return view_pairs(predictions, options.get("learn"))
 
 
 def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
     """Annotations, read as a record says."""
-    how = dict(options)
-    splits, learn = how.pop("splits", None), how.pop("learn", None)
-    found = read_annotations(path, **how)
-    found = found.split(*splits) if splits else found
-    return found.pairs() if learn in (PAIRS, WITH_ANONYMOUS) else found
+    arguments = dict(options)
+    splits, learn = arguments.pop("splits", None), arguments.pop("learn", None)
+    annotations = read_annotations(path, **arguments)
+    annotations = annotations.split(*splits) if splits else annotations
+    return annotations.pairs() if learn in (PAIRS, WITH_ANONYMOUS) else annotations
 
 
 def digest(path: Path) -> str | None:
@@ -207,20 +208,20 @@ def digest(path: Path) -> str | None:
             raise OSError("it is no file")
         if sum(file.stat().st_size for file in files) > _LIMIT:
             return None
-        found = hashlib.sha256()
+        content_digest = hashlib.sha256()
         for file in files:
             if file != path:
-                found.update(file.relative_to(path).as_posix().encode() + b"\0")
-            found.update(file.read_bytes())
+                content_digest.update(file.relative_to(path).as_posix().encode() + b"\0")
+            content_digest.update(file.read_bytes())
     except (OSError, ValueError) as error:
         raise cannot_read(path, error) from error
-    return found.hexdigest()
+    return content_digest.hexdigest()
 
 
 def command_text(arguments: Sequence[str]) -> str:
     """A command line as text, without the credentials that a URL may carry."""
-    shown = (_CREDENTIALS.sub("***@", argument) for argument in arguments)
-    return shlex.join(map(without_credentials, shown))
+    masked = (_CREDENTIALS.sub("***@", argument) for argument in arguments)
+    return shlex.join(map(without_credentials, masked))
 
 
 Options = TypeVar("Options", bound="DataclassInstance")
@@ -232,17 +233,17 @@ def merge_options(
     """Options with single fields changed, and the settings that are no fields of them."""
     names = {field.name for field in fields(kind)}
     changes = {name: value for name, value in settings.items() if name in names}
-    others = {name: value for name, value in settings.items() if name not in names}
-    return replace(kind() if options is None else options, **changes), others
+    unmatched = {name: value for name, value in settings.items() if name not in names}
+    return replace(kind() if options is None else options, **changes), unmatched
 
 
 def with_options(arguments: Sequence[str], options: Mapping[str, object]) -> list[str]:
     """A command line in which options have these values, whatever was typed."""
-    kept: list[str] = []
+    words: list[str] = []
     waiting = iter(arguments)
     for argument in waiting:
         if argument in options:
             next(waiting, None)
         elif argument.partition("=")[0] not in options:
-            kept.append(argument)
-    return kept + [text for option, value in options.items() for text in (option, str(value))]
+            words.append(argument)
+    return words + [text for option, value in options.items() for text in (option, str(value))]

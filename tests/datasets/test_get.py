@@ -169,12 +169,12 @@ class TestDownload:
         server.faults["Tea_dev.json"] = fault
         with pytest.raises(InputError, match=r"\d bytes arrived before the 1 s") as found:
             get_lewidi2023(tmp_path, open_url=server.open, timeout=1)
-        assert "timeout=4" in found.value.hint
+        assert "timeout=4" in str(found.value)
         assert files_in(tmp_path) == ["Tea/Tea_train.json"]
 
     @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf")])
     def test_a_deadline_is_a_number_of_seconds(self, timeout: float, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="timeout is"):
+        with pytest.raises(InputError, match="timeout="):
             get_lewidi2023(tmp_path, timeout=timeout)
 
     def test_a_second_call_goes_on_where_the_first_stopped(

@@ -550,7 +550,7 @@ def test_json_min_with_several_controls_asks_for_one() -> None:
 
 def test_json_min_in_another_order_of_keys_needs_the_control_named() -> None:
     rows = [dict(sorted(row.items())) for row in minimal(two_tasks())]
-    with pytest.raises(InputError, match="name it with control=NAME"):
+    with pytest.raises(InputError, match="name it with control"):
         read_label_studio(rows)
     read = read_label_studio(rows, control="tone")
     assert read.to_table().equals(read_label_studio(two_tasks()).to_table())

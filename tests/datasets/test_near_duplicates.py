@@ -119,7 +119,7 @@ def test_few_texts_and_none() -> None:
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.1, float("nan")])
 def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
-    with pytest.raises(InputError, match=r"threshold .* is not above 0"):
+    with pytest.raises(InputError, match=r"threshold=.* is not above 0"):
         near_duplicate_groups(["a", "b"], threshold=threshold)
 
 

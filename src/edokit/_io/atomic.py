@@ -184,11 +184,12 @@ def check_memory(path: Path, needed: float) -> None:
     tight = needed > _RATIO * path.stat().st_size
     if needed < _LITTLE and not tight:  # looking takes longer than reading so little
         return
-    free = free_memory()
-    if needed > (free / _CAUTION if tight else free):
+    available = free_memory()
+    if needed > (available / _CAUTION if tight else available):
         share = ", of which a file packed so tightly gets a quarter" if tight else ""
         raise InputError(
-            f"{path} would take {in_bytes(needed)} of memory, but {in_bytes(free)} are free{share}",
+            f"{path} would take {in_bytes(needed)} of memory, but {in_bytes(available)} are free"
+            f"{share}",
             "check that it is the right file; if it is, free memory or split it",
         )
 

@@ -75,26 +75,26 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise _RepeatedError
-    "".join(found).encode()  # half a character can't be a name of anything
-    return found
+    "".join(content).encode()  # half a character can't be a name of anything
+    return content
 
 
 def _repeated(value: Any, place: str = "") -> tuple[str, str] | None:
     """The first key that an object holds twice, and where that object is: ``trials[3].weights``."""
     if not isinstance(value, list):
         return None
-    known: set[Any] = set()
-    named = isinstance(value, _Pairs)
-    for key, inner in value if named else enumerate(value):
-        if named and key in known:
+    keys: set[Any] = set()
+    is_object = isinstance(value, _Pairs)
+    for key, inner in value if is_object else enumerate(value):
+        if is_object and key in keys:
             return str(key), place
-        known.add(key)
-        inside = f"{place}.{key}".lstrip(".") if named else f"{place}[{key}]"
-        if found := _repeated(inner, inside):
-            return found
+        keys.add(key)
+        inside = f"{place}.{key}".lstrip(".") if is_object else f"{place}[{key}]"
+        if repeated := _repeated(inner, inside):
+            return repeated
     return None
 
 
@@ -144,8 +144,8 @@ def bad_lines(path: Path) -> str | None:
             marks, inside = _marks(block)
             if (inside & (marks == _NEWLINE)).any():
                 return "a text does not end in its row"
-            depth, most = _depths(marks, inside, depth)
-            if most > DEEPEST:
+            depth, deepest = _depths(marks, inside, depth)
+            if deepest > DEEPEST:
                 return f"it is nested more than {DEEPEST} levels deep"
     return None
 
@@ -159,11 +159,11 @@ def _marks(text: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     # A quotation mark after an odd number of backslashes is part of the text.
     follows = places[quotes]
     real = np.ones(len(follows), dtype=bool)
-    at, which = follows - 1, np.arange(len(follows))
-    while len(which):
-        more = (at >= 0) & (content[at] == _BACKSLASH)
-        at, which = at[more] - 1, which[more]
-        real[which] ^= True
+    at, rows = follows - 1, np.arange(len(follows))
+    while len(rows):
+        escaped = (at >= 0) & (content[at] == _BACKSLASH)
+        at, rows = at[escaped] - 1, rows[escaped]
+        real[rows] ^= True
     quotes[quotes] = real
     opened = np.cumsum(quotes) % 2 == 1
     return marks, opened & ~quotes
@@ -183,8 +183,8 @@ def _depths(
 def not_utf8(path: Path, error: UnicodeDecodeError | None = None) -> InputError:
     """The error for a text file in another encoding."""
     place = "" if error is None else f" (first at byte {error.start})"
-    if found := first_bad_byte(path):
-        place = " (first in line {}, at byte {})".format(*found)
+    if position := first_bad_byte(path):
+        place = " (first in line {}, at byte {})".format(*position)
     with path.open("rb") as stream:
         marked = stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     likely = "utf-16" if marked else "latin1"
@@ -201,11 +201,12 @@ def first_bad_byte(path: Path) -> tuple[int, int] | None:
     with path.open("rb") as stream:
         while True:
             block = stream.read(1 << 20)
-            held = len(decoder.getstate()[0])
+            pending = len(decoder.getstate()[0])
             try:
                 line += decoder.decode(block, final=not block).count("\n")
             except UnicodeDecodeError as error:
-                return line + error.object[: error.start].count(b"\n"), start - held + error.start
+                line += error.object[: error.start].count(b"\n")
+                return line, start - pending + error.start
             if not block:
                 return None
             start += len(block)

@@ -74,7 +74,9 @@ def xml_text(text: str) -> str:
 def xml_attribute(text: str) -> str:
     """A quoted attribute; characters that steer a terminal are references."""
     quoted = quoteattr(xml_text(text))
-    return "".join(one if one.isprintable() else f"&#{ord(one)};" for one in quoted)
+    return "".join(
+        character if character.isprintable() else f"&#{ord(character)};" for character in quoted
+    )
 
 
 def spreadsheet_text(text: str) -> str:
@@ -135,8 +137,8 @@ class Table:
         ]
         for note in self.notes:
             # A sentence of ours, with names in it: no tags, but it may hold Markdown.
-            shown = _ENTITY.sub("&amp;", printable(" ".join(note.split())))
-            lines += ["", shown.replace("<", "&lt;")]
+            text = _ENTITY.sub("&amp;", printable(" ".join(note.split())))
+            lines += ["", text.replace("<", "&lt;")]
         return "\n".join(lines) + "\n"
 
     def csv(self) -> str:

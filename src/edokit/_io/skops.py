@@ -70,9 +70,9 @@ def _check_trees(value: Any, seen: set[int]) -> None:
     seen.add(id(value))
     kind = type(value).__name__
     if kind == "Tree":
-        left, right, feature = value.children_left, value.children_right, value.feature
-        inner = (left != -1) | (right != -1)
-        _check_nodes(inner, left, right, feature, value.n_features)
+        children = (value.children_left, value.children_right)
+        inner = (children[0] != -1) | (children[1] != -1)
+        _check_nodes(inner, *children, value.feature, value.n_features)
     elif kind == "TreePredictor":
         nodes = value.nodes
         inner = nodes["is_leaf"] == 0
@@ -92,11 +92,11 @@ def _check_trees(value: Any, seen: set[int]) -> None:
 
 def _check_nodes(inner: Any, left: Any, right: Any, feature: Any, features: int) -> None:
     """Nodes that are not leaves have two children behind them and split on a feature."""
-    own = np.flatnonzero(inner)
-    for child in (left[own].astype(np.int64), right[own].astype(np.int64)):
-        if not ((child > own) & (child < len(left))).all():
+    nodes = np.flatnonzero(inner)
+    for child in (left[nodes].astype(np.int64), right[nodes].astype(np.int64)):
+        if not ((child > nodes) & (child < len(left))).all():
             raise ValueError("a tree in it leads nowhere")
-    if not ((feature[own] >= 0) & (feature[own] < features)).all():
+    if not ((feature[nodes] >= 0) & (feature[nodes] < features)).all():
         raise ValueError("a tree in it asks for a feature that is not there")
 
 

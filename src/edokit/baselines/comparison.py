@@ -368,10 +368,10 @@ def compare(
 def _refuse_same_items(fit: tuple[Any, Any], test: tuple[Any, Any]) -> None:
     """Refuse annotations and splits that are the same to fit on and to evaluate on."""
     if all(isinstance(source, str | Path) for source, _ in (fit, test)):
-        same = Path(fit[0]) == Path(test[0])
+        is_same = Path(fit[0]) == Path(test[0])
     else:
-        same = fit[0] is test[0]
-    if same and fit[1] == test[1]:
+        is_same = fit[0] is test[0]
+    if is_same and fit[1] == test[1]:
         splits = f"{option('split', 'dev')} and {option('test_split', 'test')}"
         raise InputError(
             f"the items to fit on and the items to evaluate on are the same: {source_name(*fit)}",
@@ -615,7 +615,7 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
     notes += [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
     if tested:
         delta = f"Δ{headline} vs" if full else "Δ"
-        columns = [f"{delta} {other}" for other in (CONSTANT, REFERENCE)]
+        columns = [f"{delta} {rival}" for rival in (CONSTANT, REFERENCE)]
         columns += [f"p vs {REFERENCE}", "≈ lowest"] if full else []
         p_value = (
             ", and the p-value of a paired sign-flip test (not corrected for the number of tests)"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import EDOWarning, InputError, examples
+from edokit._errors import EDOWarning, InputError, examples, option
 from edokit._types import Codes, Floats, Strings
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.scores import constant_answer, same_label
@@ -91,8 +91,8 @@ def register_method(
     """
 
     def enter(make: Maker) -> Maker:
-        known = METHODS.get(name)
-        if known is not None and known.make is not make:
+        existing = METHODS.get(name)
+        if existing is not None and existing.make is not make:
             raise InputError(f"the method name {name!r} is taken", "choose another name")
         METHODS[name] = Entry(name, about, make, order, slow)
         return make
@@ -117,8 +117,7 @@ def find_method(name: str) -> Entry:
     if name not in METHODS:
         raise InputError(
             f"there is no method {name!r}; the methods are {examples(method_names(), 50)}",
-            "choose among these",
-            parameters=("methods",),
+            f"choose {option('methods')} among these",
         )
     return METHODS[name]
 
@@ -183,15 +182,15 @@ class WeightedPool(ABC):
 
     def fit(self, predictions: Any, annotations: Any) -> WeightedPool:
         """Find the weights."""
-        named, labels = align_inputs(predictions, annotations)
-        named = in_order(named)
-        labels, scale = labels.align(named.items), labels.scale
-        P = np.asarray(scale.rows(named.probabilities), dtype=np.float64)
+        members, labels = align_inputs(predictions, annotations)
+        members = in_order(members)
+        labels, scale = labels.align(members.items), labels.scale
+        P = np.asarray(scale.rows(members.probabilities), dtype=np.float64)
         y = labels.hard_labels(ties=self.ties, random_state=self.random_state)
         self.weights_ = self.find_weights(P, scale.rows(labels.soft_labels), scale.row_codes(y))
         self.scale_ = scale
-        self.members_ = named.members
-        self.classes_ = np.array(named.classes, dtype=object)
+        self.members_ = members.members
+        self.classes_ = np.array(members.classes, dtype=object)
         return self
 
     @property
@@ -213,10 +212,10 @@ class WeightedPool(ABC):
         """Rows P [n, k, C] and weights [k] of the members that carry weight, classes as fitted."""
         if not hasattr(self, "weights_"):
             raise _not_fitted(self)
-        named = pooled_members(
+        members = pooled_members(
             predictions, self.members_, tuple(self.classes_), self.weights_, self.scale_
         )
-        rows = self.scale_.rows(named.probabilities)
+        rows = self.scale_.rows(members.probabilities)
         return np.asarray(rows, dtype=np.float64), self.weights_[self.weights_ > 0]
 
 
@@ -229,8 +228,8 @@ class VotingPool(WeightedPool):
         votes = _votes(P, weights)
         level = votes >= votes.max(axis=1, keepdims=True) - 1e-12
         likeliest = np.where(level, pool(P, weights, self.pool), -1.0)
-        chosen = np.eye(P.shape[2])[likeliest.argmax(axis=1)]
-        hard = self.scale_.hard(self.scale_.from_rows(chosen, len(self.classes_)))
+        votes = np.eye(P.shape[2])[likeliest.argmax(axis=1)]
+        hard = self.scale_.hard(self.scale_.from_rows(votes, len(self.classes_)))
         return self.scale_.labels(hard, self.classes_)
 
 
@@ -363,15 +362,15 @@ class Greedy(WeightedPool):
         for _ in range(ROUNDS if members > 1 else 1):
             mean = (total[:, None] + P) / (len(joined) + 1)
             logs = np.log(np.clip(mean, CLIP, None))
-            each = np.round(-np.einsum("nkc,nc->k", logs, q) / items, DECIMALS)
-            equal = np.flatnonzero(each == each.min())
+            member_ce = np.round(-np.einsum("nkc,nc->k", logs, q) / items, DECIMALS)
+            equal = np.flatnonzero(member_ce == member_ce.min())
             inside = [k for k in equal if k in joined]
             best = int(inside[0] if inside else equal[0])
             joined.append(best)
-            losses.append(float(each[best]))
+            losses.append(float(member_ce[best]))
             total = total + P[:, best]
-        kept = joined[: int(np.argmin(losses)) + 1]
-        return np.bincount(kept, minlength=members) / len(kept)
+        selected = joined[: int(np.argmin(losses)) + 1]
+        return np.bincount(selected, minlength=members) / len(selected)
 
 
 @register_method("linear-pool", "the linear pool with the lowest CE on dev", order=70)
@@ -403,9 +402,9 @@ class SortedEnsemble(EDOEnsemble):
     """Sorts items and members by name first: gumbel's mini-batches make their order matter."""
 
     def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
-        named, labels = align_inputs(predictions, annotations)
-        named = in_order(named)
-        return self._fit_sorted(named, labels.align(named.items))
+        members, labels = align_inputs(predictions, annotations)
+        members = in_order(members)
+        return self._fit_sorted(members, labels.align(members.items))
 
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
         return super().fit(predictions, annotations)
@@ -429,7 +428,7 @@ class EDOPaper(SortedEnsemble):
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
         from edokit.tuning import search
 
-        found = search(
+        result = search(
             predictions,
             annotations,
             trials=self.trials,
@@ -438,4 +437,4 @@ class EDOPaper(SortedEnsemble):
             random_state=self.random_state,
             ties=self.ties,
         )
-        return self._keep(found.ensemble.fitted_)
+        return self._keep(result.ensemble.fitted_)

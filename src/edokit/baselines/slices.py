@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, option
 from edokit._io.markup import Cell, Table
 from edokit._names import class_order
 from edokit._types import Bools, Floats, Ints
@@ -71,7 +71,9 @@ class Slice:
             "items": self.items,
             f"{self.scores[0].headline}_floor": self.floor,
             "methods": [score.on_items() for score in self.scores],
-            "against_rest": {metric: asdict(one) for metric, one in self.against_rest.items()},
+            "against_rest": {
+                metric: asdict(interval) for metric, interval in self.against_rest.items()
+            },
         }
 
 
@@ -81,31 +83,31 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
     Numbers with more than ten different values are put into quarters; None stands for items without
     a value.
     """
-    found: dict[str, dict[str | None, Bools]] = {}
+    slices: dict[str, dict[str | None, Bools]] = {}
     for column in [by] if isinstance(by, str) else by or ():
         values = annotations.item_column(column, parameter="by")
-        known = class_order(set(values) - {""})
-        numbers = _numbers(known)
-        if len(known) > MOST_NUMBERS and numbers is not None:
+        distinct = class_order(set(values) - {""})
+        numbers = _numbers(distinct)
+        if len(distinct) > MOST_NUMBERS and numbers is not None:
             parts: dict[str | None, Bools] = _quarters(values, numbers)
-        elif len(known) > MOST_VALUES:
+        elif len(distinct) > MOST_VALUES:
             raise InputError(
-                f"column {column!r} has {len(known)} different values on"
+                f"column {column!r} has {len(distinct)} different values on"
                 f" {counted(len(values), 'item')}; slices take at most {MOST_VALUES}",
-                "choose a column with fewer values, or group them in a column of your own",
-                parameters=("by",),
+                f"choose a column with fewer values for {option('by')}, or group them in another"
+                " column",
             )
         else:
-            parts = {value: values == value for value in known}
+            parts = {value: values == value for value in distinct}
         if (values == "").any():
             parts[None] = values == ""
-        found[column] = parts
-    return found
+        slices[column] = parts
+    return slices
 
 
-def _numbers(known: Sequence[str]) -> dict[str, float] | None:
+def _numbers(texts: Sequence[str]) -> dict[str, float] | None:
     try:
-        numbers = {value: float(value) for value in known}
+        numbers = {value: float(value) for value in texts}
     except ValueError:
         return None
     return numbers if all(map(math.isfinite, numbers.values())) else None
@@ -113,14 +115,14 @@ def _numbers(known: Sequence[str]) -> dict[str, float] | None:
 
 def _quarters(values: Any, numbers: Mapping[str, float]) -> dict[str | None, Bools]:
     """Four parts of about as many items, named by their smallest and largest number."""
-    given = np.array([numbers.get(value, np.nan) for value in values])
-    ends = np.unique(np.quantile(given[~np.isnan(given)], [0.25, 0.5, 0.75]))
-    part = np.where(np.isnan(given), -1, np.searchsorted(ends, given, side="left"))
-    found: dict[str | None, Bools] = {}
+    value_numbers = np.array([numbers.get(value, np.nan) for value in values])
+    ends = np.unique(np.quantile(value_numbers[~np.isnan(value_numbers)], [0.25, 0.5, 0.75]))
+    part = np.where(np.isnan(value_numbers), -1, np.searchsorted(ends, value_numbers, side="left"))
+    quarters: dict[str | None, Bools] = {}
     for k in np.unique(part[part >= 0]):
-        inside = given[part == k]
-        found[f"{inside.min():g}–{inside.max():g}"] = part == k
-    return found
+        inside = value_numbers[part == k]
+        quarters[f"{inside.min():g}–{inside.max():g}"] = part == k
+    return quarters
 
 
 def score_slices(
@@ -196,56 +198,59 @@ def _against_rest(
     columns += measures.values()
     rng, slices = np.random.default_rng(random_state), len(masks)
 
-    def differences(found: Floats) -> Floats:
+    def differences(sums: Floats) -> Floats:
         """Sums [B, M] -> [B, measures, slices]."""
-        n, taken = found[:, :slices], found[:, -1:]
+        n, total_items = sums[:, :slices], sums[:, -1:]
         parts = []
         for k in range(len(measures)):
-            part = found[:, slices * (k + 1) : slices * (k + 2)]
-            total = found[:, slices * (1 + len(measures)) + k][:, None]
-            parts.append(part / n - (total - part) / (taken - n))
+            part = sums[:, slices * (k + 1) : slices * (k + 2)]
+            total = sums[:, slices * (1 + len(measures)) + k][:, None]
+            parts.append(part / n - (total - part) / (total_items - n))
         return np.stack(parts, axis=1)
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = differences(resampled_sums(columns, samples, rng, clusters))
-        every = [*(column.sum() for column in columns), len(inside)]
-        measured = differences(np.array([every]))[0]
-    found = []
+        resampled = differences(resampled_sums(columns, samples, rng, clusters))
+        totals = [*(column.sum() for column in columns), len(inside)]
+        measured = differences(np.array([totals]))[0]
+    intervals = []
     for s in range(slices):
-        one = {}
+        by_metric = {}
         for k, metric in enumerate(measures):
-            values = drawn[:, k, s]
-            one[metric] = Interval(
+            values = resampled[:, k, s]
+            by_metric[metric] = Interval(
                 float(measured[k, s]), *quantiles(values[np.isfinite(values)], level)
             )
-        found.append(one)
-    return found
+        intervals.append(by_metric)
+    return intervals
 
 
 def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
     """Sentences that name the slice that is clearly worst in headline metric or F1, if any is."""
-    found = []
+    sentences = []
     headline = slices[0].scores[0].headline if slices else ""
     for metric, sign, also in ((headline, 1, f"{headline}_above_floor"), ("f1", -1, "f1")):
         worse = {
-            sign * (one.against_rest[metric].estimate or 0.0): one
-            for one in slices
-            if one.against_rest and _above(one, metric, sign) and _above(one, also, sign)
+            sign * (part.against_rest[metric].estimate or 0.0): part
+            for part in slices
+            if part.against_rest and _above(part, metric, sign) and _above(part, also, sign)
         }
         if not worse:
             continue
         worst = worse[max(worse)]
         ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
-        beside = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
-        more = ", and not only because annotators are more divided there" if metric == "ce" else ""
-        found.append(
+        constant_text = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
+        reason = (
+            ", and not only because annotators are more divided there" if metric == "ce" else ""
+        )
+        sentences.append(
             f"Worst slice in {METRIC[metric].short}: {worst.name}"
-            f" ({counted(worst.items, 'item')}) has {worst.scores[0].metrics[metric]:.4f}{beside}"
+            f" ({counted(worst.items, 'item')}) has {worst.scores[0].metrics[metric]:.4f}"
+            f"{constant_text}"
             f" against {worst.rest[metric]:.4f} on the rest (difference {signed(ends.low or 0.0)}"
             f" to {signed(ends.high or 0.0)}, {level:.0%} corrected for the number of slices)"
-            f"{more}."
+            f"{reason}."
         )
-    return found
+    return sentences
 
 
 def _above(one: Slice, metric: str, sign: int) -> bool:
@@ -257,15 +262,16 @@ def _above(one: Slice, metric: str, sign: int) -> bool:
 def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Table:
     """Items, F1 and headline metric (CE) of each slice with its interval, uniform and constant."""
     metric = slices[0].scores[0].headline
-    labels, name = [METRIC[one].label for one in ("f1", metric)], METRIC[metric].short
+    labels, name = [METRIC[name].label for name in ("f1", metric)], METRIC[metric].short
     header = ["slice", "items", *labels, f"{level:.0%}", "uniform", CONSTANT, "lowest"]
     rows: list[list[Cell]] = []
-    for one in slices:
-        ours, uniform, constant = one.scores[0], one.score("uniform"), one.score(CONSTANT)
+    for part in slices:
+        ours, uniform, constant = part.scores[0], part.score("uniform"), part.score(CONSTANT)
         ends = ours.intervals.get(metric)
-        shown = None if ends is None else f"{ends[0]:.3f}–{ends[1]:.3f}".replace("0.", ".")
-        others = [None if s is None else s.metrics[metric] for s in (uniform, constant)]
-        rows.append([one.name, one.items, ours.f1, ours.metrics[metric], shown, *others, one.floor])
+        interval_text = None if ends is None else f"{ends[0]:.3f}–{ends[1]:.3f}".replace("0.", ".")
+        rivals = [None if s is None else s.metrics[metric] for s in (uniform, constant)]
+        numbers = (part.items, ours.f1, ours.metrics[metric], interval_text, *rivals, part.floor)
+        rows.append([part.name, *numbers])
     note = (
         f"F1 and {name} of {subject or slices[0].scores[0].name}; beside it the {name} of the"
         " uniform mean,"
@@ -276,15 +282,15 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Tab
 
 def slice_numbers(slices: Sequence[Slice]) -> Table:
     """A row per slice and method, a column per number."""
-    first = slices[0].scores[0]
-    metrics = list(first.metrics)
-    header = ["column", "value", "items", f"{first.headline}_floor", "method", *metrics]
+    best = slices[0].scores[0]
+    metrics = list(best.metrics)
+    header = ["column", "value", "items", f"{best.headline}_floor", "method", *metrics]
     header += [f"{metric}_{end}" for metric in metrics for end in ("low", "high")]
     rows: list[list[Cell]] = []
-    for one in slices:
-        for score in one.scores:
-            row: list[Cell] = [one.column, one.value, one.items, one.floor, score.name]
+    for part in slices:
+        for score in part.scores:
+            row: list[Cell] = [part.column, part.value, part.items, part.floor, score.name]
             row += score.metrics.values()
             ends = [score.intervals.get(metric, (None, None)) for metric in metrics]
-            rows.append([*row, *(end for both in ends for end in both)])
+            rows.append([*row, *(end for interval in ends for end in interval)])
     return Table("", header, rows)

@@ -154,16 +154,18 @@ class _Loss:
         room = limits - self.total(0.0, ce, md, norms) + SLACK * sum(self.parts)
         lost = self.lost_votes(weights, room / self.parts[0])
         # Other sizes and points may mean the same weights: as good, whatever the rounding.
-        same = (weights == self.weights).all(axis=1)
-        found = np.where(same, limits, np.inf)
-        left = np.flatnonzero((self.parts[0] * lost <= room) & ~same)
-        found[left] = self.total(lost[left], *self.distances(weights[left]), norms[left])
-        self.weights = np.where((found <= limits)[:, None], weights, self.weights)
-        best = int(found.argmin())
-        if found[best] < self.lowest:
-            self.lowest = found[best]
+        is_same = (weights == self.weights).all(axis=1)
+        losses = np.where(is_same, limits, np.inf)
+        remaining = np.flatnonzero((self.parts[0] * lost <= room) & ~is_same)
+        losses[remaining] = self.total(
+            lost[remaining], *self.distances(weights[remaining]), norms[remaining]
+        )
+        self.weights = np.where((losses <= limits)[:, None], weights, self.weights)
+        best = int(losses.argmin())
+        if losses[best] < self.lowest:
+            self.lowest = losses[best]
             self.look_from(weights[best])
-        return found
+        return losses
 
     def total(self, lost: Floats | float, ce: Floats, md: Floats, norms: Floats) -> Floats:
         """The loss, where the share ``lost`` of the votes is wrong: 1 − F1."""
@@ -193,8 +195,8 @@ class _Loss:
 
     def lead(self, weights: Parts, votes: Parts) -> Parts:
         """By how much the right class is ahead of the strongest other."""
-        right, *others = weights @ votes
-        lead: Parts = right - (np.maximum.reduce(others) if others else 1 - right)
+        right, *wrong = weights @ votes
+        lead: Parts = right - (np.maximum.reduce(wrong) if wrong else 1 - right)
         return lead
 
     def lost_votes(self, weights: Floats, most: Floats) -> Floats:
@@ -216,8 +218,8 @@ class _Loss:
 
     def used(self, weights: Floats) -> Parts:
         """Weights [S, K] without the members at the end that none of them uses."""
-        some = np.flatnonzero(weights.any(axis=0))
-        return weights[:, : some[-1] + 1 if len(some) else 0].astype(self.precision)
+        columns = np.flatnonzero(weights.any(axis=0))
+        return weights[:, : columns[-1] + 1 if len(columns) else 0].astype(self.precision)
 
     def distances(self, weights: Floats) -> tuple[Floats, Floats]:
         """CE and MD of the mean under weights [S, K]: [S] each."""
@@ -226,8 +228,8 @@ class _Loss:
         for start in range(0, len(self.targets) if len(weights) else 0, COLUMNS):
             targets = self.targets[start : start + COLUMNS]
             mean = single @ self.rows[: single.shape[1], start : start + COLUMNS]
-            apart = mean - targets
-            md += np.abs(apart, out=apart) @ ones[: len(targets)]
+            differences = mean - targets
+            md += np.abs(differences, out=differences) @ ones[: len(targets)]
             ce -= np.log(mean, out=mean) @ targets
         return ce / self.items, md / self.items
 
@@ -267,27 +269,27 @@ def evolve(
     # Points live in the unit box.
     points = rng.random((count, dimensions))
     losses = loss(low + points * (high - low), np.full(count, np.inf))
-    drawn = np.empty_like(points)
+    donors = np.empty_like(points)
     for _ in range(generations):
         best = points[losses.argmin()]
         # Two others for each point, all three different.
-        own = np.arange(count)
-        first = (own + rng.integers(1, count, size=count)) % count
+        rows = np.arange(count)
+        partners = (rows + rng.integers(1, count, size=count)) % count
         second = rng.integers(count - 2, size=count)
-        second += second >= np.minimum(own, first)
-        second += second >= np.maximum(own, first)
-        tried = points[first]
+        second += second >= np.minimum(rows, partners)
+        second += second >= np.maximum(rows, partners)
+        tried = points[partners]
         tried -= points[second]
         tried *= rng.uniform(*MUTATION)
         tried += best
-        crossed = rng.random(out=drawn) < CROSSING
-        crossed[own, rng.integers(dimensions, size=count)] = True
+        crossed = rng.random(out=donors) < CROSSING
+        crossed[rows, rng.integers(dimensions, size=count)] = True
         tried = np.where(crossed, tried, points)
         outside = (tried < 0) | (tried > 1)
         np.place(tried, outside, rng.random(np.count_nonzero(outside)))
-        found = loss(low + tried * (high - low), losses)
-        better = found <= losses
-        points[better], losses[better] = tried[better], found[better]
+        results = loss(low + tried * (high - low), losses)
+        better = results <= losses
+        points[better], losses[better] = tried[better], results[better]
         if losses.std() <= tolerance * abs(losses.mean()):
             break
     winner = losses.argmin()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from edokit._errors import InputError, counted, examples
+from edokit._errors import InputError, counted, examples, option
 from edokit._io import parse_json
 from edokit._io.documents import show_value
 from edokit.annotations import Annotations
@@ -29,8 +29,8 @@ def is_argilla(data: Any) -> bool:
     if isinstance(data, Mapping) and not _is_record(data):
         items = data.get("items")
         data = items if isinstance(items, list | tuple) else next(iter(data.values()), None)
-    first = data[0] if isinstance(data, list | tuple) and data else data
-    return isinstance(first, Mapping) and _is_record(first)
+    record = data[0] if isinstance(data, list | tuple) and data else data
+    return isinstance(record, Mapping) and _is_record(record)
 
 
 def read_argilla(source: Any, *, question: str | None = None, **options: Any) -> Annotations:
@@ -51,12 +51,12 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
     for number, record in enumerate(_records(data), 1):
         responses += _read(collected, record, f"record number {number}")
     counts: Counter[str] = Counter()
-    others: set[str] = set()
+    other_questions: set[str] = set()
     for _, name, _, value, _ in responses:
         counts[name] += value is not None
         if not all(isinstance(part, str | int | float) for part in _parts(value)):
-            others.add(name)
-    labels = [name for name in counts if name not in others]
+            other_questions.add(name)
+    labels = [name for name in counts if name not in other_questions]
     question = collected.choose(
         question,
         counts,
@@ -67,13 +67,13 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
     open_status = 0
     for item, name, user, value, status in responses:
         if name == question:
-            where = collected.where(item)
-            given = [plain(part, "a label", where) for part in _parts(value)]
+            title = collected.where(item)
+            labels = [plain(part, "a label", title) for part in _parts(value)]
             # A user who is not known is written out as None.
             unknown = user in (None, "", "None")
-            annotator = None if unknown else plain(user, "the user of a response", where)
-            collected.add(item, annotator, None if value is None else given)
-            open_status += bool(given) and status is None
+            annotator = None if unknown else plain(user, "the user of a response", title)
+            collected.add(item, annotator, None if value is None else labels)
+            open_status += bool(labels) and status is None
     if open_status:
         collected.notes.append(
             f"{counted(open_status, 'response')} may be drafts, and counted as if submitted:"
@@ -135,8 +135,8 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
         if value is None:
             raise InputError(
                 f"{place} has no id",
-                "choose columns={'item': 'NAME'} to take it from a field or from the metadata",
-                parameters=("columns",),
+                f"choose {option('columns', {'item': 'NAME'})} to take it from a field or from the"
+                " metadata",
             )
     elif item in metadata or item in fields:
         value = metadata[item] if item in metadata else fields[item]
@@ -147,19 +147,19 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
             "check the spelling",
         )
     name = plain(value, "the id of a record", place)
-    own = {field: value for field, value in fields.items() if field != item}
+    item_fields = {field: value for field, value in fields.items() if field != item}
     # A flat export has everything in one place; its metadata are those with this prefix.
     roles = ("split", "hard_label")
-    known = {key: metadata[key] for key in metadata if key not in record or key in roles}
-    collected.about.append((name, own, known))
-    where = collected.where(name)
-    for question, user, value, status in _responses(record, where):
-        question = plain(question, "the question of a response", where)
+    item_metadata = {key: metadata[key] for key in metadata if key not in record or key in roles}
+    collected.about.append((name, item_fields, item_metadata))
+    title = collected.where(name)
+    for question, user, value, status in _responses(record, title):
+        question = plain(question, "the question of a response", title)
         if status in (None, "submitted"):
             yield name, question, user, value, status
         elif status not in ("draft", "discarded"):
             raise InputError(
-                f"{where} has a response of status {show_value(status)}, which is not 'submitted',"
+                f"{title} has a response of status {show_value(status)}, which is not 'submitted',"
                 " 'draft' or 'discarded'",
                 "correct the export",
             )
@@ -167,17 +167,17 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
 
 def _metadata(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     """The metadata of a record, wherever this export puts it."""
-    given = record.get("metadata")
-    if isinstance(given, str):  # Version 1 writes it into tables as JSON.
-        given = parse_json(given, f"the metadata of {place}")
-    nested = object_at(given or {}, "the metadata of a record", place)
+    content = record.get("metadata")
+    if isinstance(content, str):  # Version 1 writes it into tables as JSON.
+        content = parse_json(content, f"the metadata of {place}")
+    nested = object_at(content or {}, "the metadata of a record", place)
     if "fields" in record:
         return nested
     flat = dict(record)
     for name, value in record.items():
         if isinstance(name, str) and name.startswith("metadata."):
-            alone = isinstance(value, list | tuple) and len(value) == 1
-            flat[name.removeprefix("metadata.")] = value[0] if alone else value
+            is_single = isinstance(value, list | tuple) and len(value) == 1
+            flat[name.removeprefix("metadata.")] = value[0] if is_single else value
     return {**flat, **nested}
 
 
@@ -192,19 +192,21 @@ def _is_field(name: object, record: Mapping[str, Any]) -> bool:
 
 def _responses(record: Mapping[str, Any], where: str) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Question, user, value and status of each response, wherever this export puts them."""
-    given = record.get("responses")
+    content = record.get("responses")
     by_question: list[tuple[Any, Any]] = []
-    if isinstance(given, Mapping):
-        by_question += given.items()
+    if isinstance(content, Mapping):
+        by_question += content.items()
     else:
-        for raw in list_at(given, "the responses of a record", where):
+        for raw in list_at(content, "the responses of a record", where):
             response = object_at(raw, "a response", where)
             user, status = response.get("user_id"), response.get("status")
             values = response.get("values") or {}
             for part in values if isinstance(values, list | tuple) else [values]:
                 for question, value in object_at(part, "the values of a response", where).items():
-                    held = object_at(value, f"the response to {show_value(question)}", where)
-                    yield question, user, held.get("value"), status
+                    response_value = object_at(
+                        value, f"the response to {show_value(question)}", where
+                    )
+                    yield question, user, response_value.get("value"), status
     names = [name for name in record if isinstance(name, str)]
     by_question += [(name, record[name]) for name in names if name + _SUGGESTION in record]
     for question, responses in by_question:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
-from edokit._errors import InputError, counted, examples, one_of, warn, word
+from edokit._errors import InputError, counted, examples, one_of, option, warn, word
 from edokit._io import parse_json, read_json, read_text
 from edokit._io.documents import show_value
 from edokit._io.tables import read_table
@@ -48,8 +48,8 @@ def _read(path: Path) -> Any:
     if suffix == ".parquet":
         table = read_table(path)
         # Times are of no use here, and some have no Python equivalent.
-        kept = [part.name for part in table.schema if not pa.types.is_temporal(part.type)]
-        return table.select(kept).to_pylist()
+        names = [part.name for part in table.schema if not pa.types.is_temporal(part.type)]
+        return table.select(names).to_pylist()
     if suffix not in (".jsonl", ".ndjson"):
         return read_json(path)
     lines = enumerate(read_text(path).split("\n"), 1)
@@ -135,10 +135,9 @@ class Collected:
         for role in names:
             if role not in ("item", *TEXTS):
                 raise InputError(
-                    "in an export only the columns item, text and context can be named, not"
-                    f" {role!r}",
+                    f"{option('columns')}: in an export only item, text and context can be named,"
+                    f" not {role!r}",
                     "leave it out",
-                    parameters=("columns",),
                 )
 
     def where(self, item: str) -> str:
@@ -162,21 +161,21 @@ class Collected:
         if wanted in labels or (wanted is None and len(found) == 1):
             self.asked = found[0] if wanted is None else wanted
             return self.asked
-        what, units = self.asker, f"{self.unit}s"
+        asker, units = self.asker, f"{self.unit}s"
         listed = ", ".join(f"{name!r} ({counted(counts[name], 'annotation')})" for name in found)
         if wanted is None and found:
-            problem = f"several {what}s give labels: {listed}"
-            hint = f"choose one with {what}={found[0]!r}"
+            problem = f"several {asker}s give labels: {listed}"
+            hint = f"choose one with {option(asker, found[0])}"
         elif wanted is None:
-            problem = f"no {what} gives labels to the {len(self.about)} {units}"
-            hint = f"name it with {what}=NAME, or export {units} with labels"
+            problem = f"no {asker} gives labels to the {len(self.about)} {units}"
+            hint = f"name it with {option(asker)}, or export {units} with labels"
         elif wanted not in counts:
-            problem = f"no annotation is about the {what} {wanted!r}; those with labels are"
+            problem = f"no annotation is about the {asker} {wanted!r}; those with labels are"
             problem, hint = f"{problem} {listed or 'none'}", "check the spelling"
         else:
-            problem = f"the {what} {wanted!r} does not label whole {units}: it {otherwise}"
+            problem = f"the {asker} {wanted!r} does not label whole {units}: it {otherwise}"
             hint = f"choose one of {listed}" if found else f"export {units} with labels"
-        raise InputError(problem, hint, parameters=(what,))
+        raise InputError(problem, hint)
 
     def add(self, item: str, annotator: str | None, labels: Sequence[str] | None) -> None:
         """One annotation of an item; None where it holds no label, an empty list is a set."""
@@ -189,8 +188,7 @@ class Collected:
             if self.anonymous == "error":
                 raise InputError(
                     f"{self.where(item)} has a labelled {self.answer} that names no annotator",
-                    "choose anonymous='separate' to count each as another annotator",
-                    parameters=("anonymous",),
+                    f"choose {option('anonymous', 'separate')} to count each as another annotator",
                 )
         self.rows.append((item, annotator, [*dict.fromkeys(labels)]))
 
@@ -198,9 +196,9 @@ class Collected:
         """Set what is known about an item; two values that differ are refused."""
         if known.setdefault(item, value) != value:
             # Somebody's text is not shown in messages.
-            both = "" if what == "text" else f": {word(known[item])} and {word(value)}"
+            values_text = "" if what == "text" else f": {word(known[item])} and {word(value)}"
             raise InputError(
-                f"{self.where(item)} has two {what}s{both}",
+                f"{self.where(item)} has two {what}s{values_text}",
                 f"keep one of them, or give each {self.unit} its own id",
             )
 
@@ -208,55 +206,21 @@ class Collected:
         """All of it as annotations; what was decided on the way is given in warnings."""
         labelled = {item for item, _, _ in self.rows}
         self._note_unlabelled(labelled)
-        about = [(item, fields) for item, fields, _ in self.about if item in labelled]
-        named = self.text is not None, self.context is not None
-        self.text = self.text or self._text_field([fields for _, fields in about])
-        texts = self._texts(about, self.text, named[0])
-        # A field of this name goes with the text, as in a table.
-        if self.text not in (None, "context"):
-            self.context = self.context or "context"
-        contexts = self._texts(about, self.context, named[1])
-        splits: dict[str, str] = {}
-        for item, _, metadata in self.about:
-            for role, known in (("split", splits), ("hard_label", self.hard_labels)):
-                if metadata.get(role) not in (None, ""):
-                    what = role.replace("_", " ")
-                    value = plain(metadata[role], f"the {what}", self.where(item))
-                    self.once(known, item, value, what)
+        texts, contexts = self._item_texts(labelled)
+        splits = self._splits()
         self._map_labels()
-        if self.split is not None:
-            self.rows = [row for row in self.rows if splits.get(row[0]) == self.split]
-        if not self.rows:
-            raise InputError(
-                f"no labelled {self.unit} is in the split {self.split!r}; there are the splits"
-                f" {examples(dict.fromkeys(splits.values()), 10) or '(none)'}",
-                "choose one of these"
-                if splits
-                else "write it into a field called split, or leave the split out",
-                parameters=("split",),
-            )
+        self._select_split(splits)
         items = [item for item, _, _ in self.rows]
-        kept = set(items)
-        hard_labels = {item: label for item, label in self.hard_labels.items() if item in kept}
+        kept_items = set(items)
+        hard_labels = {i: label for i, label in self.hard_labels.items() if i in kept_items}
         table: dict[str, Any] = {"item": items, "annotator": [name for _, name, _ in self.rows]}
         table["label"] = self._labels()
-        found = {"text": texts, "context": contexts, "split": splits, "hard_label": hard_labels}
-        for role, known in found.items():
-            if known:
-                table[role] = [known.get(item, "") for item in items]
-        taken = {*ROLES, *table, self.text, self.context, self.item}
-        for name, values in self._columns(kept, taken).items():
+        roles = {"text": texts, "context": contexts, "split": splits, "hard_label": hard_labels}
+        columns = {role: values for role, values in roles.items() if values}
+        used_names = {*ROLES, *table, *columns, self.text, self.context, self.item}
+        for name, values in {**columns, **self._columns(kept_items, used_names)}.items():
             table[name] = [values.get(item, "") for item in items]
-        for note in self.notes:
-            warn(note)
-        if self.without_label:
-            what = f"have no label for {self.asked!r} and are left out"
-            warn(f"{self.without_label} {self.answer}s {what}")
-        if empty := sum(not labels for _, _, labels in self.rows):
-            warn(f"{counted(empty, self.answer)} without a choice counted as the empty set")
-        if self.without_annotator:
-            what = "name no annotator and count as one annotator each (anonymous='separate')"
-            warn(f"{self.without_annotator} {self.answer}s {what}")
+        self._warn()
         return from_long_table(
             table,
             classes=self.classes,
@@ -267,9 +231,57 @@ class Collected:
             place=lambda row: self.where(items[row]),
         )
 
+    def _item_texts(self, labelled: set[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """The texts of labelled items, and their contexts."""
+        about = [(item, fields) for item, fields, _ in self.about if item in labelled]
+        text_named, context_named = self.text is not None, self.context is not None
+        self.text = self.text or self._text_field([fields for _, fields in about])
+        texts = self._texts(about, self.text, text_named)
+        # A field of this name goes with the text, as in a table.
+        if self.text not in (None, "context"):
+            self.context = self.context or "context"
+        return texts, self._texts(about, self.context, context_named)
+
+    def _splits(self) -> dict[str, str]:
+        """The split of each item; hard labels in the metadata are noted, too."""
+        splits: dict[str, str] = {}
+        for item, _, metadata in self.about:
+            for role, values in (("split", splits), ("hard_label", self.hard_labels)):
+                if metadata.get(role) not in (None, ""):
+                    noun = role.replace("_", " ")
+                    value = plain(metadata[role], f"the {noun}", self.where(item))
+                    self.once(values, item, value, noun)
+        return splits
+
+    def _select_split(self, splits: Mapping[str, str]) -> None:
+        if self.split is not None:
+            self.rows = [row for row in self.rows if splits.get(row[0]) == self.split]
+        if not self.rows:
+            raise InputError(
+                f"no labelled {self.unit} is in the split {self.split!r}; there are the splits"
+                f" {examples(dict.fromkeys(splits.values()), 10) or '(none)'}",
+                "choose one of these"
+                if splits
+                else f"write it into a field called split, or leave {option('split')} out",
+            )
+
+    def _warn(self) -> None:
+        """Say what was decided on the way."""
+        for note in self.notes:
+            warn(note)
+        if self.without_label:
+            problem = f"have no label for {self.asked!r} and are left out"
+            warn(f"{self.without_label} {self.answer}s {problem}")
+        if empty := sum(not labels for _, _, labels in self.rows):
+            warn(f"{counted(empty, self.answer)} without a choice counted as the empty set")
+        if self.without_annotator:
+            choice = option("anonymous", "separate")
+            problem = f"name no annotator and count as one annotator each ({choice})"
+            warn(f"{self.without_annotator} {self.answer}s {problem}")
+
     def _map_labels(self) -> None:
-        found = {label for _, _, labels in self.rows for label in labels}
-        mapping = as_label_map(self.label_map, found.union(self.hard_labels.values()))
+        labels_used = {label for _, _, labels in self.rows for label in labels}
+        mapping = as_label_map(self.label_map, labels_used.union(self.hard_labels.values()))
         self.rows = [
             (item, name, [*dict.fromkeys(mapping.get(label, label) for label in labels)])
             for item, name, labels in self.rows
@@ -286,8 +298,8 @@ class Collected:
                 if item not in kept or name in taken or isinstance(value, bool):
                     continue
                 with suppress(InputError):
-                    given = plain(value, "", "")
-                    if columns.setdefault(str(name), {}).setdefault(item, given) != given:
+                    text = plain(value, "", "")
+                    if columns.setdefault(str(name), {}).setdefault(item, text) != text:
                         differing[str(name)] = None
         if differing:
             self.notes.append(
@@ -331,19 +343,19 @@ class Collected:
         return texts
 
     def _text_field(self, rows: list[Mapping[str, Any]]) -> str | None:
-        found: dict[str, bool] = {}
+        is_text: dict[str, bool] = {}
         for fields in rows:
             for name, value in fields.items():
                 if isinstance(value, str) and value and name not in ("split", "hard_label"):
-                    found[name] = found.get(name, False) or not _LINK.match(value)
-        names = [str(name) for name, readable in found.items() if readable]
+                    is_text[name] = is_text.get(name, False) or not _LINK.match(value)
+        names = [str(name) for name, readable in is_text.items() if readable]
         names = [name for name in names if name != "context"] or names
         if "text" in names or len(names) == 1:
             return "text" if "text" in names else names[0]
         if names:
             self.notes.append(
                 f"the {self.unit}s have several fields of text ({examples(names, 6)}), so none was"
-                f" taken; choose one with columns={{'text': {names[0]!r}}}"
+                f" taken; choose one with {option('columns', {'text': names[0]})}"
             )
         return None
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from threading import Event, Thread
 from typing import BinaryIO, NamedTuple
 
-from edokit._errors import InputError, examples, warn
+from edokit._errors import InputError, examples, option, warn
 from edokit._io import whole_file
 from edokit._version import __version__
 
@@ -44,8 +44,8 @@ class Published(NamedTuple):
 
     @property
     def name(self) -> str:
-        what = "annotators_meta" if self.split == "annotators" else self.split
-        return f"{self.dataset}_{what}.json"
+        part = "annotators_meta" if self.split == "annotators" else self.split
+        return f"{self.dataset}_{part}.json"
 
     @property
     def url(self) -> str:
@@ -198,9 +198,8 @@ def _get(
 ) -> list[Path]:
     if not 0 < timeout < float("inf"):
         raise InputError(
-            f"timeout is {timeout!r}, not a number of seconds above 0",
-            f"use timeout={TIMEOUT}",
-            parameters=("timeout",),
+            f"{option('timeout', timeout)} is not a number of seconds above 0",
+            f"use {option('timeout', TIMEOUT)}",
         )
     end = time.monotonic() + timeout
     paths = {file: Path(out) / file.dataset / file.name for file in files}
@@ -257,15 +256,14 @@ def _download(
     thread = Thread(target=fetch, daemon=True)
     thread.start()
     thread.join(max(0.0, end - time.monotonic()))
-    again = "run it again, finished files are kept"
+    hint = "run it again, finished files are kept"
     if thread.is_alive():
         too_late.set()
         raise InputError(
             f"can't download {file.url}: {len(content):,} bytes arrived before the {timeout:g}"
             " seconds for all downloads were over",
-            f"{again}; give more time with timeout={round(4 * timeout) or 1}, or take a local copy"
-            " with source='DIR'",
-            parameters=("timeout", "source"),
+            f"{hint}; give more time with {option('timeout', round(4 * timeout) or 1)}, or take a"
+            f" local copy with {option('source', 'DIR')}",
         )
     for error in failure:
         if not isinstance(error, OSError | http.client.HTTPException):
@@ -275,8 +273,7 @@ def _download(
         reason = getattr(error, "reason", None) or error
         raise InputError(
             f"can't download {file.url}: {reason or type(error).__name__}",
-            f"{again}; or take a local copy with source='DIR'",
-            parameters=("source",),
+            f"{hint}; or take a local copy with {option('source', 'DIR')}",
         ) from error
     return _checked(bytes(content), file, file.url)
 
@@ -292,28 +289,27 @@ def _local_copy(source: Path, files: Sequence[Published]) -> dict[Published, byt
     elif not source.is_dir():
         raise InputError(
             f"{source} is not a folder or zip with a local copy",
-            "check the spelling",
-            parameters=("source",),
+            f"check the spelling of {option('source')}",
         )
-    found: dict[Published, bytes] = {}
+    contents: dict[Published, bytes] = {}
     with inside or nullcontext():
         for file in files:
-            for where, content in _candidates(source, inside, file):
-                known = file not in found and file.is_earlier(content)
-                found.setdefault(file, content if known else _checked(content, file, where))
-    absent = [file.name for file in files if file not in found]
+            for place, content in _candidates(source, inside, file):
+                is_earlier = file not in contents and file.is_earlier(content)
+                contents.setdefault(file, content if is_earlier else _checked(content, file, place))
+    absent = [file.name for file in files if file not in contents]
     if absent:
         raise InputError(
             f"the local copy {source} is not complete: it has no {examples(absent)}",
             f"take the folder {files[0].folder} of {REPOSITORY}",
         )
-    earlier = [file.name for file, content in found.items() if file.is_earlier(content)]
+    earlier = [file.name for file, content in contents.items() if file.is_earlier(content)]
     if earlier:
         warn(
             f"{examples(earlier, len(earlier))} are not as published last, but as the shared task"
             " handed them out: train of the practice phase, test without labels"
         )
-    return found
+    return contents
 
 
 def _candidates(

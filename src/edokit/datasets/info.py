@@ -39,7 +39,7 @@ def describe_annotations(
         is also in the first (train, if there is one): ``verbatim`` but for case, links, mentions
         and punctuation, and ``near``, which includes these.
     """
-    parts = {name: annotations.take(here) for name, here in _parts(annotations).items()}
+    parts = {name: annotations.take(part) for name, part in _parts(annotations).items()}
     parts = parts or {"all": annotations}
     described: dict[str, Any] = {
         "items": len(annotations.items),
@@ -105,8 +105,8 @@ def class_ratio(per_class: npt.NDArray[np.int64]) -> float | None:
 
 def _describe_duplicates(annotations: Annotations) -> dict[str, Any]:
     assert annotations.whole_texts is not None
-    found = NearDuplicates.among(annotations.whole_texts)
-    sizes = np.bincount(found.groups)
+    duplicates = NearDuplicates.among(annotations.whole_texts)
+    sizes = np.bincount(duplicates.groups)
     counted: dict[str, Any] = {
         "threshold": THRESHOLD,
         "items": int(sizes[sizes > 1].sum()),
@@ -114,14 +114,14 @@ def _describe_duplicates(annotations: Annotations) -> dict[str, Any]:
     }
     parts = _parts(annotations)
     if len(parts) > 1:
-        first = "train" if "train" in parts else next(iter(parts))
-        known = parts[first]
-        verbatim, near = found.of(known, verbatim=True), found.of(known)
-        counted["also_in"] = first
+        reference = "train" if "train" in parts else next(iter(parts))
+        reference_rows = parts[reference]
+        verbatim, near = duplicates.of(reference_rows, verbatim=True), duplicates.of(reference_rows)
+        counted["also_in"] = reference
         counted["splits"] = {
-            name: {"verbatim": int(verbatim[here].sum()), "near": int(near[here].sum())}
-            for name, here in parts.items()
-            if name != first
+            name: {"verbatim": int(verbatim[rows].sum()), "near": int(near[rows].sum())}
+            for name, rows in parts.items()
+            if name != reference
         }
     return counted
 

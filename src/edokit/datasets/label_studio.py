@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edokit._errors import InputError, are, examples, one_of
+from edokit._errors import InputError, are, examples, one_of, option
 from edokit.annotations import Annotations
 from edokit.annotations.labels import joined
 from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
@@ -26,10 +26,10 @@ _PATH = " / "
 
 def is_label_studio(data: Any) -> bool:
     """Whether parsed JSON looks like a Label Studio export (JSON or JSON_MIN)."""
-    first = data[0] if isinstance(data, list | tuple) and data else data
-    if not isinstance(first, Mapping):
+    record = data[0] if isinstance(data, list | tuple) and data else data
+    if not isinstance(record, Mapping):
         return False
-    return ("data" in first and _is_task(first)) or _is_minimal(first)
+    return ("data" in record and _is_task(record)) or _is_minimal(record)
 
 
 def read_label_studio(
@@ -59,29 +59,32 @@ def read_label_studio(
         "a Label Studio export: a list of tasks with data and annotations",
         "export the project as JSON or JSON_MIN",
     )
-    given: list[tuple[str, Mapping[str, Any]]] = []
+    task_annotations: list[tuple[str, Mapping[str, Any]]] = []
     for number, raw in enumerate([data] if isinstance(data, Mapping) else data, 1):
-        given += _read_task(collected, raw, f"task number {number}", control)
-    control = _choose_control(collected, [annotation for _, annotation in given], control)
+        task_annotations += _read_task(collected, raw, f"task number {number}", control)
+    control = _choose_control(
+        collected, [annotation for _, annotation in task_annotations], control
+    )
     addresses: dict[str, str] = {}
-    for item, annotation in given:
-        where = collected.where(item)
+    for item, annotation in task_annotations:
+        title = collected.where(item)
         labels = [
             label
             for result in annotation.get("result") or ()
             if result.get("from_name") == control
-            for label in _labels_of(result, where)
+            for label in _labels_of(result, title)
         ]
         if not annotation.get("ground_truth") or ground_truth == "count":
-            name = _annotator_name(annotation.get("completed_by"), annotator, addresses, where)
+            name = _annotator_name(annotation.get("completed_by"), annotator, addresses, title)
             collected.add(item, name, labels)
         elif labels and ground_truth == "hard_label":
-            label = _one_label(labels, collected.multi_choice, where)
+            label = _one_label(labels, collected.multi_choice, title)
             collected.once(collected.hard_labels, item, label, "hard label")
     if addresses:
         collected.notes.append(
             f"{are(len(addresses), noun='annotator')} known by email alone, called"
-            f" {examples(addresses.values())}; choose annotator='email' to keep the addresses"
+            f" {examples(addresses.values())}; choose {option('annotator', 'email')} to keep the"
+            " addresses"
         )
     return collected.annotations()
 
@@ -110,43 +113,50 @@ def _read_task(
         )
     value = task.get("id") if collected.item is None else fields[collected.item]
     item = plain(value, "the id of a task", place)
-    own = {key: value for key, value in fields.items() if key != collected.item}
-    collected.about.append((item, own, own))
-    where = collected.where(item)
+    item_fields = {key: value for key, value in fields.items() if key != collected.item}
+    collected.about.append((item, item_fields, item_fields))
+    title = collected.where(item)
     key = "annotations" if "annotations" in task else "completions"
-    found = []
-    for raw in list_at(task.get(key), f"{key} of a task", where):
-        annotation = object_at(raw, "an annotation", where)
+    annotations = []
+    for raw in list_at(task.get(key), f"{key} of a task", title):
+        annotation = object_at(raw, "an annotation", title)
         if not annotation.get("was_cancelled") and not annotation.get("skipped"):
-            for result in list_at(annotation.get("result"), "the result of an annotation", where):
-                object_at(result, "a result of an annotation", where)
-            found.append((item, annotation))
-    return found
+            for result in list_at(annotation.get("result"), "the result of an annotation", title):
+                object_at(result, "a result of an annotation", title)
+            annotations.append((item, annotation))
+    return annotations
 
 
 def _unfold(row: Mapping[str, Any], control: str | None) -> Mapping[str, Any]:
     """A row of a JSON_MIN export (one annotation) as a task."""
     # The export writes the task's data, then id, then the controls, then annotator.
     keys = [*row]
-    first = keys.index("id") + 1 if "id" in keys else len(keys)
-    controls = [key for key in keys[first : keys.index("annotator")] if key not in _NOT_DATA]
+    start = keys.index("id") + 1 if "id" in keys else len(keys)
+    controls = [key for key in keys[start : keys.index("annotator")] if key not in _NOT_DATA]
     if control is not None and control in row and control not in controls:
         controls.append(control)
-    results = []
-    for name in controls:
-        given = row[name]
-        for value in given if isinstance(given, list | tuple) else [given]:
-            whole = value if isinstance(value, Mapping) else {"choices": [value]}
-            if value is not None:
-                results.append({"from_name": name, "value": whole})
+    results = [
+        {
+            "from_name": name,
+            "value": value if isinstance(value, Mapping) else {"choices": [value]},
+        }
+        for name in controls
+        for value in _parts(row[name])
+    ]
     # An unknown annotator is written out as None.
     annotation = {
         "completed_by": None if row["annotator"] == "None" else row["annotator"],
         "result": results,
     }
-    known = row["annotation_id"] not in (None, "") or results
+    is_annotated = row["annotation_id"] not in (None, "") or results
     data = {key: row[key] for key in keys if key not in _NOT_DATA and key not in controls}
-    return {"id": row.get("id"), "data": data, "annotations": [annotation] if known else []}
+    return {"id": row.get("id"), "data": data, "annotations": [annotation] if is_annotated else []}
+
+
+def _parts(content: Any) -> list[Any]:
+    """The values of a control: none, one or several."""
+    values = content if isinstance(content, list | tuple) else [content]
+    return [value for value in values if value is not None]
 
 
 def _kind(result: Mapping[str, Any]) -> str:
@@ -168,9 +178,9 @@ def _choose_control(
                 kinds[result["from_name"]][_kind(result)] += 1
     return collected.choose(
         wanted,
-        {name: found.total() for name, found in kinds.items()},
-        found=[name for name, found in kinds.items() if not found.keys().isdisjoint(CLOSED)],
-        labels={name for name, found in kinds.items() if not found.keys().isdisjoint(ANSWERS)},
+        {name: counts.total() for name, counts in kinds.items()},
+        found=[name for name, counts in kinds.items() if not counts.keys().isdisjoint(CLOSED)],
+        labels={name for name, counts in kinds.items() if not counts.keys().isdisjoint(ANSWERS)},
         otherwise="marks regions or takes free text",
     )
 
@@ -180,11 +190,11 @@ def _labels_of(result: Mapping[str, Any], where: str) -> list[str]:
     kind = _kind(result)
     if not kind or result["value"][kind] is None:
         return []
-    given = result["value"][kind]
+    content = result["value"][kind]
     if kind not in ("choices", "taxonomy"):
-        return [plain(given, f"the {kind} of a result", where)]
+        return [plain(content, f"the {kind} of a result", where)]
     labels = []
-    for label in list_at(given, f"the {kind} of a result", where):
+    for label in list_at(content, f"the {kind} of a result", where):
         # A nested choice is the path to it from the top.
         path = label if isinstance(label, list | tuple) and label else [label]
         labels.append(_PATH.join(plain(part, "a label", where) for part in path))
@@ -196,8 +206,8 @@ def _one_label(labels: Sequence[str], multi_choice: str, where: str) -> str:
     if len(distinct) > 1 and multi_choice not in ("first", "join"):
         raise InputError(
             f"{where} has several labels as its ground truth: {examples(distinct)}",
-            "choose multi_choice='first' or 'join', or ground_truth='count'",
-            parameters=("multi_choice", "ground_truth"),
+            f"choose {option('multi_choice', 'first')} or {option('multi_choice', 'join')}, or"
+            f" {option('ground_truth', 'count')}",
         )
     return joined(distinct, multi_choice)
 
@@ -209,8 +219,8 @@ def _annotator_name(
 
     ``addresses`` maps those of annotators without an id to names in their place.
     """
-    known = annotator if isinstance(annotator, Mapping) else {"id": annotator}
-    number, email = known.get("id"), known.get("email")
+    details = annotator if isinstance(annotator, Mapping) else {"id": annotator}
+    number, email = details.get("id"), details.get("email")
     if isinstance(number, str) and "@" in number:
         number, email = None, number
     number, email = (None if value == "" else value for value in (number, email))
@@ -219,8 +229,7 @@ def _annotator_name(
     if wanted == "email" and email is None:
         raise InputError(
             f"{where} has an annotator without an email",
-            "choose annotator='id'",
-            parameters=("annotator",),
+            f"choose {option('annotator', 'id')}",
         )
     if wanted == "id" and number is not None:
         return plain(number, "the annotator", where)

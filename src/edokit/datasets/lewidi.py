@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edokit._errors import InputError, counted, errors_in, examples, one_of, word
+from edokit._errors import InputError, counted, errors_in, examples, one_of, option, word
 from edokit._io import parse_json, read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
@@ -28,10 +28,10 @@ TURNS = ("prev_agent", "prev_user", "agent", "user")
 def parse_dialogue(text: str) -> tuple[str, ...] | None:
     """The turns of the conversation that a text holds as JSON; none where it is no conversation."""
     try:
-        held = parse_json(text, "the text") if text.lstrip().startswith("{") else {}
+        content = parse_json(text, "the text") if text.lstrip().startswith("{") else {}
     except InputError:
         return None
-    turns: tuple[Any, ...] = tuple(held.get(name) for name in TURNS)
+    turns: tuple[Any, ...] = tuple(content.get(name) for name in TURNS)
     return turns if all(isinstance(turn, str) for turn in turns) else None
 
 
@@ -128,23 +128,23 @@ def is_lewidi(data: Any) -> bool:
 
 
 def _items(path: str | Path) -> Iterator[_Item]:
-    known: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in split_files(Path(path)):
         data = read_split(file)
-        named = FILE_NAME.fullmatch(file.stem)
+        match = FILE_NAME.fullmatch(file.stem)
         # One file holds conversations throughout, or none.
         conversations = any(
             isinstance(raw, dict) and parse_dialogue(str(raw.get("text"))) for raw in data.values()
         )
         for key, raw in data.items():
-            where = f"item {key!r} of {file}"
-            item = _item(key, raw, named["split"] if named else "", conversations, where)
-            if item.name in known:
+            place = f"item {key!r} of {file}"
+            item = _item(key, raw, match["split"] if match else "", conversations, place)
+            if item.name in files:
                 raise InputError(
-                    f"item {item.name!r} is in {file} and also in {known[item.name]}",
+                    f"item {item.name!r} is in {file} and also in {files[item.name]}",
                     "leave one of the files out",
                 )
-            known[item.name] = file
+            files[item.name] = file
             yield item
 
 
@@ -164,47 +164,33 @@ def split_files(path: Path) -> list[Path]:
     """The file itself, or the splits in a folder in the order train, dev, test."""
     if not path.is_dir():
         return [path]
-    found = [
+    splits = [
         (match["dataset"], SPLITS.index(match["split"]), file)
         for file in path.glob("*.json")
         if (match := FILE_NAME.fullmatch(file.stem))
     ]
-    if not found:
+    if not splits:
         inside = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
         raise InputError(
             f"{path} holds neither tables nor splits of a LeWiDi dataset (NAME_train.json,"
             " NAME_dev.json, NAME_test.json)",
             f"name one of the folders in it: {examples(inside, 4)}" if inside else "name a file",
         )
-    datasets = sorted({dataset for dataset, _, _ in found})
+    datasets = sorted({dataset for dataset, _, _ in splits})
     if len(datasets) > 1:
         raise InputError(
             f"{path} holds several LeWiDi datasets: {examples(datasets, 4)}",
             "name one file, or put each dataset into its own folder",
         )
-    return [file for _, _, file in sorted(found)]
+    return [file for _, _, file in sorted(splits)]
 
 
 def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _Item:
     """One item of a file; ``split`` is the one that the file is named after."""
-    if not isinstance(item, dict):
-        raise wrong(f"{where} is not a JSON object")
-    if isinstance(item.get("annotations"), dict):
-        raise InputError(
-            f"{where} has an object of annotations, as in LeWiDi 2025",
-            "choose format='lewidi2025'",
-            parameters=("format",),
-        )
-    missing = [name for name in _FIELDS if item.get(name) is None]
-    if missing:
-        raise wrong(f"{where} has no {examples(missing, 4)}")
+    _check_fields(item, where)
     split = str(item.get("split") or split).strip()
     if not split:
         raise wrong(f"{where} does not name its split")
-    for name in ("annotations", "annotators", "text"):
-        if not isinstance(item[name], str):
-            kind = "text" if name == "text" else "text with commas between its parts"
-            raise wrong(f"{where}: {name!r} is {type(item[name]).__name__}, not {kind}")
     labels = [part.strip() for part in item["annotations"].split(",")]
     annotators = [part.strip() for part in item["annotators"].split(",")]
     # Text in most places, a number in some rows of ConvAbuse.
@@ -212,14 +198,8 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
     classes = SEVERITY if conversations else BINARY
     if not any(labels):
         raise wrong(f"{where} has no annotation")
-    for what, given, known in (
-        ("annotation", labels, classes),
-        ("hard label", [hard_label], BINARY),
-    ):
-        odd = [label for label in given if label not in known]
-        if odd:
-            allowed = ", ".join(known)
-            raise wrong(f"{where} has the {what} {word(odd[0])}, which is none of {allowed}")
+    _check_labels(labels, classes, "annotation", where)
+    _check_labels([hard_label], BINARY, "hard label", where)
     if len(annotators) != len(labels) or not all(annotators):
         raise wrong(
             f"{where} has {counted(len(labels), 'annotation')} by"
@@ -247,6 +227,31 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
     )
 
 
+def _check_fields(item: Any, where: str) -> None:
+    """Refuse an item without the fields of LeWiDi 2023."""
+    if not isinstance(item, dict):
+        raise wrong(f"{where} is not a JSON object")
+    if isinstance(item.get("annotations"), dict):
+        raise InputError(
+            f"{where} has an object of annotations, as in LeWiDi 2025",
+            f"choose {option('format', 'lewidi2025')}",
+        )
+    missing = [name for name in _FIELDS if item.get(name) is None]
+    if missing:
+        raise wrong(f"{where} has no {examples(missing, 4)}")
+    for name in ("annotations", "annotators", "text"):
+        if not isinstance(item[name], str):
+            kind = "text" if name == "text" else "text with commas between its parts"
+            raise wrong(f"{where}: {name!r} is {type(item[name]).__name__}, not {kind}")
+
+
+def _check_labels(labels: list[str], allowed: Mapping[str, str], noun: str, where: str) -> None:
+    unknown = [label for label in labels if label not in allowed]
+    if unknown:
+        choices = ", ".join(allowed)
+        raise wrong(f"{where} has the {noun} {word(unknown[0])}, which is none of {choices}")
+
+
 def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
     """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
     if not isinstance(other, dict):
@@ -255,8 +260,10 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
         if field.lower().replace("_", " ") == "annotators group":
             groups = [part.strip() for part in str(value).split(",")]
             if len(groups) != len(annotators):
-                some = counted(len(groups), "group")
-                raise wrong(f"{where} has {some} for {counted(len(annotators), 'annotator')}")
+                groups_text = counted(len(groups), "group")
+                raise wrong(
+                    f"{where} has {groups_text} for {counted(len(annotators), 'annotator')}"
+                )
             return [str(other.get(group, group)) for group in groups]
     if all(annotator in other for annotator in annotators):
         return [str(other[annotator]) for annotator in annotators]
@@ -265,11 +272,11 @@ def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
 
 def columns_of(item: Mapping[str, Any]) -> dict[str, str]:
     """What else is known of an item: its language, and plain values such as its domain."""
-    other = item.get("other_info")
-    known = {"lang": item.get("lang"), **(other if isinstance(other, dict) else {})}
+    extra_fields = item.get("other_info")
+    fields = {"lang": item.get("lang"), **(extra_fields if isinstance(extra_fields, dict) else {})}
     return {
         name: as_name(value)
-        for name, value in known.items()
+        for name, value in fields.items()
         # Annotators' own reasons give the answer away.
         if isinstance(value, str | int | float)
         and name not in ROLES

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, warn
+from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, option, warn
 from edokit._io import parse_json, read_json, read_text
 from edokit._names import as_name, as_names
 from edokit.annotations import Annotations, Duplicates
@@ -84,47 +84,50 @@ def read_lewidi2025(
         splits = ", ".join(dict.fromkeys(item.split for item in items))
         raise InputError(
             f"{path}: no item of {splits} has annotations: its labels are held out",
-            "choose another split, or read the texts alone: edo score --texts",
-            parameters=("split",),
+            f"choose another {option('split')}, or read the texts alone: edo score --texts",
         )
-    names = dict.fromkeys(name for item in items for name in item.columns)
-    rows: defaultdict[str, list[str]] = defaultdict(list)
-    for item in labelled:
-        n = len(item.labels)
-        rows["annotator"] += item.labels
-        rows["label"] += map(",".join, item.labels.values())
-        for role in ("split", "text", "context"):
-            rows[role] += [getattr(item, role)] * n
-        rows["item"] += [item.name] * n
-        for name in names:
-            rows[name] += [item.columns.get(name, "")] * n
-    known = _metadata(Path(path))
-    attributes = dict.fromkeys(name for one in known.values() for name in one)
+    rows = _long_rows(labelled, items)
+    metadata = _metadata(Path(path))
+    attributes = _attribute_names(metadata)
     for name in attributes:
-        rows[name] = [_attribute(known, annotator, name) for annotator in rows["annotator"]]
+        rows[name] = [_attribute(metadata, annotator, name) for annotator in rows["annotator"]]
     noted = SCALES.get(fields)
-    given = Declared(scale or noted or "nominal")
-    if classes is None and given.classes is None and noted is not None:
+    declared = Declared(scale or noted or "nominal")
+    if classes is None and declared.classes is None and noted is not None:
         classes = Declared(noted).classes or BINARY
     with errors_in(path):
-        found = from_long_table(
+        annotations = from_long_table(
             rows,
             classes=classes,
             duplicates=duplicates,
-            attributes=list(attributes),
+            attributes=attributes,
             scale=scale or noted,
             multi_choice=multi_choice,
             place=lambda row: f"item {rows['item'][row]!r}",
         )
     _report(items, labelled)
-    return found
+    return annotations
+
+
+def _long_rows(labelled: Sequence[_Item], items: Sequence[_Item]) -> dict[str, list[str]]:
+    """A row per annotation, with the columns of all items."""
+    columns = dict.fromkeys(name for item in items for name in item.columns)
+    rows: defaultdict[str, list[str]] = defaultdict(list)
+    for item in labelled:
+        rows["annotator"] += item.labels
+        rows["label"] += map(",".join, item.labels.values())
+        item_columns = {name: item.columns.get(name, "") for name in columns}
+        roles = {"split": item.split, "text": item.text, "context": item.context}
+        for name, value in {**roles, "item": item.name, **item_columns}.items():
+            rows[name] += [value] * len(item.labels)
+    return rows
 
 
 def read_lewidi2025_items(path: str | Path, *, split: str | None = None) -> Items:
     """The texts of one file or a folder and who annotated them, with labels or without."""
     items, _ = _read(path, split)
-    known = _metadata(Path(path))
-    names = dict.fromkeys(name for one in known.values() for name in one)
+    metadata = _metadata(Path(path))
+    names = _attribute_names(metadata)
     people = dict.fromkeys(name for item in items for name in item.annotators)
     return Items(
         items=as_names(item.name for item in items),
@@ -132,7 +135,8 @@ def read_lewidi2025_items(path: str | Path, *, split: str | None = None) -> Item
         contexts=as_names(item.context for item in items),
         annotators=[tuple(dict.fromkeys(item.annotators)) for item in items],
         attributes={
-            person: {name: _attribute(known, person, name) for name in names} for person in people
+            person: {name: _attribute(metadata, person, name) for name in names}
+            for person in people
         },
     )
 
@@ -148,9 +152,9 @@ def is_lewidi2025(data: Any) -> bool:
 def _is_ours(path: Path, content: Any) -> bool:
     if not path.is_dir():
         return is_lewidi2025(content)
-    found = [file for file in path.glob("*.json") if FILE_NAME.fullmatch(file.stem)]
+    files = [file for file in path.glob("*.json") if FILE_NAME.fullmatch(file.stem)]
     with suppress(InputError, OSError):
-        smallest = min(found, key=lambda file: file.stat().st_size, default=None)
+        smallest = min(files, key=lambda file: file.stat().st_size, default=None)
         return smallest is not None and is_lewidi2025(read_json(smallest))
     return False
 
@@ -161,28 +165,27 @@ def _read(path: str | Path, split: str | None) -> tuple[list[_Item], tuple[str, 
     fields: dict[tuple[str, str], None] = {}
     splits: dict[str, None] = {}
     for file in split_files(Path(path)):
-        named = FILE_NAME.fullmatch(file.stem)
-        of_file = named["split"] if named else ""
-        others: Counter[str] = Counter()
+        match = FILE_NAME.fullmatch(file.stem)
+        of_file = match["split"] if match else ""
+        other_splits: Counter[str] = Counter()
         for key, raw in _raw_items(file, of_file, split, splits):
-            where = f"item {key!r} of {file}"
-            item, both = _item(key, raw, of_file, where)
-            fields[both] = None
+            place = f"item {key!r} of {file}"
+            item, text_names = _item(key, raw, of_file, place)
+            fields[text_names] = None
             if len(fields) > 1:
-                raise wrong(f"{where} has texts of other names than the items before it")
-            given = str(raw.get("split") or item.split).strip()
-            others[given] += given != item.split
+                raise wrong(f"{place} has texts of other names than the items before it")
+            item_split = str(raw.get("split") or item.split).strip()
+            other_splits[item_split] += item_split != item.split
             items.append(item)
-        if others.total():
+        if other_splits.total():
             warn(
                 f"the items of {file.name} are in split {of_file!r}, as the file is named, though"
-                f" the field 'split' of {others.total()} of them is {examples(+others)}"
+                f" the field 'split' of {other_splits.total()} of them is {examples(+other_splits)}"
             )
     if not items:
         raise InputError(
-            f"there is no split {split!r}; {path} has {examples(splits, 10)}",
+            f"there is no {option('split', split)}; {path} has {examples(splits, 10)}",
             "choose one of these",
-            parameters=("split",),
         )
     return items, next(iter(fields))
 
@@ -210,20 +213,14 @@ def _item(
     key: str, raw: Mapping[str, Any], of_file: str, where: str
 ) -> tuple[_Item, tuple[str, str]]:
     """One item of a file, and the names of its context and its text."""
-    both, context, text = _texts(raw.get("text"), where)
-    listed, given = raw.get("annotators"), raw.get("annotations")
+    text_names, context, text = _texts(raw.get("text"), where)
+    listed, annotations = raw.get("annotators"), raw.get("annotations")
     if not isinstance(listed, str) or not listed.strip():
         raise wrong(f"{where} has no annotators")
-    if given is not None and not isinstance(given, dict):
-        raise wrong(f"{where}: 'annotations' is {type(given).__name__}, not an object")
+    if annotations is not None and not isinstance(annotations, dict):
+        raise wrong(f"{where}: 'annotations' is {type(annotations).__name__}, not an object")
     annotators = [part.strip() for part in listed.split(",")]
-    labels: dict[str, list[str]] = {}
-    for name, label in (given or {}).items():
-        if not isinstance(label, str | int | float) or not as_name(label).strip():
-            raise wrong(f"{where}: the label of annotator {name.strip()!r} is missing")
-        if name.strip() in labels:
-            raise wrong(f"{where} has two labels of annotator {name.strip()!r}")
-        labels[name.strip()] = [part.strip() for part in as_name(label).split(",")]
+    labels = _labels_by_annotator(annotations or {}, where)
     if labels and {*labels} != {*annotators}:
         odd = sorted({*labels} ^ {*annotators})
         raise wrong(f"{where} lists other annotators than those who labelled it: {examples(odd)}")
@@ -236,11 +233,22 @@ def _item(
         text=text,
         annotators=annotators,
         labels=labels,
-        blank={name.strip() for name in given or () if name != name.strip()},
+        blank={name.strip() for name in annotations or () if name != name.strip()},
         rounded=_is_rounded(raw.get("soft_label"), labels),
         columns=columns_of(raw),
     )
-    return item, both
+    return item, text_names
+
+
+def _labels_by_annotator(annotations: Mapping[str, Any], where: str) -> dict[str, list[str]]:
+    labels: dict[str, list[str]] = {}
+    for name, label in annotations.items():
+        if not isinstance(label, str | int | float) or not as_name(label).strip():
+            raise wrong(f"{where}: the label of annotator {name.strip()!r} is missing")
+        if name.strip() in labels:
+            raise wrong(f"{where} has two labels of annotator {name.strip()!r}")
+        labels[name.strip()] = [part.strip() for part in as_name(label).split(",")]
+    return labels
 
 
 def _texts(text: Any, where: str) -> tuple[tuple[str, str], str, str]:
@@ -258,7 +266,7 @@ def _is_rounded(soft: Any, labels: Mapping[str, Sequence[str]]) -> bool:
     """Whether published shares are those of the labels; a share that is not there is not wrong."""
     if not isinstance(soft, dict) or not labels:
         return True
-    counts = Counter(label for chosen in labels.values() for label in chosen)
+    counts = Counter(label for label_set in labels.values() for label in label_set)
     for name, value in soft.items():
         share = value.get("1") if isinstance(value, dict) else value
         # MP writes its classes as 0.0 and 1.0.
@@ -272,29 +280,33 @@ def _is_rounded(soft: Any, labels: Mapping[str, Sequence[str]]) -> bool:
 
 def _metadata(path: Path) -> dict[str, dict[str, str]]:
     """Attributes of the annotators by their id, from the file beside the data."""
-    named = FILE_NAME.fullmatch(split_files(path)[0].stem)
+    match = FILE_NAME.fullmatch(split_files(path)[0].stem)
     folder = path if path.is_dir() else path.parent
-    file = folder / f"{named['dataset']}{METADATA}" if named else folder
+    file = folder / f"{match['dataset']}{METADATA}" if match else folder
     if not file.is_file():
         return {}
     # Two of the files have a comma after the last entry.
-    data = parse_json(_COMMA.sub(lambda one: one[0].rstrip(","), read_text(file)), str(file))
-    if not isinstance(data, dict) or not all(isinstance(one, dict) for one in data.values()):
+    data = parse_json(_COMMA.sub(lambda match: match[0].rstrip(","), read_text(file)), str(file))
+    if not isinstance(data, dict) or not all(isinstance(entry, dict) for entry in data.values()):
         raise wrong(f"{file} is not a JSON object with an object per annotator")
     return {
         annotator: {
             name: "" if value in (None, *_GAPS) or value != value else as_name(value)  # no NaN
-            for name, value in one.items()
+            for name, value in attributes.items()
             if name not in ROLES and (value is None or isinstance(value, str | int | float))
         }
-        for annotator, one in data.items()
+        for annotator, attributes in data.items()
     }
+
+
+def _attribute_names(metadata: Mapping[str, Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for attributes in metadata.values() for name in attributes))
 
 
 def _attribute(known: Mapping[str, Mapping[str, str]], annotator: str, name: str) -> str:
     """An annotator's attribute; the keys of MP's metadata lack the prefix Ann."""
-    one = known.get(annotator) or known.get(annotator.removeprefix("Ann")) or {}
-    return one.get(name, "")
+    attributes = known.get(annotator) or known.get(annotator.removeprefix("Ann")) or {}
+    return attributes.get(name, "")
 
 
 def _report(items: Sequence[_Item], labelled: Sequence[_Item]) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
+from edokit._errors import InputError, option
 from edokit._lazy import pd
 from edokit._types import Bools, Floats, Ints
 from edokit.datasets.clean import Characters, without_markup
@@ -46,8 +46,8 @@ def normal_form(text: str) -> str:
 
     A text with no letter or digit stays as it is, but for its blanks.
     """
-    plain = unicodedata.normalize("NFKC", without_markup(text)).casefold()
-    words = " ".join(plain.translate(_WORDS).split())
+    folded = unicodedata.normalize("NFKC", without_markup(text)).casefold()
+    words = " ".join(folded.translate(_WORDS).split())
     return words or " ".join(text.split())
 
 
@@ -72,9 +72,8 @@ class NearDuplicates:
         """Found by comparing all texts; a threshold of 1 asks for the same normal form."""
         if not 0 < threshold <= 1:
             raise InputError(
-                f"the threshold {threshold} is not above 0 and at most 1",
+                f"{option('threshold', threshold)} is not above 0 and at most 1",
                 f"{THRESHOLD} is a good start",
-                parameters=("threshold",),
             )
         return _among(tuple(texts), threshold)
 
@@ -98,13 +97,13 @@ class NearDuplicates:
         ``verbatim`` asks for the same normal form.
         """
         # Empty texts look at the last entry, which belongs to no form.
-        known = np.zeros(int(self.forms.max(initial=-1)) + 2, bool)
-        known[self.forms[reference & (self.forms >= 0)]] = True
-        found = known.copy()
+        is_target = np.zeros(int(self.forms.max(initial=-1)) + 2, bool)
+        is_target[self.forms[reference & (self.forms >= 0)]] = True
+        is_match = is_target.copy()
         if not verbatim:
-            found[self.left[known[self.right]]] = True
-            found[self.right[known[self.left]]] = True
-        return found[self.forms]
+            is_match[self.left[is_target[self.right]]] = True
+            is_match[self.right[is_target[self.left]]] = True
+        return is_match[self.forms]
 
 
 @lru_cache(maxsize=1)  # texts are described after they are split
@@ -113,14 +112,14 @@ def _among(texts: tuple[str, ...], threshold: float) -> NearDuplicates:
         np.array([normal_form(text) or None for text in texts], dtype=object)
     )
     nothing = np.zeros(0, np.int64)
-    found = [(nothing, nothing)]
+    pairs = [(nothing, nothing)]
     if threshold < 1 and len(forms) > 1:
         pieces = _pieces([str(form) for form in forms])
-        for left, right in _candidates(pieces, threshold):
-            alike = _overlap(pieces, left, right) >= threshold - _ROUNDING
-            found.append((left[alike], right[alike]))
-    both = map(np.concatenate, zip(*found, strict=True))
-    return NearDuplicates(codes.astype(np.int64), *both)
+        for rows, columns in _candidates(pieces, threshold):
+            alike = _overlap(pieces, rows, columns) >= threshold - _ROUNDING
+            pairs.append((rows[alike], columns[alike]))
+    joined = map(np.concatenate, zip(*pairs, strict=True))
+    return NearDuplicates(codes.astype(np.int64), *joined)
 
 
 def _pieces(texts: list[str]) -> sparse.csr_matrix:
@@ -129,18 +128,18 @@ def _pieces(texts: list[str]) -> sparse.csr_matrix:
     joined = "\0".join(padded) + "\0"
     coded = joined.encode("utf-32-le", "surrogatepass")
     letters = np.frombuffer(coded, np.uint32)
-    text = np.repeat(np.arange(len(padded)), [len(one) + 1 for one in padded])
+    text = np.repeat(np.arange(len(padded)), [len(text) + 1 for text in padded])
     starts = len(letters) - _PIECE + 1
     # A piece is one number: a polynomial of its letters modulo 2**64.
     hashed = np.zeros(starts, np.uint64)
-    whole = np.ones(starts, bool)
+    is_inside = np.ones(starts, bool)
     for offset in range(_PIECE):
         letter = letters[offset : offset + starts]
         hashed *= np.uint64(0x9E3779B97F4A7C15)
         hashed += letter
-        whole &= letter != 0
-    rows = text[:starts][whole]
-    columns = pd.factorize(hashed[whole])[0]
+        is_inside &= letter != 0
+    rows = text[:starts][is_inside]
+    columns = pd.factorize(hashed[is_inside])[0]
     frequency = np.bincount(columns)
     rank = np.empty(len(frequency), np.int32)
     rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
@@ -163,27 +162,34 @@ def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[I
     pieces, sizes = pieces[order], sizes[order]
     # Each set (right) is compared with the smaller ones (left) that are large enough. Two sets that
     # overlap by the threshold share one of the first pieces of each.
-    first, last, rest = _first(pieces, threshold)
+    prefixes, ends, remaining = _first(pieces, threshold)
     first_left, last_left, rest_left = _first(pieces, 2 * threshold / (1 + threshold))
     smallest = np.searchsorted(sizes, threshold * sizes - _ROUNDING)
     signatures = _signatures(pieces)
-    work = np.cumsum(first @ np.bincount(first_left.indices, minlength=pieces.shape[1]))
+    work = np.cumsum(prefixes @ np.bincount(first_left.indices, minlength=pieces.shape[1]))
     start = 0
     while start < len(sizes):
         done = work[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(work, done + _PAIRS_AT_ONCE)))
-        shared = (first[start:stop] @ first_left[smallest[start] : stop].T).tocoo()
-        left, right = shared.col.astype(np.int64) + smallest[start], shared.row + np.int64(start)
+        shared = (prefixes[start:stop] @ first_left[smallest[start] : stop].T).tocoo()
+        rows, columns = shared.col.astype(np.int64) + smallest[start], shared.row + np.int64(start)
         # What two sets can share at most: the first pieces found, and those behind the first pieces
         # of the set whose first pieces end before the other's.
-        most = shared.data + np.where(last[right] <= last_left[left], rest[right], rest_left[left])
-        total = sizes[left] + sizes[right]
-        needed = threshold / (1 + threshold) * total - _ROUNDING
-        kept = np.flatnonzero((left < right) & (np.minimum(most, sizes[left]) >= needed))
-        left, right, total, needed = left[kept], right[kept], total[kept], needed[kept]
-        differ = _BITS[(signatures[left] ^ signatures[right]).view(np.uint8)].sum(axis=1)
-        kept = np.flatnonzero(total - differ >= 2 * needed)
-        yield order[left[kept]], order[right[kept]]
+        bound = shared.data + np.where(
+            ends[columns] <= last_left[rows], remaining[columns], rest_left[rows]
+        )
+        total = sizes[rows] + sizes[columns]
+        minimum = threshold / (1 + threshold) * total - _ROUNDING
+        selected = np.flatnonzero((rows < columns) & (np.minimum(bound, sizes[rows]) >= minimum))
+        rows, columns, total, minimum = (
+            rows[selected],
+            columns[selected],
+            total[selected],
+            minimum[selected],
+        )
+        differ = _BITS[(signatures[rows] ^ signatures[columns]).view(np.uint8)].sum(axis=1)
+        selected = np.flatnonzero(total - differ >= 2 * minimum)
+        yield order[rows[selected]], order[columns[selected]]
         start = stop
 
 
@@ -195,12 +201,12 @@ def _first(pieces: sparse.csr_matrix, share: float) -> tuple[sparse.csr_matrix, 
     from scipy import sparse
 
     sizes = np.diff(pieces.indptr).astype(np.int64)
-    rest = np.maximum(np.ceil(share * sizes - _ROUNDING).astype(np.int64) - 1, 0)
-    chosen = np.arange(pieces.nnz) < np.repeat(pieces.indptr[1:] - rest, sizes)
-    ends = np.cumsum(sizes - rest)
-    columns = pieces.indices[chosen]
-    rows = (pieces.data[chosen], columns, np.append(0, ends))
-    return sparse.csr_matrix(rows, shape=pieces.shape), columns[ends - 1], rest
+    remaining = np.maximum(np.ceil(share * sizes - _ROUNDING).astype(np.int64) - 1, 0)
+    in_prefix = np.arange(pieces.nnz) < np.repeat(pieces.indptr[1:] - remaining, sizes)
+    ends = np.cumsum(sizes - remaining)
+    columns = pieces.indices[in_prefix]
+    rows = (pieces.data[in_prefix], columns, np.append(0, ends))
+    return sparse.csr_matrix(rows, shape=pieces.shape), columns[ends - 1], remaining
 
 
 def _signatures(pieces: sparse.csr_matrix) -> npt.NDArray[np.uint64]:
@@ -209,7 +215,7 @@ def _signatures(pieces: sparse.csr_matrix) -> npt.NDArray[np.uint64]:
     flag = np.uint64(1) << (bit % 64).astype(np.uint64)
     # Each piece flips a bit.
     words = (np.where(bit // 64 == k, flag, np.uint64(0)) for k in range(4))
-    return np.stack([np.bitwise_xor.reduceat(one, pieces.indptr[:-1]) for one in words], axis=1)
+    return np.stack([np.bitwise_xor.reduceat(word, pieces.indptr[:-1]) for word in words], axis=1)
 
 
 def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> Floats:
@@ -217,7 +223,7 @@ def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> Floats:
     sizes = np.diff(pieces.indptr)
     shared = np.zeros(len(left))
     for start in range(0, len(left), _COMPARED_AT_ONCE):
-        some = slice(start, start + _COMPARED_AT_ONCE)
-        shared[some] = pieces[left[some]].multiply(pieces[right[some]]).sum(axis=1).ravel()
+        block = slice(start, start + _COMPARED_AT_ONCE)
+        shared[block] = pieces[left[block]].multiply(pieces[right[block]]).sum(axis=1).ravel()
     jaccard: Floats = shared / (sizes[left] + sizes[right] - shared)
     return jaccard

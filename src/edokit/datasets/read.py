@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from edokit._errors import EDOWarning, InputError, errors_in, one_of, warn
+from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, warn
 from edokit._io import check_file, read_json
 from edokit._io.tables import OTHER_FILES, write_table
 from edokit._lazy import pa, pa_parquet
@@ -112,15 +112,14 @@ def recognise(path: Path) -> Source:
     for source in reversed(sources(suffix)):
         if source.recognises(path, content):
             return source
-    known = sources()
+    formats = sources()
     if suffix in OTHER_FILES:
         raise InputError(f"{path} is not a source of annotations", OTHER_FILES[suffix])
     raise InputError(
         f"{path} is not a known source of annotations: neither"
-        f" {', nor '.join(source.about for source in known)}",
-        "convert it to a table with the columns item, annotator, label, or give its format:"
-        f" {', '.join(source.name for source in known)}",
-        parameters=("format",),
+        f" {', nor '.join(source.about for source in formats)}",
+        f"convert it to a table with the columns item, annotator, label, or give its"
+        f" {option('format')}: {', '.join(source.name for source in formats)}",
     )
 
 
@@ -140,8 +139,6 @@ def read_annotations(
     columns: Mapping[str, str] | None = None,
     label_map: Mapping[str, str] | None = None,
     dialogue: Literal["user-last", "user-first", "user-only"] | None = None,
-    control: str | None = None,
-    question: str | None = None,
     multi_choice: Literal["error", "first", "split", "join"] | None = None,
     scale: ScaleLike | None = None,
     **options: Any,
@@ -172,10 +169,6 @@ def read_annotations(
         Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
     dialogue : {"user-last", "user-first", "user-only"}, default=None
         LeWiDi: how ConvAbuse's conversations become texts.
-    control : str, default=None
-        Label Studio: the labelling control to read; needed if there are several.
-    question : str, default=None
-        Argilla: the question to read; needed if there are several.
     multi_choice : {"error", "first", "split", "join"}, default=None
         What to do with several labels in one annotation (in a table: ``rude,mocking``): refuse
         them (None), keep the first, share the annotation between them, or make each combination a
@@ -185,7 +178,8 @@ def read_annotations(
         ``ordinal:low=0,mid=1,high=3``. None means what the file says, else nominal, with a warning
         where the classes are whole numbers in a row.
     **options
-        Further arguments of the reader of that kind of source.
+        Further arguments of the reader of that kind of source: for Label Studio ``control``, the
+        labelling control to read, and for Argilla ``question``; needed if there are several.
 
     Returns
     -------
@@ -212,37 +206,28 @@ def read_annotations(
     if scale is not None:
         Declared(scale)  # refused before the file is read
     kind = _kind(path, format)
-    given = {
-        "columns": columns,
-        "label_map": label_map,
-        "dialogue": dialogue,
-        "control": control,
-        "question": question,
-        "multi_choice": multi_choice,
-        **options,
-    }
-    wanted = _fitting(kind, given)
-    wanted |= {"split": split, "classes": classes}
+    options |= {"columns": columns, "label_map": label_map}
+    options |= {"dialogue": dialogue, "multi_choice": multi_choice}
+    arguments = _fitting(kind, options) | {"split": split, "classes": classes}
     for name, value in (("duplicates", duplicates), ("scale", scale)):
         if value is not None:
-            wanted[name] = value
+            arguments[name] = value
     with errors_in(path):
-        annotations = kind.read(path, **wanted)
+        annotations = kind.read(path, **arguments)
     if clean:
         from edokit.datasets.clean import clean_text
 
         everything = np.arange(len(annotations.items))
         texts = annotations.rows_of(everything, "texts", "contexts")
         cleaned: dict[str, Any] = {
-            name: as_names(map(clean_text, given)) for name, given in texts.items()
+            name: as_names(map(clean_text, column)) for name, column in texts.items()
         }
         annotations = replace(annotations, **cleaned)
     if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
         warn(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
-            " classes without an order; choose scale='ordinal' or, if they have none,"
-            " scale='nominal'",
-            parameters=("scale",),
+            f" classes without an order; choose {option('scale', 'ordinal')} or, if they have none,"
+            f" {option('scale', 'nominal')}",
         )
     return annotations
 
@@ -260,36 +245,38 @@ def read_items(
     with warnings.catch_warnings():
         # No label is used here.
         warnings.filterwarnings("ignore", PROPOSAL, EDOWarning)
-        found = read_annotations(path, format=format, split=split, **options)
-    annotators: list[dict[str, None]] = [{} for _ in found.items]
-    for item, annotator in zip(found.item_codes, found.annotator_codes, strict=True):
-        annotators[item][str(found.annotators[annotator])] = None
-    whose = [*map(tuple, annotators)]
-    return Items(found.items, found.texts, found.contexts, whose, attributes_of(found))
+        annotations = read_annotations(path, format=format, split=split, **options)
+    annotators: list[dict[str, None]] = [{} for _ in annotations.items]
+    for item, annotator in zip(annotations.item_codes, annotations.annotator_codes, strict=True):
+        annotators[item][str(annotations.annotators[annotator])] = None
+    texts = (annotations.texts, annotations.contexts)
+    people = [*map(tuple, annotators)]
+    return Items(annotations.items, *texts, people, attributes_of(annotations))
 
 
 def _kind(path: Path, format: str | None) -> Source:
     """The source that was named, else the one that the file or folder is."""
     if format is None:
         return recognise(path)
-    known = {one.name: one for one in sources()}
-    one_of("format", format, known)
-    return known[format]
+    formats = {source.name: source for source in sources()}
+    one_of("format", format, formats)
+    return formats[format]
 
 
 def _fitting(kind: Source, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given; one that this kind of source does not take is refused."""
-    wanted = {name: value for name, value in given.items() if value is not None}
-    for name in wanted:
+    arguments = {name: value for name, value in given.items() if value is not None}
+    for name in arguments:
         if name not in kind.options:
-            fitting = [other.name for other in sources() if name in other.options]
+            fitting = [source.name for source in sources() if name in source.options]
             raise InputError(
-                f"{name!r} is not an option of the format {kind.name!r}, which takes"
+                f"{option(name)} is not an option of the format {kind.name!r}, which takes"
                 f" {', '.join(map(repr, kind.options)) or 'none'}",
-                f"leave it out, or choose format={fitting[0]!r}" if fitting else "leave it out",
-                parameters=(name, "format"),
+                f"leave it out, or choose {option('format', fitting[0])}"
+                if fitting
+                else "leave it out",
             )
-    return wanted
+    return arguments
 
 
 def write_annotations(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from edokit._errors import InputError, are, counted, examples
+from edokit._errors import InputError, are, counted, examples, option
 from edokit._names import as_names, check_unique
 from edokit._types import Floats, Ints, Strings
 from edokit.annotations import Annotations
@@ -65,12 +65,12 @@ def split_items(
     >>> {name: len(parts.split(name).items) for name in parts.split_names}
     {'train': 70, 'dev': 30, 'test': 40}
     """
-    chosen = _to_divide(annotations, shares, from_splits)
-    if not len(chosen):
+    rows = _to_divide(annotations, shares, from_splits)
+    if not len(rows):
         return annotations
-    names, wanted = _shares(SHARES if shares is None else shares)
-    part = annotations.take(chosen)
-    n = len(chosen)
+    names, targets = _shares(SHARES if shares is None else shares)
+    part = annotations.take(rows)
+    n = len(rows)
     rng = np.random.default_rng(random_state)
     if part.whole_texts is None or threshold is None:
         groups = np.arange(n)
@@ -81,20 +81,21 @@ def split_items(
     first_item = np.unique(groups, return_index=True)[1]
     strata = _strata(part, random_state)[first_item]
     order = np.lexsort((rng.permutation(len(sizes)), -sizes, strata))
-    dealt = _deal(sizes, order, whole_numbers(wanted, n), rng)
+    dealt = _deal(sizes, order, whole_numbers(targets, n), rng)
     empty = [name for k, name in enumerate(names) if k not in dealt]
     if empty:
-        together = (
+        groups_text = (
             f" in {counted(len(sizes), 'group')} of near-duplicates" if (sizes > 1).any() else ""
         )
         raise InputError(
-            f"the split {examples(empty)} would get none of the {n} items{together}",
+            f"the split {examples(empty)} would get none of the {n} items{groups_text}",
             "give it a larger share"
-            + (", or let near-duplicates part (in Python: threshold=None)" if together else ""),
-            parameters=("shares", "threshold"),
+            + (
+                f", or let near-duplicates part: {option('threshold', None)}" if groups_text else ""
+            ),
         )
     splits = _splits(annotations).copy()
-    splits[chosen] = np.array(names, dtype=object)[dealt[groups]]
+    splits[rows] = np.array(names, dtype=object)[dealt[groups]]
     return replace(annotations, splits=splits)
 
 
@@ -116,32 +117,29 @@ def _to_divide(
 ) -> Ints:
     """The positions of the items to divide."""
     splits = _splits(annotations)
-    there = ", ".join(f"{name} {count}" for name, count in Counter(splits).items() if name)
+    split_counts = ", ".join(f"{name} {count}" for name, count in Counter(splits).items() if name)
     if from_splits:
         annotations.split(*from_splits)  # refuses unknown names
         if shares is None:
-            named = ",".join(from_splits)
+            names = ",".join(from_splits)
             raise InputError(
-                f"the splits that the items of {named} are divided into are not given",
-                "name the splits to divide them into: shares=['train', 'dev']",
-                parameters=("shares",),
+                f"the splits that the items of {names} are divided into are not given",
+                f"name the splits to divide them into: {option('shares', ['train', 'dev'])}",
             )
         return np.flatnonzero(np.isin(splits, from_splits))
-    rest = np.flatnonzero(splits == "")
-    if there and shares is None and len(rest):
+    unassigned = np.flatnonzero(splits == "")
+    if split_counts and shares is None and len(unassigned):
         raise InputError(
-            f"{are(len(rest), len(splits), noun='item')} in no split, the others in {there}, and"
-            " the splits to divide those into are not given",
-            "name the splits to divide them into: shares=['train', 'dev']",
-            parameters=("shares",),
+            f"{are(len(unassigned), len(splits), noun='item')} in no split, the others in"
+            f" {split_counts}, and the splits to divide those into are not given",
+            f"name the splits to divide them into: {option('shares', ['train', 'dev'])}",
         )
-    if shares is not None and not len(rest):
+    if shares is not None and not len(unassigned):
         raise InputError(
-            f"every item is in a split already: {there}",
-            "name the splits to divide, as in from_splits=['train']",
-            parameters=("from_splits",),
+            f"every item is in a split already: {split_counts}",
+            f"name the splits to divide, as in {option('from_splits', ['train'])}",
         )
-    return rest
+    return unassigned
 
 
 def _shares(shares: Mapping[str, float] | Sequence[str]) -> tuple[list[str], Floats]:
@@ -154,28 +152,26 @@ def _shares(shares: Mapping[str, float] | Sequence[str]) -> tuple[list[str], Flo
                 f"the split {examples(unknown)} has no share; only train, dev and test have one by"
                 " default",
                 "give every split its share, as in train=0.5",
-                parameters=("shares",),
             )
         check_unique(as_names(names), "names of splits", "name each once")
-        usual = np.array([SHARES[name] for name in names])
-        return names, usual / usual.sum()
-    wanted = np.array(list(shares.values()), dtype=np.float64)
-    if not names or not (wanted > 0).all() or abs(wanted.sum() - 1) > 1e-6:
-        shown = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
+        defaults = np.array([SHARES[name] for name in names])
+        return names, defaults / defaults.sum()
+    weights = np.array(list(shares.values()), dtype=np.float64)
+    if not names or not (weights > 0).all() or abs(weights.sum() - 1) > 1e-6:
+        shares_text = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
         raise InputError(
-            f"the shares of the splits ({shown}) are not positive or do not sum to 1",
+            f"the shares of the splits ({shares_text}) are not positive or do not sum to 1",
             "write for example train=0.8, dev=0.1, test=0.1",
-            parameters=("shares",),
         )
-    return names, wanted / wanted.sum()
+    return names, weights / weights.sum()
 
 
 def _strata(annotations: Annotations, random_state: int) -> Ints:
     """A number per item [N] for its hard label and how divided its annotators are."""
     # On which side a tied item counts matters little here, so there is no warning.
     labels = annotations.hard_labels(ties="random", random_state=random_state)
-    most = np.log(max(2, len(annotations.scale.row_classes(annotations.classes))))
-    level = np.ceil(annotations.entropy / most * _LEVELS - 1e-9)
+    maximum = np.log(max(2, len(annotations.scale.row_classes(annotations.classes))))
+    level = np.ceil(annotations.entropy / maximum * _LEVELS - 1e-9)
     sets = np.unique(labels.reshape(len(labels), -1), axis=0, return_inverse=True)[1]
     strata: Ints = sets.reshape(-1).astype(np.int64) * (_LEVELS + 1) + level.astype(np.int64)
     return strata
@@ -184,25 +180,25 @@ def _strata(annotations: Annotations, random_state: int) -> Ints:
 def whole_numbers(shares: Floats, n: int) -> Ints:
     """Whole numbers that sum to n, by largest remainder."""
     exact = shares / shares.sum() * n
-    whole: Ints = np.floor(exact + 1e-9).astype(np.int64)
-    whole[np.argsort(whole - exact, kind="stable")[: n - whole.sum()]] += 1
-    return whole
+    floors: Ints = np.floor(exact + 1e-9).astype(np.int64)
+    floors[np.argsort(floors - exact, kind="stable")[: n - floors.sum()]] += 1
+    return floors
 
 
 def _deal(sizes: Ints, order: Ints, wanted: Ints, rng: np.random.Generator) -> Ints:
     """The split of each group [G], given its size and how many items each split wants."""
-    chosen = np.empty(len(sizes), dtype=np.int64)
-    left = wanted.astype(np.float64)
+    assigned = np.empty(len(sizes), dtype=np.int64)
+    remaining = wanted.astype(np.float64)
     # Groups of several items go one by one to the split that is then the least filled.
     for group in order[sizes[order] > 1]:
-        split = int(np.argmax((left - sizes[group]) / np.maximum(wanted, 0.5)))
-        chosen[group] = split
-        left[split] -= sizes[group]
+        split = int(np.argmax((remaining - sizes[group]) / np.maximum(wanted, 0.5)))
+        assigned[group] = split
+        remaining[split] -= sizes[group]
     # Single items are dealt like cards: of those dealt in a row each split has its share.
     single = order[sizes[order] == 1]
     if len(single):
-        hands = whole_numbers(np.maximum(left, 0), len(single))
+        hands = whole_numbers(np.maximum(remaining, 0), len(single))
         turns = np.concatenate([(np.arange(hand) + 0.5) / hand for hand in hands if hand])
         owner = np.repeat(np.arange(len(hands)), hands)[np.argsort(turns, kind="stable")]
-        chosen[single] = np.roll(owner, rng.integers(len(single)))
-    return chosen
+        assigned[single] = np.roll(owner, rng.integers(len(single)))
+    return assigned

@@ -54,8 +54,8 @@ def table_files(path: str | Path) -> list[Path]:
 
 def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
     """The table; soft labels (shares without an annotator) become those of one annotator."""
-    named = {*columns, *table.column_names}
-    if named & {"annotator", "worker", "label"} or not any(map(is_share, table.column_names)):
+    names = {*columns, *table.column_names}
+    if names & {"annotator", "worker", "label"} or not any(map(is_share, table.column_names)):
         return table
     codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
     return table.append_column("annotator", pa.DictionaryArray.from_arrays(codes, ["soft"]))

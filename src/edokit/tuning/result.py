@@ -127,8 +127,8 @@ class SearchResult:
             }
             kinds = {"": trial.judge, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
             for prefix, kind in kinds.items():
-                found = trial.estimates.get(kind) or {}
-                row.update({prefix + name: found.get(name) for name in trial.names})
+                estimate = trial.estimates.get(kind) or {}
+                row.update({prefix + name: estimate.get(name) for name in trial.names})
             weights = dict(zip(self.members, trial.weights, strict=False))
             row["size"] = trial.size
             row["weights"] = json.dumps(weights, ensure_ascii=False)
@@ -170,11 +170,13 @@ class SearchResult:
 
     def evaluate(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
         """All metrics of the chosen ensemble on other data, in the forms that `search` takes."""
-        own = self.ensemble.scale_
-        named, labelled = align_inputs(predictions, annotations, None if own == NOMINAL else own)
+        scale = self.ensemble.scale_
+        members, labelled = align_inputs(
+            predictions, annotations, None if scale == NOMINAL else scale
+        )
         y = labelled.hard_labels(ties=self.ties, random_state=self.plan.seed)
-        p = self.ensemble.predict_proba(named)
-        return compute_metrics(p, labelled.soft_labels, y, scale=own)
+        p = self.ensemble.predict_proba(members)
+        return compute_metrics(p, labelled.soft_labels, y, scale=scale)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write ``search/search.json``, ``search/trials.parquet`` and ``ensemble/``.
@@ -188,8 +190,8 @@ class SearchResult:
 
     def save_trials(self, folder: str | Path) -> None:
         """Write ``search/search.json`` and ``search/trials.parquet``."""
-        found = [{**asdict(one), "significant": one.significant} for one in self.correlations]
-        content = {**self.to_dict(), "space": self.plan.space.to_dict(), "correlations": found}
+        rows = [{**asdict(row), "significant": row.significant} for row in self.correlations]
+        content = {**self.to_dict(), "space": self.plan.space.to_dict(), "correlations": rows}
         write_json(content, Path(folder) / SUMMARY)
         write_table(self.table(), Path(folder) / TRIALS)
 
@@ -216,17 +218,16 @@ def search_folder(
 
 def _check_continued(folder: Path, plan: Plan) -> None:
     """Refuse the results of another search."""
-    there = _summary(folder)
+    earlier = _summary(folder)
     # Whether the data are the same is known to the study.
-    asked = {"study": plan.name, **plan.shape({})}
-    names = [name for name in ("study", "space", "solver", "population", "seed") if name in there]
-    other = differences(there, {name: asked[name] for name in names})
-    if other:
+    requested = {"study": plan.name, **plan.shape({})}
+    names = [name for name in ("study", "space", "solver", "population", "seed") if name in earlier]
+    changes = differences(earlier, {name: requested[name] for name in names})
+    if changes:
         raise InputError(
             f"the search in {folder} can't be continued with other settings: it has"
-            f" {'; '.join(other)}",
-            f"{how_to_continue(there, asked)}, or choose another output folder",
-            parameters=("space",),
+            f" {'; '.join(changes)}",
+            f"{how_to_continue(earlier, requested)}, or choose another output folder",
         )
 
 
@@ -235,17 +236,19 @@ def earlier_test(folder: Path, found: SearchResult) -> tuple[Any, dict[str, Inpu
 
     Otherwise the metrics are dropped with a warning.
     """
-    there = _summary(folder)
-    test, before, now = there.get("test"), there.get("chosen"), found.to_dict()["chosen"]
+    earlier = _summary(folder)
+    test, before, chosen = earlier.get("test"), earlier.get("chosen"), found.to_dict()["chosen"]
     if not isinstance(test, dict) or not all(
         isinstance(test.get(name), float) for name in found.chosen.metrics
     ):
         return None, {}
-    if isinstance(before, dict) and all(before.get(k) == now[k] for k in ("settings", "weights")):
+    if isinstance(before, dict) and all(
+        before.get(k) == chosen[k] for k in ("settings", "weights")
+    ):
         inputs: Mapping[str, Input] = {}
         with suppress(InputError):
             inputs = RunRecord.load(folder).inputs
-        return test, {role: given for role, given in inputs.items() if role.startswith("test_")}
+        return test, {role: source for role, source in inputs.items() if role.startswith("test_")}
     warn(
         "the earlier result on test is dropped, since another trial is chosen now; give the test"
         " data again to evaluate it"
@@ -255,7 +258,7 @@ def earlier_test(folder: Path, found: SearchResult) -> tuple[Any, dict[str, Inpu
 
 def _summary(folder: Path) -> dict[str, Any]:
     """The earlier ``search.json``; empty if it can't be read, for then it is written anew."""
-    there = None
+    content = None
     with suppress(InputError):
-        there = read_json(folder / SUMMARY)
-    return there if isinstance(there, dict) else {}
+        content = read_json(folder / SUMMARY)
+    return content if isinstance(content, dict) else {}

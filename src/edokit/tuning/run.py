@@ -135,8 +135,7 @@ class Evaluator:
             warn(
                 "gumbel trials learn from a random sample of"
                 f" {len(data.sample.y) // data.rows_per_item} of {data.items} items"
-                " and are evaluated on all (solver='exact' learns from all)",
-                parameters=("solver",),
+                f" and are evaluated on all ({option('solver', 'exact')} learns from all)",
             )
 
     def __call__(self, chosen: Sequence[Configuration]) -> list[dict[str, Any] | str]:
@@ -145,7 +144,7 @@ class Evaluator:
         A result holds the estimates ``optimistic`` and ``cross-fitted`` (None without folds),
         ``size`` and ``weights``.
         """
-        pools = [one.settings.pool for one in chosen]
+        pools = [configuration.settings.pool for configuration in chosen]
         fits = [solve(self.data, chosen, self.plan)]
         weights = self._weights(fits[0])
         optimistic = self.data.scores(weights, pools).estimates()
@@ -156,8 +155,8 @@ class Evaluator:
             except InputError as error:
                 raise InputError(
                     f"without one of the {self.plan.folds} folds, {error.message}",
-                    "leave held-out estimates out with folds=0, or fix class_weights=False",
-                    parameters=("folds", "class_weights"),
+                    f"leave held-out estimates out with {option('folds', 0)}, or fix"
+                    f" {option('class_weights', False)}",
                 ) from error
             scores.append(judge.scores(self._weights(fits[-1]), pools))
         held_out = sum(scores[1:], scores[0]).estimates() if scores else None
@@ -177,7 +176,9 @@ class Evaluator:
         """[T, K] weights; where there are none, any will do, for their scores are not used."""
         members = len(self.data.members)
         filler = np.full(members, 1.0 / members)
-        return np.stack([filler if isinstance(one, str) else one.weights for one in fitted])
+        return np.stack(
+            [filler if isinstance(solution, str) else solution.weights for solution in fitted]
+        )
 
 
 def _rounded(estimate: dict[str, float]) -> dict[str, float]:
@@ -186,29 +187,31 @@ def _rounded(estimate: dict[str, float]) -> dict[str, float]:
 
 def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution | str]:
     """A solution per configuration, or in words why there is none."""
-    settings = [one.settings for one in chosen]
-    if any(one.class_weights for one in settings):
+    settings = [configuration.settings for configuration in chosen]
+    if any(objective.class_weights for objective in settings):
         # A class without items is refused by its name.
         data.summaries().class_weights(data.row_classes)
-    found: list[Solution | str] = []
+    solutions: list[Solution | str] = []
     with np.errstate(all="ignore"):
         if plan.solver == "gumbel":
-            options = [replace(one.options, order=plan.order) for one in chosen]
-            found += solve_gumbel(
+            options = [replace(configuration.options, order=plan.order) for configuration in chosen]
+            solutions += solve_gumbel(
                 data, settings, options, random_state=plan.seed, keep=True, trajectory=False
             )
         else:
-            for one in chosen:
-                most = one.options.max_members
+            for configuration in chosen:
+                limit = configuration.options.max_members
                 try:
-                    found.append(
-                        solve_exact(data, one.settings, order=plan.order, max_members=most)
+                    solutions.append(
+                        solve_exact(
+                            data, configuration.settings, order=plan.order, max_members=limit
+                        )
                     )
                 except (np.linalg.LinAlgError, FloatingPointError) as error:
-                    found.append(f"{type(error).__name__}: {error}")
+                    solutions.append(f"{type(error).__name__}: {error}")
     return [
         "the weights are not finite"
-        if not isinstance(one, str) and not np.isfinite(one.weights).all()
-        else one
-        for one in found
+        if not isinstance(solution, str) and not np.isfinite(solution.weights).all()
+        else solution
+        for solution in solutions
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import InputError, examples, one_of
+from edokit._errors import InputError, examples, one_of, option
 from edokit.objective import CE, Diversity, Pool, Regularize, Settings
 from edokit.objective.settings import FLAT_NAMES, SCALE_TERMS
 from edokit.scales import Scale
@@ -55,10 +55,10 @@ class Configuration:
         """What `EDOEnsemble` calls these choices; for the exact solver without gumbel's, and
         without terms of ordered classes that are 0."""
         steering = STEERING if solver == "gumbel" else ("max_members",)
-        chosen = {name: getattr(self.settings, field) for name, field in OBJECTIVE.items()}
-        chosen = {name: v for name, v in chosen.items() if v or name not in SCALE_TERMS}
-        plain = {name: str(v) if name in _MODES else v for name, v in chosen.items()}
-        return {**plain, **{name: getattr(self.options, name) for name in steering}}
+        values = {name: getattr(self.settings, field) for name, field in OBJECTIVE.items()}
+        values = {name: v for name, v in values.items() if v or name not in SCALE_TERMS}
+        settings = {name: str(v) if name in _MODES else v for name, v in values.items()}
+        return {**settings, **{name: getattr(self.options, name) for name in steering}}
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class SearchSpace:
         if name not in SPACES:
             raise InputError(
                 f"there is no search space {name!r}; there are {', '.join(map(repr, SPACES))}",
-                "choose one of these; a parameter of the space is given with its values",
-                parameters=("space",),
+                f"choose one of these for {option('space')}; a parameter of the space is given"
+                " with its values",
             )
         if name == "ordinal":
             return cls(**dict.fromkeys(SCALE_TERMS, Range(0.0, 1.0)))
@@ -200,10 +200,10 @@ class SearchSpace:
         """The same space with other ranges, choices or fixed values for these parameters."""
         for name, value in changes.items():
             one_of("a parameter of the search space", name, [field.name for field in fields(self)])
-            now = getattr(self, name)
+            current = getattr(self, name)
             # A pair keeps the scale that the parameter has.
-            if _is_pair(value) and isinstance(now, Range):
-                changes[name] = Range(value[0], value[1], now.log)
+            if _is_pair(value) and isinstance(current, Range):
+                changes[name] = Range(value[0], value[1], current.log)
         return replace(self, **changes)
 
     def for_solver(self, solver: str) -> SearchSpace:
@@ -234,8 +234,7 @@ class SearchSpace:
             raise InputError(
                 "the space has lambda_rps or lambda_w1, which need ordered classes, but these have"
                 " no order",
-                "declare an ordinal scale, or leave these terms out",
-                parameters=("space", "scale"),
+                f"declare an ordinal {option('scale')}, or leave these terms out",
             )
 
     @property
@@ -247,16 +246,18 @@ class SearchSpace:
         """The parameters that vary, in Optuna's words."""
         from optuna import distributions as kinds
 
-        found: dict[str, BaseDistribution] = {}
+        distributions: dict[str, BaseDistribution] = {}
         for name in self.searched:
             value = getattr(self, name)
             if isinstance(value, Choice):
-                found[name] = kinds.CategoricalDistribution(value.values)
+                distributions[name] = kinds.CategoricalDistribution(value.values)
             elif name in WHOLE_NUMBERS:
-                found[name] = kinds.IntDistribution(int(value.low), int(value.high), log=value.log)
+                distributions[name] = kinds.IntDistribution(
+                    int(value.low), int(value.high), log=value.log
+                )
             else:
-                found[name] = kinds.FloatDistribution(value.low, value.high, log=value.log)
-        return found
+                distributions[name] = kinds.FloatDistribution(value.low, value.high, log=value.log)
+        return distributions
 
     def configuration(self, chosen: dict[str, Any], items: int) -> Configuration:
         """The configuration with these values where the space varies, to learn from ``items``."""
@@ -270,21 +271,21 @@ class SearchSpace:
     def name_of(cls, plain: Mapping[str, Any]) -> str | None:
         """The name of the space whose steps a space in plain values has, if it has one."""
         for name in SPACES:
-            known = cls.named(name).to_dict()
-            if all(plain.get(step) == known[step] for step in THOROUGH):
+            space = cls.named(name).to_dict()
+            if all(plain.get(step) == space[step] for step in THOROUGH):
                 return name
         return None
 
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""
-        plain = asdict(self)
+        content = asdict(self)
         if not self._on_scale:  # as before there were such terms
             for name in SCALE_TERMS:
-                del plain[name]
+                del content[name]
         for name, value in vars(self).items():
             if isinstance(value, Choice):
-                plain[name] = list(value.values)
-        return plain
+                content[name] = list(value.values)
+        return content
 
 
 def _clean(name: str, value: Any, log: bool) -> Any:

@@ -21,7 +21,7 @@ from optuna.storages._heartbeat import BaseHeartbeat, is_heartbeat_enabled
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from edokit._errors import InputError, check_number, one_of
+from edokit._errors import InputError, check_number, one_of, option
 from edokit.fitdata import FitData
 from edokit.metrics import SEARCH_METRICS, search_metrics
 from edokit.tuning.space import SearchSpace
@@ -59,14 +59,14 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
         elif begun.get("format") != FORMAT:
             wrong = f"was begun by another version of edokit, in a format other than {FORMAT}"
         elif begun != shape:
-            other = "; ".join(differences(begun, shape))
-            wrong = f"can't be continued with other settings: it has {other}"
+            changes = "; ".join(differences(begun, shape))
+            wrong = f"can't be continued with other settings: it has {changes}"
     if wrong:
         as_before = how_to_continue(begun or {}, shape)
         raise InputError(
             f"the study {name!r} in this storage {wrong}",
-            f"{as_before}, or choose another output folder, or another study or storage",
-            parameters=("study", "storage", "space"),
+            f"{as_before}, or choose another output folder, or another {option('study')} or"
+            f" {option('storage')}",
         )
     return study
 
@@ -214,12 +214,12 @@ def _missing_places(
 ) -> list[tuple[int, int]]:
     """Places without a trial, in the first generation that is not finished."""
     done = {tuple(trial.user_attrs[PLACE]) for trial in _finished(known_trials)}
-    taken = {tuple(trial.user_attrs[PLACE]) for trial in known_trials if _is_at_work(trial)}
+    occupied = {tuple(trial.user_attrs[PLACE]) for trial in known_trials if _is_at_work(trial)}
     for start in range(0, trials, plan.population):
         size = min(plan.population, trials - start)
         places = [(start // plan.population, slot) for slot in range(size)]
         if not done.issuperset(places):
-            return [place for place in places if place not in taken]
+            return [place for place in places if place not in occupied]
     return []
 
 
@@ -228,24 +228,25 @@ _IN_WORDS = {"space": "another search space", "data": "other data"}
 
 def differences(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
     """Where a search that was begun differs from the one that is asked for."""
-    found = []
+    texts = []
     for key, value in asked.items():
         before = begun[key]
         if before != value and key in _IN_WORDS and isinstance(before, dict):
             names = [name for name in {**before, **value} if before.get(name) != value.get(name)]
-            own = SearchSpace.name_of(before) if key == "space" else None
-            known = f"{own}: " if own and own != SearchSpace.name_of(value) else ""
-            found.append(f"{_IN_WORDS[key]} ({known}{', '.join(names)})")
+            space_name = SearchSpace.name_of(before) if key == "space" else None
+            if space_name and space_name != SearchSpace.name_of(value):
+                names[0] = f"{space_name}: {names[0]}"
+            texts.append(f"{_IN_WORDS[key]} ({', '.join(names)})")
         elif before != value:
-            found.append(f"{key} {before!r} and not {value!r}")
-    return found
+            texts.append(f"{key} {before!r} and not {value!r}")
+    return texts
 
 
 def how_to_continue(begun: dict[str, Any], asked: dict[str, Any]) -> str:
     """The hint that goes with `differences`: the space by its name, where that is another."""
-    named = [SearchSpace.name_of(shape.get("space") or {}) for shape in (begun, asked)]
-    if named[0] and named[0] != named[1]:
-        return f"give space={named[0]!r} to go on with it"
+    names = [SearchSpace.name_of(shape.get("space") or {}) for shape in (begun, asked)]
+    if names[0] and names[0] != names[1]:
+        return f"give {option('space', names[0])} to go on with it"
     return "search as before"
 
 
@@ -279,23 +280,21 @@ class Plan:
         check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
         if self.folds == 1:
             raise InputError(
-                "one fold holds out nothing: folds is 0 (none) or at least 2",
+                f"one fold holds out nothing: {option('folds')} is 0 (none) or at least 2",
                 "choose 5, the usual number",
-                parameters=("folds",),
             )
         if self.judge == "cross-fitted" and not self.folds:
             raise InputError(
-                "judge='cross-fitted' needs folds, and folds is 0",
-                "give judge='optimistic', or some folds",
-                parameters=("judge", "folds"),
+                f"{option('judge', 'cross-fitted')} needs folds, but got {option('folds', 0)}",
+                f"give {option('judge', 'optimistic')}, or some folds",
             )
         # Databases keep no other names.
         if not (self.name.strip() and len(self.name) <= LONGEST) or re.search(_UNKEPT, self.name):
             raise InputError(
-                f"study={self.name[:40]!r} is no name of a study: it has 1 to {LONGEST} characters,"
+                f"{option('study', self.name[:40])} is no name of a study: it has 1 to {LONGEST}"
+                " characters,"
                 " all of them Unicode text and none of them NUL",
                 "choose another name",
-                parameters=("study",),
             )
         object.__setattr__(self, "space", self.space.for_solver(self.solver))
         if not self.space.searched:
@@ -308,8 +307,8 @@ class Plan:
         """What must be the same for a search to be continued, in plain values."""
         shape = {"format": FORMAT, **vars(self), "space": self.space.to_dict(), "data": data}
         del shape["name"]
-        plain: dict[str, Any] = json.loads(json.dumps(shape))
-        return plain
+        content: dict[str, Any] = json.loads(json.dumps(shape))
+        return content
 
 
 def folds_and_judge(
@@ -347,7 +346,7 @@ class PositionSampler(NSGAIISampler):
         inherited: dict[str, Any] = {}
         if self._place[1] > 0:
             self._rng.rng.seed(crossing)
-            several = {name: one for name, one in space.items() if not one.single()}
+            several = {name: values for name, values in space.items() if not values.single()}
             inherited = self.sample_relative(study, trial, several)
         return {
             name: inherited[name] if name in inherited else _drawn(distribution, self._draws)
@@ -376,12 +375,12 @@ def _drawn(distribution: Any, draws: np.random.Generator) -> Any:
     """A value of the first generation, or a mutated one."""
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[draws.integers(len(distribution.choices))]
-    whole = isinstance(distribution, IntDistribution)
+    is_integer = isinstance(distribution, IntDistribution)
     # Each whole number has the unit interval around it.
-    low, high = distribution.low - 0.5 * whole, distribution.high + 0.5 * whole
+    low, high = distribution.low - 0.5 * is_integer, distribution.high + 0.5 * is_integer
     if distribution.log:
         value = math.exp(draws.uniform(math.log(low), math.log(high)))
     else:
         value = draws.uniform(low, high)
-    within = min(max(round(value) if whole else value, distribution.low), distribution.high)
-    return int(within) if whole else float(within)
+    within = min(max(round(value) if is_integer else value, distribution.low), distribution.high)
+    return int(within) if is_integer else float(within)

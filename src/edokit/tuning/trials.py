@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, one_of, option
 from edokit._types import Bools, Floats
 from edokit.metrics import METRIC, SEARCH_METRICS
 from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
@@ -85,8 +85,8 @@ class SearchTrial:
 
     def value(self, name: str) -> float:
         """A metric by the estimate that it competes by."""
-        found = self.estimates.get(self.judge)
-        return float("nan") if found is None else found[name]
+        estimate = self.estimates.get(self.judge)
+        return float("nan") if estimate is None else estimate[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -97,7 +97,9 @@ class SearchTrial:
             **values,
             "size": self.size,
             "settings": dict(self.searched),
-            "estimates": {name: found and dict(found) for name, found in self.estimates.items()},
+            "estimates": {
+                name: estimate and dict(estimate) for name, estimate in self.estimates.items()
+            },
         }
 
 
@@ -114,13 +116,13 @@ class ParetoFront:
         able = [trial for trial in trials if trial.estimates]
         if not able:
             reasons = [trial.failure for trial in trials if trial.failure]
-            first = f", the first with {reasons[0]!r}" if reasons else ""
+            example = f", the first with {reasons[0]!r}" if reasons else ""
             raise InputError(
-                f"there is no Pareto front, since all {len(trials)} trials failed{first}",
+                f"there is no Pareto front, since all {len(trials)} trials failed{example}",
                 "check the predictions, and narrow the space where the trials failed",
             )
-        kept = non_dominated(_points(able))
-        front = [trial for trial, keep in zip(able, kept, strict=True) if keep]
+        is_kept = non_dominated(_points(able))
+        front = [trial for trial, keep in zip(able, is_kept, strict=True) if keep]
         return cls(tuple(sorted(front, key=_best_first)))
 
     def __len__(self) -> int:
@@ -156,25 +158,25 @@ class ParetoFront:
             If there is no such rule, or a preference is missing or not needed.
         """
         rule = rule or self.usual_rule
-        first, points = self.trials[0], _points(self.trials)
-        check_rule(rule, preference, first.metrics)
-        headline, lowest = first.headline, rule.removeprefix("lowest-")
+        best, points = self.trials[0], _points(self.trials)
+        check_rule(rule, preference, best.metrics)
+        headline, lowest = best.headline, rule.removeprefix("lowest-")
         if lowest != rule:
             return min(self.trials, key=lambda trial: (trial.value(lowest), *_best_first(trial)))
         if rule == "f1-within-one-se":
-            most = first.value(headline) + first.value(f"{headline}_se")
-            near = [trial for trial in self.trials if trial.value(headline) <= most]
+            bound = best.value(headline) + best.value(f"{headline}_se")
+            near = [trial for trial in self.trials if trial.value(headline) <= bound]
             return max(near, key=lambda trial: (trial.f1, -trial.value(headline)))
         spans = np.ptp(points, axis=0)
         spans[spans == 0] = 1.0
         if rule == "knee":
-            apart = ((points - points.min(axis=0)) / spans).sum(axis=1)
+            distances = ((points - points.min(axis=0)) / spans).sum(axis=1)
         else:
             assert preference is not None
-            columns = [first.metrics.index(name) for name in preference]
-            wanted = np.array(list(preference.values())) * _SIGNS[columns]
-            apart = np.square((points[:, columns] - wanted) / spans[columns]).sum(axis=1)
-        return self.trials[int(np.argmin(apart))]
+            columns = [best.metrics.index(name) for name in preference]
+            target = np.array(list(preference.values())) * _SIGNS[columns]
+            distances = np.square((points[:, columns] - target) / spans[columns]).sum(axis=1)
+        return self.trials[int(np.argmin(distances))]
 
     @property
     def usual_rule(self) -> str:
@@ -203,11 +205,11 @@ def check_rule(
         one_of("choose", rule, RULES)
     if (rule == "closest") != bool(preference):
         raise InputError(
-            "choose='closest' needs a preference"
+            f"{option('choose', 'closest')} needs a preference"
             if rule == "closest"
-            else f"choose={rule!r} takes no preference",
-            'give choose=\'closest\' and a preference such as {"f1": 0.9, "ce": 0.3}, or neither',
-            parameters=("choose", "preference"),
+            else f"{option('choose', rule)} takes no preference",
+            f"give {option('choose', 'closest')} and a {option('preference')} such as"
+            ' {"f1": 0.9, "ce": 0.3}, or neither',
         )
     for name, value in (preference or {}).items():
         one_of("a preference", name, metrics or METRIC)
@@ -217,19 +219,18 @@ def check_rule(
             )
     if metrics and rule in ("lowest-rps", "lowest-w1") and "rps" not in metrics:
         raise InputError(
-            f"choose={rule!r} needs ordered classes, but these have no order",
-            "declare an ordinal scale, or choose another rule",
-            parameters=("choose", "scale"),
+            f"{option('choose', rule)} needs ordered classes, but these have no order",
+            f"declare an ordinal {option('scale')}, or choose another rule",
         )
 
 
 def non_dominated(points: Floats) -> Bools:
     """[T] whether no other point [T, M] is as small in every column and smaller in one."""
-    kept = np.ones(len(points), dtype=bool)
+    on_front = np.ones(len(points), dtype=bool)
     for t, point in enumerate(points):
         as_good = (points <= point).all(axis=1)
-        kept[t] = not (as_good & (points < point).any(axis=1)).any()
-    return kept
+        on_front[t] = not (as_good & (points < point).any(axis=1)).any()
+    return on_front
 
 
 def _points(trials: Sequence[SearchTrial]) -> Floats:
@@ -266,18 +267,19 @@ def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Corr
     from scipy.stats import spearmanr
 
     names = [name for name in space.searched if name not in WITHOUT_RANGE]
-    found = []
+    results = []
     for sign in SIGNS:
-        here = [
+        sign_trials = [
             t for t in trials if t.estimates and str(t.configuration.settings.diversity) == sign
         ]
-        if len(here) < 3:
+        if len(sign_trials) < 3:
             continue
-        columns = {name: [float(trial.searched[name]) for trial in here] for name in names}
-        for name, values in {**columns, "size": [float(trial.size) for trial in here]}.items():
-            for metric in here[0].metrics:
-                scores = [trial.value(metric) for trial in here]
+        columns = {name: [float(trial.searched[name]) for trial in sign_trials] for name in names}
+        columns["size"] = [float(trial.size) for trial in sign_trials]
+        for name, values in columns.items():
+            for metric in sign_trials[0].metrics:
+                scores = [trial.value(metric) for trial in sign_trials]
                 if np.ptp(values) > 0 and np.ptp(scores) > 0:
                     rho, p_value = map(float, spearmanr(values, scores))
-                    found.append(Correlation(sign, name, metric, rho, p_value, len(here)))
-    return found
+                    results.append(Correlation(sign, name, metric, rho, p_value, len(sign_trials)))
+    return results

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from edokit._errors import InputError
+from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
 from edokit.datasets.simulate.posts import VIEW_NAMES, Features, draw_features
 from edokit.datasets.simulate.regimes import Regime
@@ -89,9 +89,9 @@ def answer_probabilities(
 
     Thresholds [C - 1] of classes rise; of sets there is one per label.
     """
-    own = scores if sets else scores * len(thresholds)
-    pairs = zip(own, thresholds.tolist(), strict=True)
-    tails = [exceed_probability(one, noise, at) for one, at in pairs]
+    label_scores = scores if sets else scores * len(thresholds)
+    pairs = zip(label_scores, thresholds.tolist(), strict=True)
+    tails = [exceed_probability(score, noise, at) for score, at in pairs]
     if not sets:
         edges = [np.ones_like(scores[0]), *tails, np.zeros_like(scores[0])]
         tails = [low - high for low, high in pairwise(edges)]
@@ -113,13 +113,13 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
     # The activities are spread alike for every seed; who is active is drawn.
     ranks = ndtri((rng.random(count).argsort() + 0.5) / count)
     # Each further label is seen with views of its own.
-    others = [
+    other_views = [
         ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 1)), 1e-12, None))
         for _ in list(regime.labels)[1:]
     ]
     return Population(
         group=group,
-        views=tuple(_views(own, group, sides, regime) for own in (z[:, :-1], *others)),
+        views=tuple(_views(views, group, sides, regime) for views in (z[:, :-1], *other_views)),
         noise=noise * factor / math.sqrt(float(np.mean(factor**2))),
         activity=np.exp(regime.activity_spread * ranks),
         scale=scale,
@@ -130,13 +130,13 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
 def _views(z: Floats, group: Ints, sides: Floats, regime: Regime) -> Floats:
     """Each annotator's own weight of each side [A, V + 1], from standard normal draws."""
     columns = (*VIEW_NAMES, "always")
-    by_group = [[one.views.get(side, 0.0) for side in columns] for one in regime.groups]
+    by_group = [[group.views.get(side, 0.0) for side in columns] for group in regime.groups]
     shared = np.array(by_group)[group]
     shared -= shared.mean(axis=0)
-    own = _within_groups(z, group)
-    personal, threshold = own.copy(), np.zeros_like(own)
+    deviations = _within_groups(z, group)
+    personal, threshold = deviations.copy(), np.zeros_like(deviations)
     personal[:, -1] = 0.0
-    threshold[:, -1] = own[:, -1]
+    threshold[:, -1] = deviations[:, -1]
 
     parts = [
         (regime.group_weight, _unit(shared, sides)),
@@ -149,10 +149,10 @@ def _views(z: Floats, group: Ints, sides: Floats, regime: Regime) -> Floats:
     lasting = regime.disagreement * math.sqrt(regime.structured)
     if lasting > 0 and total == 0:
         raise InputError(
-            f"structured={regime.structured:g} asks for lasting disagreement, but in regime"
-            f" {regime.name!r} no weighted part lets the annotators differ",
-            "set structured=0, or add groups with different views, annotators or weights",
-            parameters=("structured",),
+            f"{option('structured', regime.structured)} asks for lasting disagreement, but in"
+            f" regime {regime.name!r} no weighted part lets the annotators differ",
+            f"set {option('structured', 0)}, or add groups with different views, annotators or"
+            " weights",
         )
     views = np.zeros((len(group), sides.shape[1]))
     for weight, part in parts if lasting > 0 else []:
@@ -197,19 +197,19 @@ def choose_annotators(
     sizes = np.array(sorted(per_item))
     shares = np.array([per_item[int(size)] for size in sizes])
     limits = np.cumsum(shares / shares.sum())[:-1]
-    most = int(sizes[-1])
-    chosen = np.empty((n, most), dtype=np.int64)
+    largest = int(sizes[-1])
+    selected = np.empty((n, largest), dtype=np.int64)
     for start in range(0, n, _BLOCK):
         u = np.clip(rng.random((min(_BLOCK, n - start), len(activity) + 1)), 1e-300, None)
         count = sizes[np.sum(u[:, :1] >= limits, axis=1)]
         # The largest keys (log activity plus Gumbel noise) are a draw without replacement.
         keys = np.log(activity) - np.log(-np.log(u[:, 1:]))
-        top = np.argsort(-keys, axis=1)[:, :most]
+        top = np.argsort(-keys, axis=1)[:, :largest]
         # Sorting by name hides who came first; empty cells go to the end.
-        top[np.arange(most) >= count[:, None]] = len(activity)
+        top[np.arange(largest) >= count[:, None]] = len(activity)
         top.sort(axis=1)
-        chosen[start : start + len(u)] = np.where(top == len(activity), -1, top)
-    return chosen
+        selected[start : start + len(u)] = np.where(top == len(activity), -1, top)
+    return selected
 
 
 def assign_idle(rng: np.random.Generator, chosen: Ints, annotators: int) -> None:
@@ -235,14 +235,14 @@ def solve_thresholds(
 
     scores [N, A] and noise [A] are those of the annotators; chosen says who annotates.
     """
-    asked = chosen >= 0
-    score = np.take_along_axis(scores, np.where(asked, chosen, 0), axis=1)
+    is_asked = chosen >= 0
+    score = np.take_along_axis(scores, np.where(is_asked, chosen, 0), axis=1)
     spread = noise[chosen]
     reach = float(np.max(np.abs(score))) + 50.0 * float(noise.max()) + 1.0
 
     def surplus(threshold: float, wanted: float) -> float:
-        chance = np.where(asked, exceed_probability(score, spread, threshold), 0.0)
-        return _majority(chance, asked) - wanted
+        chance = np.where(is_asked, exceed_probability(score, spread, threshold), 0.0)
+        return _majority(chance, is_asked) - wanted
 
     above = 1.0 - np.cumsum(balance)[:-1]
     # Bracketing, since without noise the share is a staircase and has no slope.
@@ -251,15 +251,15 @@ def solve_thresholds(
 
 def _majority(chance: Floats, asked: Bools) -> float:
     """Expected share of items with more yes than no; a tie counts half."""
-    n, most = chance.shape
+    n, largest = chance.shape
     # votes[i, v]: probability of v yes among the labels so far (Poisson-binomial).
-    votes = np.zeros((n, most + 1))
+    votes = np.zeros((n, largest + 1))
     votes[:, 0] = 1.0
-    for k in range(most):
+    for k in range(largest):
         yes = chance[:, k, None]
         votes[:, 1:] = votes[:, 1:] * (1.0 - yes) + votes[:, :-1] * yes
         votes[:, 0] *= 1.0 - chance[:, k]
-    twice = 2 * np.arange(most + 1)
+    twice = 2 * np.arange(largest + 1)
     total = asked.sum(axis=1)[:, None]
     wins = (twice > total) + 0.5 * (twice == total)
     return float(np.mean(np.sum(votes * wins, axis=1)))

@@ -46,9 +46,9 @@ class Group:
         _check(0 < self.share < math.inf, f"share={self.share!r}", rule, hint)
         for side, weight in self.views.items():
             one_of(f"a view of group {self.name!r}", side, (*VIEW_NAMES, "always"))
-            given = f"views of group {self.name!r}: {side}={weight!r}"
+            problem = f"views of group {self.name!r}: {side}={weight!r}"
             hint = "weights of -2 to 2 are usual"
-            _check(math.isfinite(weight), given, "a weight is a finite number", hint)
+            _check(math.isfinite(weight), problem, "a weight is a finite number", hint)
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,12 @@ class Regime:
             f"the names differ, and there are 1 to {self.annotators} groups (the annotators)",
             "rename or leave out groups, or add annotators",
         )
-        given, hint = f"structured={self.structured!r}", "0 is pure noise, 1 pure structure"
-        _check(0 <= self.structured <= 1, given, "it lies in [0, 1]", hint)
+        problem, hint = f"structured={self.structured!r}", "0 is pure noise, 1 pure structure"
+        _check(0 <= self.structured <= 1, problem, "it lies in [0, 1]", hint)
         for name in ("disagreement", "noise_spread", "activity_spread"):
             value = getattr(self, name)
-            given, hint = f"{name}={value!r}", f"use {name}=0.5"
-            _check(0 <= value < math.inf, given, "it is 0 or more", hint)
+            problem, hint = f"{name}={value!r}", f"use {name}=0.5"
+            _check(0 <= value < math.inf, problem, "it is 0 or more", hint)
         weights = (self.group_weight, self.personal_weight, self.threshold_weight)
         _check(
             _are_weights(weights),
@@ -155,15 +155,15 @@ class Regime:
         for name, weights in self.labels.items():
             for side in weights:
                 one_of(f"a side of label {name!r}", side, VIEW_NAMES)
-            given = f"labels: {name}={dict(weights)!r}"
-            known = any(weights.values()) and all(map(math.isfinite, weights.values()))
-            _check(known, given, "it takes finite weights, not all 0", "write {'irony': 1.0}")
+            problem = f"labels: {name}={dict(weights)!r}"
+            is_valid = any(weights.values()) and all(map(math.isfinite, weights.values()))
+            _check(is_valid, problem, "it takes finite weights, not all 0", "write {'irony': 1.0}")
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, the points or the labels."""
-        first = 1 if self.ordinal else 0
-        return tuple(self.labels) or tuple(str(first + c) for c in range(len(self.balance)))
+        lowest = 1 if self.ordinal else 0
+        return tuple(self.labels) or tuple(str(lowest + c) for c in range(len(self.balance)))
 
     @property
     def scale(self) -> Scale:
@@ -188,13 +188,13 @@ class Regime:
 
     def with_classes(self, n_classes: int) -> Regime:
         """The same with n classes; above the first, each is half as frequent as the one before."""
-        given, rule = f"n_classes={n_classes!r}", "it takes a whole number from 2"
-        _check(_counts(n_classes, 2), given, rule, "use n_classes=3, for example")
+        problem, rule = f"n_classes={n_classes!r}", "it takes a whole number from 2"
+        _check(_counts(n_classes, 2), problem, rule, "use n_classes=3, for example")
         if n_classes == len(self.balance):
             return self
-        given = f"n_classes={n_classes!r} in regime {self.name!r}"
+        problem = f"n_classes={n_classes!r} in regime {self.name!r}"
         hint = "leave it out, or write a regime with other labels"
-        _check(not self.labels, given, f"its labels are {', '.join(self.labels)}", hint)
+        _check(not self.labels, problem, f"its labels are {', '.join(self.labels)}", hint)
         above = 1.0 - self.balance[0]
         halving = [0.5**c for c in range(n_classes - 1)]
         shares = [above * part / sum(halving) for part in halving]

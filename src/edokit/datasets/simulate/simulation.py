@@ -55,21 +55,21 @@ def decompose(blocks: Callable[[], Iterator[Floats]], group: Ints) -> dict[str, 
     mean = by_item.mean(axis=0)
 
     # What remains of a group's view of an item once item and group averages are taken out.
-    seen = by_group - by_item[:, None] - by_group.mean(axis=0) + mean
-    own, start = 0.0, 0
+    group_effects = by_group - by_item[:, None] - by_group.mean(axis=0) + mean
+    within, start = 0.0, 0
     for p in blocks():
         rows = slice(start, start + len(p))
-        rest = p - by_group[rows][:, group]
-        rest -= by_annotator - by_group.mean(axis=0)[group]
-        own += float(np.sum(rest**2))
+        residuals = p - by_group[rows][:, group]
+        residuals -= by_annotator - by_group.mean(axis=0)[group]
+        within += float(np.sum(residuals**2))
         start += len(p)
 
     cells = len(by_item) * len(group)
     return {
         "item": 0.5 * float(np.mean(np.sum((by_item - mean) ** 2, axis=1))),
         "annotator": 0.5 * float(np.mean(np.sum((by_annotator - mean) ** 2, axis=1))),
-        "group_item": 0.5 * float(np.sum((seen**2).sum(axis=2) @ (sizes / cells))),
-        "annotator_item": 0.5 * own / cells,
+        "group_item": 0.5 * float(np.sum((group_effects**2).sum(axis=2) @ (sizes / cells))),
+        "annotator_item": 0.5 * within / cells,
         "noise": 0.5 * noise / cells,
     }
 
@@ -126,8 +126,8 @@ class Simulation:
     def annotator_probabilities(self, rows: npt.ArrayLike | None = None) -> Floats:
         """Each annotator's probability of each class, or label, on these items, or on all:
         [n, A, C]."""
-        chosen = self.rows() if rows is None else np.asarray(rows)
-        scores = self.population.scores(self.features.take(chosen))
+        selected = self.rows() if rows is None else np.asarray(rows)
+        scores = self.population.scores(self.features.take(selected))
         sets = bool(self.regime.labels)
         return answer_probabilities(scores, self.population.noise, self.thresholds, sets)
 
@@ -207,45 +207,34 @@ def simulate(
     if isinstance(regime, str):
         one_of("regime", regime, REGIMES)
         regime = REGIMES[regime]
-    regime = regime if items is None else regime.sized(items)
-    regime = regime if n_classes is None else regime.with_classes(n_classes)
-    regime = regime if structured is None else replace(regime, structured=structured)
-
-    first, *streams = _streams(random_state)
+    if items is not None:
+        regime = regime.sized(items)
+    if n_classes is not None:
+        regime = regime.with_classes(n_classes)
+    if structured is not None:
+        regime = replace(regime, structured=structured)
+    people_stream, *streams = _streams(random_state)
     # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
     about, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
-    population = draw_population(first, regime)
+    population = draw_population(people_stream, regime)
     features = [
-        draw_features(*drawn, regime.hostile_share)
-        for drawn in zip(about, regime.items, strict=True)
+        draw_features(stream, n, regime.hostile_share)
+        for stream, n in zip(about, regime.items, strict=True)
     ]
-    chosen = [
-        choose_annotators(*drawn, regime.per_item, population.activity)
-        for drawn in zip(coverage, regime.items, strict=True)
+    panels = [
+        choose_annotators(stream, n, regime.per_item, population.activity)
+        for stream, n in zip(coverage, regime.items, strict=True)
     ]
-    assign_idle(coverage[0], chosen[0], len(population))
-    # The balance is that of train, as published figures are; dev and test follow it by chance.
-    balances: list[tuple[float, ...]] = [(1 - share, share) for share in regime.balance]
-    balances = balances if regime.labels else [regime.balance]
-    scores = population.scores(features[0])
-    thresholds = np.concatenate(
-        [
-            solve_thresholds(one, population.noise, chosen[0], balance)
-            for one, balance in zip(scores, balances, strict=True)
-        ]
-    )
-    labels, published = zip(
-        *(
-            _label(population, thresholds, regime, *part)
-            for part in zip(features, chosen, labelling, ties, strict=True)
-        ),
-        strict=True,
-    )
+    assign_idle(coverage[0], panels[0], len(population))
+    thresholds = _thresholds(population, regime, features[0], panels[0])
+    parts = zip(features, panels, labelling, ties, strict=True)
+    drawn_labels = [_label(population, thresholds, regime, *part) for part in parts]
+    labels, published = map(np.concatenate, zip(*drawn_labels, strict=True))
     annotators = as_names(f"ann-{number + 1}" for number in range(len(population)))
     groups = as_names(regime.groups[code].name for code in population.group)
-    asked = np.concatenate(chosen)
-    item_codes, columns = np.nonzero(asked >= 0)
-    annotator = asked[item_codes, columns]
+    panel = np.concatenate(panels)
+    item_codes, columns = np.nonzero(panel >= 0)
+    annotator = panel[item_codes, columns]
     # Annotators in order of their first annotation, as a table would be read.
     present = annotator[np.sort(np.unique(annotator, return_index=True)[1])]
     codes = np.empty(len(annotators), dtype=np.int32)
@@ -255,8 +244,8 @@ def simulate(
         for split, n in zip(SPLITS, regime.items, strict=True)
         for number in range(n)
     ]
-    posts = [write_posts(*drawn) for drawn in zip(wording, features, strict=True)]
-    answers = np.concatenate(labels)[item_codes, columns]
+    posts = map(write_posts, wording, features)
+    answers = labels[item_codes, columns]
     return Simulation(
         regime=regime,
         random_state=random_state,
@@ -269,7 +258,7 @@ def simulate(
             annotator_codes=codes[annotator],
             label_codes=None if regime.labels else answers,
             label_probabilities=answers.astype(np.float64) if regime.labels else None,
-            published=None if regime.labels else np.concatenate(published),
+            published=None if regime.labels else published,
             texts=as_names(chain.from_iterable(posts)),
             splits=as_names(split for split, _ in numbered),
             attributes={"group": groups[present]},
@@ -279,6 +268,20 @@ def simulate(
         features=Features.join(features),
         population=population,
         thresholds=thresholds,
+    )
+
+
+def _thresholds(population: Population, regime: Regime, features: Features, panel: Ints) -> Floats:
+    """The thresholds between classes that give train its balance, as published figures are; dev
+    and test follow it by chance."""
+    balances: list[tuple[float, ...]] = [regime.balance]
+    if regime.labels:
+        balances = [(1 - share, share) for share in regime.balance]
+    return np.concatenate(
+        [
+            solve_thresholds(scores, population.noise, panel, balance)
+            for scores, balance in zip(population.scores(features), balances, strict=True)
+        ]
     )
 
 
@@ -293,9 +296,9 @@ def _label(
 ) -> tuple[Codes, Codes]:
     """Labels [n, most per item] and hard labels [n], ties drawn at random; of sets, whether each
     label was chosen [n, most per item, L] and no hard labels."""
-    asked = chosen >= 0
+    is_asked = chosen >= 0
     scores = tuple(
-        np.take_along_axis(of_all, np.where(asked, chosen, 0), axis=1)
+        np.take_along_axis(of_all, np.where(is_asked, chosen, 0), axis=1)
         for of_all in population.scores(features)
     )
     p = answer_probabilities(scores, population.noise[chosen], thresholds, bool(regime.labels))
@@ -303,7 +306,7 @@ def _label(
     if regime.labels:
         return labels, np.empty(0, dtype=np.int32)
     classes = range(len(regime.balance))
-    counts = np.stack([np.sum((labels == c) & asked, axis=1) for c in classes], axis=1)
+    counts = np.stack([np.sum((labels == c) & is_asked, axis=1) for c in classes], axis=1)
     # Counts are whole numbers, so a draw below one only decides between equal ones.
     return labels, np.argmax(counts + ties.random(counts.shape), axis=1).astype(np.int32)
 
