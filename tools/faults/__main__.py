@@ -88,7 +88,7 @@ def disturb(
         endpoint_fails(zygote, folder, tally, times=4, rng=rng, end=began + OTHERS * seconds)
     shared = [cases["train"], cases["fit --stream"]]
     if not late():
-        dask_worker_dies(zygote, shared, out, tally, times=3, rng=rng)
+        dask_worker_dies(zygote, [cases["fit --stream"]], out, tally, times=3, rng=rng)
     if not late():
         own_worker_dies(zygote, shared, out, tally, times=2, rng=rng)
     if not disk.can_mount(folder / "disk"):

@@ -63,9 +63,9 @@ def open_folder(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> li
 
     Members that were trained otherwise are refused or, with ``overwrite``, replaced.
     """
-    other_kind, how = (MEMBERS, "one by one") if plan.end_to_end else (END_TO_END, "end to end")
+    other_kind, mode = (MEMBERS, "one by one") if plan.end_to_end else (END_TO_END, "end to end")
     if (out / other_kind).is_dir() and not overwrite:
-        raise _holds_other_members(out, f"they were trained {how}")
+        raise _holds_other_members(out, f"they were trained {mode}")
     if not plan.end_to_end and (out / END_TO_END).is_dir():
         clear(out, END_TO_END)
     if out.is_dir():

@@ -120,13 +120,13 @@ class Group:
         }
         if not values_of:
             return [self]
-        groups, known = [], known_options(find_recipe(self.recipe))
+        groups, recipe_options = [], known_options(find_recipe(self.recipe))
         prefix = self.name or self.recipe.rpartition(":")[2]
         for combination in product(*(values.items() for values in values_of.values())):
             options = dict(self.options)
             for key, (name, value) in zip(values_of, combination, strict=True):
                 options[key] = value
-                if isinstance(self.options[key], Mapping) and f"{key}_name" in known:
+                if isinstance(self.options[key], Mapping) and f"{key}_name" in recipe_options:
                     options[f"{key}_name"] = name
             name = "-".join([prefix, *(name for name, _ in combination)])
             groups.append(replace(self, name=name, options=options))
@@ -277,16 +277,20 @@ def _split_count(text: str) -> tuple[str, int | None]:
 
 
 def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group]:
-    known = [known_options(find_recipe(group.recipe)) for group in groups]
+    options_of = [known_options(find_recipe(group.recipe)) for group in groups]
     names = [group.name or group.recipe.rpartition(":")[2] for group in groups]
     changed = [dict(group.options) for group in groups]
     for key, value in options.items():
         prefix, dot, name = key.partition(".") if "." in key else ("", "", key)
         fitting = [
-            k for k, group in enumerate(names) if (group == prefix if dot else name in known[k])
+            k
+            for k, group in enumerate(names)
+            if (group == prefix if dot else name in options_of[k])
         ]
         if not fitting:
-            lists = [f"{n}: {', '.join(k) or 'none'}" for n, k in zip(names, known, strict=True)]
+            lists = [
+                f"{n}: {', '.join(k) or 'none'}" for n, k in zip(names, options_of, strict=True)
+            ]
             raise InputError(
                 f"no group has the option {key!r}; the options are: {'; '.join(lists)}",
                 "check the spelling",

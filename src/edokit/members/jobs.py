@@ -279,8 +279,9 @@ def run_job(
                     clear(out, MEMBERS, END_TO_END)
     except Exception as error:  # whatever a model does, the other members go on
         reason = " ".join(str(error).split())
-        named = reason if isinstance(error, InputError) else f"{type(error).__name__}: {reason}"
-        return Outcome(job, named or type(error).__name__, notes)
+        if not isinstance(error, InputError) or not reason:
+            reason = f"{type(error).__name__}: {reason}".removesuffix(": ")
+        return Outcome(job, reason, notes)
     return Outcome(job, notes=notes)
 
 

@@ -97,8 +97,9 @@ def count_jobs(
 
     if devices is None:
         return int(cpu_count())
-    needed = max(4 * weight_bytes(job.options.get("model")) for job in jobs) + _ACTIVATION_BYTES
-    fitting = min(_free_bytes(device) // needed for device in devices)
+    weights = max(weight_bytes(job.options.get("model")) for job in jobs)
+    member_bytes = 4 * weights + _ACTIVATION_BYTES
+    fitting = min(_free_bytes(device) // member_bytes for device in devices)
     per_device = max(1, min(fitting, _MAX_PER_GPU, cpu_count() // len(devices)))
     return int(per_device) * len(devices)
 

@@ -155,7 +155,7 @@ class LoadedMembers:
         self._end_to_end = "end_to_end" in self.manifest
         names = list(self._listed if members is None else members)
         voices = {name: self._voices_of(name) for name in names if name not in self._listed}
-        self.pooled = [name for name, members_of_group in voices.items() if members_of_group]
+        self.pooled = [name for name in voices if voices[name]]
         """Groups that were named, whose members know an annotator each."""
         unknown = [name for name in names if name not in {*self._listed, *self.pooled}]
         if unknown or not names:
@@ -199,11 +199,12 @@ class LoadedMembers:
 
     def unknown_annotators(self, attributes: Attributes) -> list[str]:
         """Annotators that no member knows, nor predicts by these attributes of theirs."""
-        known, models = set(self.known_annotators), list(self._all_models())
+        models = list(self._all_models())
         return [
             name
             for name, values in _checked_attributes(attributes).items()
-            if name not in known and not any(model.seen_attributes(values) for model in models)
+            if name not in self.known_annotators
+            and not any(model.seen_attributes(values) for model in models)
         ]
 
     def predict(
@@ -461,20 +462,18 @@ class _AnnotatorRows:
         names = [tuple(dict.fromkeys(map(str, annotators.get(item, ())))) for item in items]
         self.texts: Ints = np.arange(len(items))
         """The text of each row."""
-        self._by_annotator = by_annotator
+        if annotators and (unnamed := sum(not text_names for text_names in names)):
+            warn(
+                f"{are(unnamed, len(names), HAVE, 'text')} no annotator and only an anonymous"
+                " prediction"
+            )
         if by_annotator:
-            if annotators and (unnamed := sum(not text_names for text_names in names)):
-                warn(
-                    f"{are(unnamed, len(names), HAVE, 'text')} no annotator and only an anonymous"
-                    " prediction"
-                )
             self.texts = np.append(np.repeat(self.texts, list(map(len, names))), self.texts)
             names = [*((name,) for name in chain.from_iterable(names)), *[()] * len(items)]
         self._names = names
         self._attributes = _checked_attributes(attributes or {})
         self._known: set[str] = set()
-        self._used_attributes: dict[str, dict[str, None]] = {}
-        self._unknown = np.zeros(len(names), dtype=bool)
+        self._used_attributes: dict[str, list[str]] = {}
         self.unused: dict[str, bool] = {}
         """Whether a member, by name, knows no annotators."""
 
@@ -485,18 +484,17 @@ class _AnnotatorRows:
 
     def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row, for its annotators if the member knows some."""
-        known, conditions = set(member.known_annotators), dict[str, Any]()
+        annotators, conditions = set(member.known_annotators), dict[str, Any]()
         if member.known_attributes:
             conditions["attributes"] = self._attributes
-            for annotator in self._attributes.keys() - known:
-                if seen := member.seen_attributes(self._attributes[annotator]):
-                    known.add(annotator)
-                    self._used_attributes.setdefault(annotator, {}).update(dict.fromkeys(seen))
-        self.unused[name] = not known
-        if not known:
+            for annotator in self._attributes.keys() - annotators:
+                if attributes := member.seen_attributes(self._attributes[annotator]):
+                    annotators.add(annotator)
+                    self._used_attributes.setdefault(annotator, []).extend(attributes)
+        self.unused[name] = not annotators
+        if not annotators:
             return np.asarray(member.predict_proba(texts))[self.texts]
-        self._known |= known
-        self._unknown |= [known.isdisjoint(names) for names in self._names]
+        self._known |= annotators
         estimator: Any = member  # its predict_proba takes annotators
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # `warn` reports all members at once
@@ -529,7 +527,6 @@ class _AnnotatorRows:
             answers = predicted[np.arange(len(voice)), voice]
             columns[group] = group, np.where((voice < 0)[:, None], mean, answers)
             self._known |= {str(name) for name in voices}
-            self._unknown |= voice < 0
             for k in voices.values():
                 self.unused.pop(names[k], None)
             self.unused[group] = False
@@ -554,22 +551,8 @@ class _AnnotatorRows:
                 f"{are(len(described), len(requested), noun='annotator')} unknown to members, and"
                 f" answered by {' and '.join(attributes)}: {examples(described)}"
             )
-        if not self._by_annotator:
-            self._warn_of_unknown(self._unknown, "text")
-            return
         if strangers := sorted(requested - self._known):
             warn(
                 f"{are(len(strangers), len(requested), noun='annotator')} unknown to all members,"
                 f" and answered anonymously: {examples(strangers)}"
-            )
-        partly_known = [not self._known.isdisjoint(names) for names in self._names]
-        has_annotator = [bool(names) for names in self._names]
-        self._warn_of_unknown((self._unknown & partly_known)[has_annotator], "pair")
-
-    def _warn_of_unknown(self, unknown: Any, row: str) -> None:
-        """Report rows whose annotators are unknown to some members."""
-        if unknown.any():
-            warn(
-                f"for {int(unknown.sum())} of {counted(len(unknown), row)} some members know none"
-                " of the annotators and predict anonymously"
             )

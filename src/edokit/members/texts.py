@@ -213,14 +213,14 @@ def read_annotators(
         source = read_items(path, columns=columns or None)
         return dict(zip(map(str, source.items), source.annotators, strict=True))
     table = read_table(path)
-    held, item_names = {*table.column_names}, {"item", names.get("item", "item")}
-    if {"annotator", "share"} & held and not item_names & held:
+    headers, item_names = {*table.column_names}, {"item", names.get("item", "item")}
+    if {"annotator", "share"} & headers and not item_names & headers:
         return dict.fromkeys(items, read_panel(path).annotators)
     rows = {}
     for role in ("item", "annotator"):
         # The table of the texts may call its items by another name than this one.
         name = names.get(role, role)
-        rows[role] = _column(table, role if {name, role} & held == {role} else name, role, path)
+        rows[role] = _column(table, role if {name, role} & headers == {role} else name, role, path)
     by_item = pd.DataFrame(rows).drop_duplicates().groupby("item", sort=False)["annotator"]
     return {str(item): tuple(annotators) for item, annotators in by_item}
 

@@ -578,8 +578,8 @@ def _job_context(
 
 def _all_failed(failed: Sequence[Outcome]) -> EDOError:
     reasons = list(dict.fromkeys(outcome.reason for outcome in failed))
-    more = f" (and {counted(len(reasons) - 1, 'other reason')})" if len(reasons) > 1 else ""
-    return InputError(f"no member was trained, all failed: {reasons[0]}{more}")
+    further = f" (and {counted(len(reasons) - 1, 'other reason')})" if len(reasons) > 1 else ""
+    return InputError(f"no member was trained, all failed: {reasons[0]}{further}")
 
 
 def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
