@@ -69,7 +69,7 @@ def test_anything_else_is_refused_in_one_line(text: str, reason: str) -> None:
 
 
 def test_other_packages_are_imported_when_allowed() -> None:
-    with pytest.raises(InputError, match="allow=.member_cases"):
+    with pytest.raises(InputError, match=r"allow=.member_cases"):
         read_estimator("member_cases.ForeignClassifier()")
     foreign = read_estimator("member_cases.ForeignClassifier()", allowed=["member_cases"])
     assert type(foreign).__name__ == "ForeignClassifier"
