@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,16 +137,10 @@ def score_methods(
     if not samples:
         return evaluated
     lowest, names = lowest_score(evaluated).name, [score.name for score in evaluated]
-    rivals = [(rival, metrics) for rival in (reference, CONSTANT) if rival in names]
-    rivals.append((lowest, (headline,)))
-    # Each pair of methods once: the constant, for one, may be the lowest.
-    comparisons = dict.fromkeys(
-        (name, rival, metric)
-        for rival, tested in rivals
-        for name in names
-        for metric in tested
-        if name != rival
-    )
+    rivals = [rival for rival in (reference, CONSTANT) if rival in names]
+    triples = [*product(rivals, names, metrics), *product([lowest], names, [headline])]
+    # Each comparison once: the constant, for one, may be the lowest.
+    comparisons = dict.fromkeys((name, rival, m) for rival, name, m in triples if name != rival)
     ends, tests = intervals_and_tests(
         {(name, metric): losses[name][metric] for name in names for metric in metrics},
         [((name, metric), (rival, metric)) for name, rival, metric in comparisons],

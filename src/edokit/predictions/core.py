@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import HAVE, InputError, are, counted, examples, one_of, option, warn
-from edokit._io.schema import WrongValueError, mapping, number, optional, scalar
+from edokit._io.documents import show_value
 from edokit._lazy import is_frame, pd
 from edokit._names import (
     as_name,
@@ -420,34 +420,18 @@ ADDED = (*COUNTED, "total_cost")
 """Values about a member that add up over shards."""
 
 
-def _info(value: Any, at: str) -> dict[str, Any]:
-    """Values about one member; what is null is left out."""
-    info = {
-        key: fact for key, fact in mapping(optional(scalar))(value, at).items() if fact is not None
-    }
-    for key in (COST, *ADDED):
-        if key in info:
-            number(0, whole=key in COUNTED)(info[key], f"{at}.{key}")
-    return info
-
-
-INFO = mapping(_info)
-"""What files must hold of members."""
-
-
 def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Plain values about these members; anything else is refused."""
-    facts_of_members = {
-        as_name(name): {
-            str(key): fact.item() if isinstance(fact, np.generic) else fact
-            for key, fact in values.items()
-        }
-        for name, values in member_info.items()
-    }
-    try:
-        info: dict[str, dict[str, Any]] = INFO(facts_of_members, "member_info")
-    except WrongValueError as error:
-        raise InputError(str(error), "give text and numbers about each member") from error
+    """Plain values about these members, without what is null; anything else is refused."""
+    info: dict[str, dict[str, Any]] = {}
+    for name, facts in member_info.items():
+        plain_facts = info.setdefault(as_name(name), {})
+        if not isinstance(facts, Mapping):
+            raise _wrong_fact(f"member_info.{name}", facts, "an object")
+        for key, value in facts.items():
+            fact = value.item() if isinstance(value, np.generic) else value
+            if fact is not None:
+                _check_fact(str(key), fact, f"member_info.{name}.{key}")
+                plain_facts[str(key)] = fact
     if unknown := [name for name in info if name not in members]:
         raise InputError(
             f"member_info describes {examples(unknown)}, but the members are"
@@ -455,6 +439,29 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
             "check the spelling",
         )
     return info
+
+
+def _check_fact(key: str, fact: Any, place: str) -> None:
+    """Refuse what is neither text nor a number, and counts and costs below 0."""
+    is_number = isinstance(fact, int | float) and not isinstance(fact, bool)
+    is_number = is_number and -1.7e308 < fact < 1.7e308
+    try:
+        is_text = isinstance(fact, bool) or (isinstance(fact, str) and fact.encode() is not None)
+    except UnicodeEncodeError:
+        raise _wrong_fact(place, "half a character", "text or a number") from None
+    if not is_number and not is_text:
+        raise _wrong_fact(place, fact, "text or a number")
+    if key in COUNTED and not (isinstance(fact, int) and is_number and 0 <= fact <= 2**53):
+        raise _wrong_fact(place, fact, "a whole number from 0")
+    if key in (COST, *ADDED) and not (is_number and fact >= 0):
+        raise _wrong_fact(place, fact, "a number from 0")
+
+
+def _wrong_fact(place: str, fact: object, expected: str) -> InputError:
+    return InputError(
+        f"{place} is {show_value(fact)}, but should be {expected}",
+        "give text and numbers about each member",
+    )
 
 
 def combined_info(

@@ -209,18 +209,16 @@ def search(
     (60, 2)
     """
     options, reading = merge_options(SearchOptions, options, settings)
-    if test_annotations is not None and test_predictions is None:
-        names = option("test_annotations"), option("test_predictions")
-        raise InputError(
-            "there are {}, but no {} to evaluate on them".format(*names), f"give {names[1]}, too"
-        )
     scale = reading.pop("scale", None)
     if isinstance(annotations, str | Path):
         reading["scale"] = scale
-    sources = (predictions, annotations, test_predictions, test_annotations)
-    inputs = [Path(source) for source in sources if isinstance(source, str | Path)]
-    folder = None if out is None else _Folder(Path(out), options, inputs, overwrite)
     files = InputReader(**reading)
+    folder = None
+    if out is not None:
+        sources = (predictions, annotations, test_predictions, test_annotations)
+        inputs = [Path(source) for source in sources if isinstance(source, str | Path)]
+        folder = _Folder(Path(out), options, inputs, overwrite)
+    test_sources = _test_sources(test_predictions, test_annotations, annotations, test_split)
     with ExitStack() as stack:
         if folder is not None:
             folder.enter(stack)
@@ -231,10 +229,7 @@ def search(
             warn_if_unanimous(data, annotations, split)
         data = data.grouped() if options.groups else data
         plan = _checked_plan(options, data)
-        test: tuple[Predictions, Annotations] | None = None
-        if test_predictions is not None:
-            labels = annotations if test_annotations is None else test_annotations
-            test = _test_data(files, (test_predictions, labels, test_split), data, fit)
+        test = _test_data(files, test_sources, data, fit)
         # A search may take hours, and files may change meanwhile.
         recorded = {} if folder is None else files.inputs()
         default = None if folder is None else folder.path / JOURNAL
@@ -301,9 +296,28 @@ def _checked_plan(options: SearchOptions, data: FitData) -> Plan:
     return plan
 
 
+def _test_sources(
+    predictions: Any, annotations: Any, fit_annotations: Any, split: Any
+) -> tuple[Any, Any, Any] | None:
+    """Predictions, annotations and split to evaluate on, if there are some."""
+    if predictions is None and annotations is not None:
+        names = option("test_annotations"), option("test_predictions")
+        raise InputError(
+            "there are {}, but no {} to evaluate on them".format(*names), f"give {names[1]}, too"
+        )
+    if predictions is None:
+        return None
+    return predictions, fit_annotations if annotations is None else annotations, split
+
+
 def _test_data(
-    files: InputReader, sources: tuple[Any, Any, Any], data: FitData, fit: tuple[Any, ...]
-) -> tuple[Predictions, Annotations]:
+    files: InputReader,
+    sources: tuple[Any, Any, Any] | None,
+    data: FitData,
+    fit: tuple[Any, ...],
+) -> tuple[Predictions, Annotations] | None:
+    if sources is None:
+        return None
     predictions, annotations, split = sources
     test = align_test_inputs(
         files.predictions("test_predictions", predictions),
