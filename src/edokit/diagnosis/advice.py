@@ -151,7 +151,7 @@ def _structure(
     text += f". Tests: {'; '.join(results)}." if results else "."
     if test["structured"]:
         text += _systematic_part(variance, _has_size(significant, variance))
-    stability = max(groups["stability"] or 0.0, 0.0)
+    stability = max(groups.get("stability") or 0.0, 0.0)
     if groups["kind"] == "found" and stability < 0.5:
         text += (
             " Who belongs to which group is uncertain: two halves of the items agree on it by"
