@@ -16,8 +16,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -123,11 +122,10 @@ def plain_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespac
     from sklearn.linear_model import LogisticRegression
     from transformers import AutoModel, AutoTokenizer
 
-    with watched("loading the encoder"):
-        tokenizer = AutoTokenizer.from_pretrained(given.model)
-        network = AutoModel.from_pretrained(given.model).to(given.device).eval()
+    tokenizer = AutoTokenizer.from_pretrained(given.model)
+    network = AutoModel.from_pretrained(given.model).to(given.device).eval()
     rows = []
-    with torch.no_grad(), watched("embedding"):
+    with torch.no_grad():
         for start in range(0, len(texts), 64):
             batch = tokenizer(
                 texts[start : start + 64], padding=True, truncation=True, return_tensors="pt"
@@ -137,66 +135,10 @@ def plain_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespac
             rows.append((hidden.sum(1) / mask.sum(1)).float().cpu().numpy())
     vectors = np.concatenate(rows).astype(np.float64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    with watched("regressions"):
-        for k in range(POOL):
-            model = LogisticRegression(C=5.0, solver="newton-cg", max_iter=2000)
-            model.fit(vectors[:-DEV], shuffled(labels, k)[:-DEV])
-            model.predict_proba(vectors[-DEV:])
-
-
-SPENT: dict[str, float] = {}
-"""Seconds of the parts of one run, where they are watched."""
-
-
-@contextmanager
-def watched(part: str) -> Iterator[None]:
-    start = time.perf_counter()
-    try:
-        yield
-    finally:
-        SPENT[part] = SPENT.get(part, 0.0) + time.perf_counter() - start
-
-
-def encoder_profile(given: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Where the seconds of one more run of each side go; start-up is that of a new process."""
-    import subprocess
-    import sys
-
-    from edokit.members import jobs
-    from edokit.members.recipes import encoder
-
-    texts, labels = made_up(given.items + DEV)
-    for part, holder, name in (
-        ("naming the cache", encoder, "_identity"),
-        ("loading the encoder", encoder.Encoder, "_load_sentence"),
-        ("loading the encoder", encoder.Encoder, "_load_mean"),
-        ("embedding", encoder.Encoder, "__call__"),
-        ("regressions", encoder.EncoderMember, "fit"),
-        ("predicting", jobs, "predict_rows"),
-    ):
-        inner = getattr(holder, name)
-
-        def outer(*given: Any, inner: Any = inner, part: str = part, **more: Any) -> Any:
-            with watched(part):
-                return inner(*given, **more)
-
-        setattr(holder, name, outer)
-    found = {}
-    for side, run, imports in (
-        ("edo", our_encoder, "edokit.members.train, edokit.members.recipes.encoder"),
-        ("plain", plain_encoder, "numpy"),
-    ):
-        SPENT.clear()
-        with watched("all"):
-            run(texts, labels, given)
-        if side == "edo":
-            SPENT["embedding"] -= SPENT["loading the encoder"]
-        SPENT["data and files"] = SPENT.pop("all") - sum(SPENT.values())
-        code = f"import {imports}, torch, transformers, sklearn.linear_model"
-        with watched("start-up of a process"):
-            subprocess.run([sys.executable, "-c", code], check=True)
-        found[side] = dict(SPENT)
-    return found
+    for k in range(POOL):
+        model = LogisticRegression(C=5.0, solver="newton-cg", max_iter=2000)
+        model.fit(vectors[:-DEV], shuffled(labels, k)[:-DEV])
+        model.predict_proba(vectors[-DEV:])
 
 
 def our_transformer(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
@@ -276,7 +218,6 @@ def measure(recipe: str, given: argparse.Namespace) -> dict[str, Any]:
         "where": where(given.device if recipe != "linear" else "cpu"),
         "edo": seen / best[0],
         "plain": seen / best[1],
-        **({"profile": encoder_profile(given)} if recipe == "encoder" else {}),
     }
 
 
@@ -328,10 +269,6 @@ def write(files: list[Path]) -> None:
         "",
         *table(rows),
     ]
-    for row in rows:
-        for side, parts in row.get("profile", {}).items():
-            spent = ", ".join(f"{part} {seconds:.2f}" for part, seconds in parts.items())
-            text += ["", f"Seconds of `{row['recipe']}`, {row['where']}, {side}: {spent}."]
     write_section("Training members (`training.py`)", "\n".join(text))
 
 
