@@ -361,13 +361,8 @@ def _sign_flip(
     # Sums that differ by rounding alone count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
     hits = np.zeros(gaps.shape[1], dtype=np.int64)
-    waiting, remaining = [], samples
     for rows in blocks(items, samples):
         bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
-        waiting.append(np.unpackbits(bits.reshape(rows, -1), axis=1, count=items))
-        remaining -= rows
-        if remaining and rows * len(waiting) < ROWS:
-            continue
-        flipped, waiting = sums(np.concatenate(waiting), gaps), []
-        hits += (np.abs(total - 2 * flipped) >= extreme).sum(axis=0)
+        flips = np.unpackbits(bits.reshape(rows, -1), axis=1, count=items)
+        hits += (np.abs(total - 2 * sums(flips, gaps)) >= extreme).sum(axis=0)
     return [float(value) for value in (1 + hits) / (1 + samples)]
