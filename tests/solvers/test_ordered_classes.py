@@ -39,14 +39,14 @@ def on(steps: np.ndarray) -> Scale:
     return Scale("ordinal", tuple(places(steps)))
 
 
-@given(case=cases(), rps=st.floats(0.1, 2), w1=st.sampled_from([0.0, 0.7]))
+@given(case=cases(), on_rps=st.floats(0.1, 2), on_w1=st.sampled_from([0.0, 0.7]))
 def test_values_and_gradients_are_those_of_the_definitions(
-    case: Case, lambda_rps: float, lambda_w1: float
+    case: Case, on_rps: float, on_w1: float
 ) -> None:
     P, q, y, v, _ = case
     uneven = on(steps_of(case))
     steps = uneven.steps
-    chosen = Settings(div=0.4, rps=lambda_rps, w1=lambda_w1)
+    chosen = Settings(div=0.4, rps=on_rps, w1=on_w1)
     loss = joint_loss(v, FitData.from_arrays(P, q, y, scale=uneven).problem(chosen), chosen)
     assert loss.rps == pytest.approx(rps(pool(P, v), q, uneven.positions), abs=1e-12)
     assert loss.div == pytest.approx(literal.value(literal.scale_diversity(P, steps, v)))
@@ -58,15 +58,15 @@ def test_values_and_gradients_are_those_of_the_definitions(
             + literal.ce_mean(P, q, plain, weights)
             - 0.4 * literal.scale_diversity(P, steps, weights)
             + 0.03 * literal.norm(weights)
-            + lambda_rps * literal.rps(P, q, steps, weights)
-            + lambda_w1 * literal.w1(P, q, steps, weights, SMOOTHING)
+            + on_rps * literal.rps(P, q, steps, weights)
+            + on_w1 * literal.w1(P, q, steps, weights, SMOOTHING)
         )
 
     assert loss.total == pytest.approx(literal.value(total(v)))
     # Weights sum to one, so that only slopes along the simplex count.
     ours, expected = (x - x.mean() for x in (loss.gradient, literal.slope(total, v)))
     assert ours == pytest.approx(expected, rel=1e-6, abs=1e-6)
-    if lambda_w1:
+    if on_w1:
         exact = w1(pool(P, v), q, places(steps))
         assert exact - SMOOTHING * steps.sum() - 1e-12 <= loss.w1 <= exact + 1e-12
 
@@ -148,18 +148,18 @@ def test_w1_is_solved_within_its_stated_bound(seed: int) -> None:
 )
 def test_shards_have_the_optimum_of_memory(
     tmp_path_factory: pytest.TempPathFactory,
-    lambda_rps: float,
-    lambda_w1: float,
-    lambda_div: float,
+    rps: float,
+    w1: float,
+    div: float,
     ce: str,
 ) -> None:
     uneven = on(np.array([1.0, 2.0, 0.5]))
     folder = tmp_path_factory.mktemp("shards")
     made = cut(folder, 300, [90, 200], members=4, classes=4, scale=uneven)
     chosen = Settings(
-        div=lambda_div,
-        rps=lambda_rps,
-        w1=lambda_w1,
+        div=div,
+        rps=rps,
+        w1=w1,
         ce=ce,  # type: ignore[arg-type]
     )
     with (
@@ -218,5 +218,5 @@ def test_classes_without_an_order_have_no_such_terms(tmp_path: Path) -> None:
     for solve in (solve_exact, solve_gumbel):
         with pytest.raises(InputError, match="ordered classes"):
             solve(FitData.from_arrays(P, q, y), Settings(rps=1.0))
-    with pytest.raises(InputError, match="linear pool"):
+    with pytest.raises(InputError, match="log pool"):
         Settings(w1=1.0, pool="log")  # type: ignore[arg-type]

@@ -156,8 +156,8 @@ def _fit_labels(
         sample = units.sample
         rows = pooled_rows(sample.P, label_weights, options.pool, 1.0)
         temperature = fit_temperature(rows, sample.q)
-    together = _Solved(options, mean, label_weights=label_weights)
-    fitted = _fitted(data, units, together, temperature, parameters)
+    mean_solved = _Solved(options, mean, label_weights=label_weights)
+    fitted = _fitted(data, units, mean_solved, temperature, parameters)
     label_fits = {
         name: LabelFit(reg, solution.terms, solution.certificate)
         for name, reg, solution in zip(units.labels, penalties, solutions, strict=True)

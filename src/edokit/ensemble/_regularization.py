@@ -41,22 +41,24 @@ def choose_lambda_reg(
     held-out cross-entropy above the lowest. Rounded to three digits. With fewer than two items a
     fold, or class weights and a class of one item, all values count the same.
     """
-    drawn = data.draw(ITEMS)
-    items, counts = drawn.items, np.bincount(drawn.sample.y)
+    sampled = data.draw(ITEMS)
+    items, counts = sampled.items, np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
     # The paper's literal penalty has no exact solution, and the same effect.
     settings = replace(settings, regularize=Regularize.EFFECTIVE)
-    folds = drawn.folds(FOLDS, random_state) if comparable else []
+    folds = sampled.folds(FOLDS, random_state) if comparable else []
 
     def held_out(*lambdas: float) -> Any:
         """[L, n] cross-entropy of every item when its fold was held out, for each λ_Reg."""
-        found = []
-        for rest, fold in folds:
-            path = solve_path(rest, settings, lambdas, order=order, max_members=max_members)
+        losses_by_fold = []
+        for train, fold in folds:
+            path = solve_path(train, settings, lambdas, order=order, max_members=max_members)
             P, q, _ = fold.sample
             rows = [ce_items(np.asarray(pool(P, v, settings.pool)), q) for v in path]
-            found.append([fold.scale.per_item(each, fold.items) for each in rows])
-        return np.concatenate(found, axis=1)
+            losses_by_fold.append(
+                [fold.scale.per_item(row_losses, fold.items) for row_losses in rows]
+            )
+        return np.concatenate(losses_by_fold, axis=1)
 
     shares = np.full(len(GRID), 1.0 / len(GRID))
     if comparable:
@@ -65,19 +67,19 @@ def choose_lambda_reg(
         shares = np.exp(-items * (means - means.min()) / 2)
         shares /= shares.sum()
     logs = np.log([UNIFORM if math.isinf(value) else value for value in GRID])
-    chosen = float(f"{np.exp(shares @ logs):.3g}")
+    penalty = float(f"{np.exp(shares @ logs):.3g}")
     record: dict[str, Any] = {"items": items, "folds": FOLDS if comparable else None}
     if comparable:
-        (own,) = held_out(chosen)
-        above = losses[-1] - own
+        (penalty_losses,) = held_out(penalty)
+        excess = losses[-1] - penalty_losses
         record |= {
-            "ce": float(own.mean()),
+            "ce": float(penalty_losses.mean()),
             "uniform_ce": float(means[-1]),
-            "uniform_above": float(above.mean()),
-            "uniform_above_error": float(above.std() / np.sqrt(items)),
+            "uniform_above": float(excess.mean()),
+            "uniform_above_error": float(excess.std() / np.sqrt(items)),
             "compared": [
                 {"lambda_reg": "uniform" if math.isinf(value) else value, "ce": ce, "share": share}
                 for value, ce, share in zip(GRID, means.tolist(), shares.tolist(), strict=True)
             ],
         }
-    return chosen, record
+    return penalty, record

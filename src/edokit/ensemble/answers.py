@@ -75,34 +75,34 @@ class Answer:
 
     def __str__(self) -> str:
         """What it does, and what it gained on the fit data."""
-        what = {
+        step = {
             "temperature": f"temperature {self.temperature:.3g}",
             "cumulative-temperature": f"temperature {self.temperature:.3g} of cumulative shares",
             "mode": "the mode",
         }[self.step]
-        return f"{what} (on the fit data {self.before:.4f} before, {self.after:.4f} after)"
+        return f"{step} (on the fit data {self.before:.4f} before, {self.after:.4f} after)"
 
     def apply(self, pooled: Floats, scale: Scale) -> Floats:
         """Return the answers to give [N, C], from the pool [N, C]."""
-        made = _STEPS[self.step](scale.rows(pooled), self.temperature)
-        return scale.from_rows(made, pooled.shape[1])
+        rows = _STEPS[self.step](scale.rows(pooled), self.temperature)
+        return scale.from_rows(rows, pooled.shape[1])
 
 
 def fit_answers(p: Floats, q: Floats, y: Any, scale: Scale) -> dict[str, Answer]:
     """Return the step for each metric of the scale, fitted on a pool and labels of items."""
-    values, found = item_values(scale), {}
+    values, answers = item_values(scale), {}
     for metric, step in _STEP_FOR.items():
         if metric not in values:
             continue
 
         def at(temperature: float, step: str = step, metric: str = metric) -> float:
-            made = Answer(step, temperature, 0.0, 0.0, 1).apply(p, scale)
-            return float(values[metric](made, q, y).mean())
+            sharpened = Answer(step, temperature, 0.0, 0.0, 1).apply(p, scale)
+            return float(values[metric](sharpened, q, y).mean())
 
         before = float(values[metric](p, q, y).mean())
         temperature, after = (1.0, at(1.0)) if step == "mode" else _lowest(at, before)
-        found[metric] = Answer(step, temperature, before, after, len(p))
-    return found
+        answers[metric] = Answer(step, temperature, before, after, len(p))
+    return answers
 
 
 def _lowest(value: Callable[[float], float], at_one: float) -> tuple[float, float]:
@@ -111,8 +111,8 @@ def _lowest(value: Callable[[float], float], at_one: float) -> tuple[float, floa
     best, least = 0.0, at_one
     for count in (_COARSE, *[_FINE] * _ROUNDS):
         for log in np.linspace(low, high, count):
-            if (found := value(float(np.exp(log)))) < least:
-                best, least = float(log), found
+            if (candidate := value(float(np.exp(log)))) < least:
+                best, least = float(log), candidate
         width = (high - low) / (count - 1)
         low, high = max(best - width, low), min(best + width, high)
     return float(np.exp(best)), least

@@ -350,32 +350,31 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         if not hasattr(self, "effects_"):
             raise InputError(
                 "this classifier has not learned how annotators differ",
-                "fit it with annotators=True",
-                parameters=("annotators",),
+                f"fit it with {option('annotators', True)}",
             )
         if isinstance(annotators, str | int | np.integer):
             annotators = [annotators] * len(anonymous)
-        several = (list, tuple, np.ndarray)
-        asked = [as_names(one if isinstance(one, several) else [one]) for one in annotators]
-        if len(asked) != len(anonymous):
+        panels = [
+            as_names(panel if isinstance(panel, list | tuple | np.ndarray) else [panel])
+            for panel in annotators
+        ]
+        if len(panels) != len(anonymous):
             raise InputError(
-                f"annotators holds {counted(len(asked), 'entry')} for"
+                f"{option('annotators')} holds {counted(len(panels), 'entry')} for"
                 f" {counted(len(anonymous), 'item')}",
                 "give one annotator for all items, or one (or a list) for each",
-                parameters=("annotators",),
             )
-        known, every = set(self.annotators_.tolist()), {name for one in asked for name in one}
-        if strangers := sorted(every - known):
+        names = {name for panel in panels for name in panel}
+        if strangers := sorted(names - set(self.annotators_.tolist())):
             warn(
-                f"{are(len(strangers), len(every), noun='annotator')} unknown, and answered"
+                f"{are(len(strangers), len(names), noun='annotator')} unknown, and answered"
                 f" anonymously: {examples(strangers)}"
             )
-        scale = self.ensemble_.scale_
-        each = [
-            effects.predict(anonymous[:, k], asked, scale)
+        members = [
+            effects.predict(anonymous[:, k], panels, self.ensemble_.scale_)
             for k, effects in enumerate(self.effects_)
         ]
-        return np.stack(each, axis=1)
+        return np.stack(members, axis=1)
 
     def predict_proba(
         self, X: Any, *, annotators: Any = None, answer_for: str | None = None
@@ -533,9 +532,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:
         """The annotations in y, and their classes in the type of its labels."""
         scale = None if self.ensemble is None else self.ensemble.scale
-        how: Any = {"missing_values": self.missing_values}
-        labelled = as_annotations(y, rows, scale=scale, **how)
-        labels = class_labels(y, labelled.classes, scale=labelled.scale, **how)
+        gaps: Any = {"missing_values": self.missing_values}
+        labelled = as_annotations(y, rows, scale=scale, **gaps)
+        labels = class_labels(y, labelled.classes, scale=labelled.scale, **gaps)
         return labelled, label_array(labelled.classes, labels)
 
     def _validated(self, X: Any, reset: bool) -> Any:
@@ -594,8 +593,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def _member_probabilities(self, X: Any, scale: Scale) -> Floats:
         """[N, K, C] of all fitted classifiers."""
-        columns = [_probabilities(each, X, self.classes_, scale) for each in self.estimators_]
-        return np.stack(columns, axis=1)
+        return np.stack(
+            [_probabilities(member, X, self.classes_, scale) for member in self.estimators_], axis=1
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -650,7 +650,6 @@ def _fit(
         raise InputError(
             f"{type(estimator).__name__} learns one label per item, but these are sets of labels",
             "wrap it in sklearn.multiclass.OneVsRestClassifier",
-            parameters=("estimators",),
         )
     if fold is None:
         return clone(estimator).fit(X, labels)
@@ -665,40 +664,39 @@ def _takes_sets(estimator: Any) -> bool:
         tags = get_tags(estimator)
     except (AttributeError, TypeError):
         return True
-    own = tags.classifier_tags
-    return own is None or bool(own.multi_label or tags.target_tags.multi_output)
+    sets, multi_output = tags.classifier_tags, tags.target_tags.multi_output
+    return sets is None or bool(sets.multi_label or multi_output)
 
 
 def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any], scale: Scale) -> Floats:
     """[N, C] in this order of classes; 0 for a class that the classifier never saw."""
-    found = estimator.predict_proba(X)
+    probabilities = estimator.predict_proba(X)
     if scale.is_multi_label:
-        return _label_probabilities(estimator, found, len(classes))
-    known = list(estimator.classes_)
-    columns = np.zeros((found.shape[0], len(classes)))
+        return _label_probabilities(estimator, probabilities, len(classes))
+    seen_classes = list(estimator.classes_)
+    columns = np.zeros((probabilities.shape[0], len(classes)))
     for c, label in enumerate(classes):
-        if label in known:
-            columns[:, c] = found[:, known.index(label)]
+        if label in seen_classes:
+            columns[:, c] = probabilities[:, seen_classes.index(label)]
     total = columns.sum(axis=1, keepdims=True)
     return np.where(total > 0, columns / np.where(total > 0, total, 1), 1 / columns.shape[1])
 
 
-def _label_probabilities(estimator: Any, found: Any, labels: int) -> Floats:
+def _label_probabilities(estimator: Any, columns: Any, labels: int) -> Floats:
     """[N, L] of each label: columns, or an array [N, 2] per label, as forests return them."""
-    if isinstance(found, list):
-        columns = [
-            one[:, list(known).index(1)] if 1 in known else np.zeros(len(one))
-            for one, known in zip(found, estimator.classes_, strict=True)
+    if isinstance(columns, list):
+        by_label = [
+            p[:, list(classes).index(1)] if 1 in classes else np.zeros(len(p))
+            for p, classes in zip(columns, estimator.classes_, strict=True)
         ]
-        found = np.stack(columns, axis=1)
-    if found.shape[1] != labels:
+        columns = np.stack(by_label, axis=1)
+    if columns.shape[1] != labels:
         raise InputError(
-            f"{type(estimator).__name__} has probabilities for {found.shape[1]} columns, but sets"
+            f"{type(estimator).__name__} has probabilities for {columns.shape[1]} columns, but sets"
             f" have {labels} labels",
             "wrap it in OneVsRestClassifier",
-            parameters=("estimators",),
         )
-    return np.asarray(found, dtype=np.float64)
+    return np.asarray(columns, dtype=np.float64)
 
 
 def _is_table(X: Any) -> bool:

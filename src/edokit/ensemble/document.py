@@ -169,31 +169,29 @@ def _trajectory(columns: Mapping[str, Any]) -> Trajectory:
 
 def _check(fitted: Fitted) -> None:
     """Refuse parts that do not go together."""
-    members, classes = len(fitted.members), len(fitted.classes)
-    sets = fitted.scale.is_multi_label
-    groups, group_weights = fitted.groups, fitted.group_weights
-    units = members if groups is None else len(set(groups))
+    members, units = len(fitted.members), len(fitted.unit_weights[0])
     heavy = int((fitted.unit_weights[1] > 0).sum())
     steps = {answer.step for answer in fitted.answers.values()}
     columns = [] if fitted.trajectory is None else list(vars(fitted.trajectory).values())
+    labels = fitted.classes if fitted.labels is None else tuple(map(as_name, fitted.labels))
     rules = {
-        "groups must be one per member": groups is None or len(groups) == members,
+        "groups must be one per member": len(fitted.groups or fitted.members) == members,
         "weights must be one per member, not negative and sum to 1": _on_simplex(
             fitted.weights, members
         ),
-        "group_weights must be one per group, not negative and sum to 1": group_weights is None
-        or _on_simplex(group_weights, units),
+        "group_weights must be one per group, not negative and sum to 1": _on_simplex(
+            fitted.unit_weights[1], units
+        ),
         f"size is {fitted.size}, but {heavy} of {units} carry weight": heavy
         <= fitted.size
         <= units,
-        "labels must be the classes, one for each": fitted.labels is None
-        or tuple(map(as_name, fitted.labels)) == fitted.classes,
+        "labels must be the classes, one for each": labels == fitted.classes,
         "member_ce must be one per member": fitted.member_ce.shape == (members,),
-        "classes must be at least two": sets or classes > 1,
+        "classes must be at least two": fitted.scale.is_multi_label or len(fitted.classes) > 1,
         "label_weights must be weights of the members for each label of sets, and weights their"
         " mean": fitted.label_weights is None or _are_label_weights(fitted),
-        "label_fits must be one for each label": fitted.label_fits is None
-        or tuple(fitted.label_fits) == fitted.classes,
+        "label_fits must be one for each label": tuple(fitted.label_fits or fitted.classes)
+        == fitted.classes,
         "constant must be shares of the classes, and one of them": _is_constant(fitted),
         "answers must be steps for metrics of the scale": set(fitted.answers) <= set(ANSWERS_FOR)
         and (fitted.scale.positions is not None or ORDERED_STEP not in steps),

@@ -206,7 +206,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         for name, changes in nested.items():
             options = self._in_force(name)
             for part in changes:
-                one_of(f"a field of {name}", part, [known.name for known in fields(options)])
+                one_of(f"a field of {name}", part, [field.name for field in fields(options)])
             setattr(self, name, replace(options, **changes))
         return self
 
@@ -331,20 +331,20 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         if isinstance(predictions, Shards):
             parts = [self.describe(shard, answer_for=answer_for) for shard in predictions]
             return Pooled.concatenate(parts)
-        named = pooled_members(
+        members = pooled_members(
             predictions, fitted.members, fitted.classes, fitted.weights, fitted.scale
         )
-        pooled, spread = fitted.pool_members(np.asarray(named.probabilities, dtype=np.float64))
+        pooled, spread = fitted.pool_members(np.asarray(members.probabilities, dtype=np.float64))
         answers = None if step is None else step.apply(pooled, fitted.scale)
         return Pooled(
-            named.items,
-            named.classes,
+            members.items,
+            members.classes,
             pooled,
             spread,
             fitted.scale,
             answer_for,
             answers,
-            named.annotators,
+            members.annotators,
         )
 
     def predict_proba(self, predictions: Any, *, answer_for: str | None = None) -> Floats:
@@ -425,15 +425,15 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     def _aligned(self, predictions: Any, annotations: Any) -> tuple[Floats, Any]:
         """Pooled probabilities and the annotations of the same items and classes."""
         pooled = self.describe(predictions)
-        one = Predictions(
+        pool = Predictions(
             pooled.probabilities[:, None],
             pooled.items,
             ("pool",),
             pooled.classes,
             scale=pooled.scale,
         )
-        named, labelled = align_inputs(one, annotations, self.scale)
-        return named.probabilities[:, 0], labelled
+        aligned, labelled = align_inputs(pool, annotations, self.scale)
+        return aligned.probabilities[:, 0], labelled
 
     def needed_members(self) -> list[str]:
         """Names of the members that carry weight: all that predicting needs."""
@@ -542,14 +542,14 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def _headline(self) -> str:
         names, weights = self.fitted_.unit_weights
-        kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
-        shown = ", ".join(f"{names[k]} {weights[k]:.3f}" for k in kept[:5])
-        more = f" and {len(kept) - 5} more" if len(kept) > 5 else ""
+        heavy = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
+        listed = ", ".join(f"{names[k]} {weights[k]:.3f}" for k in heavy[:5])
+        remainder = f" and {len(heavy) - 5} more" if len(heavy) > 5 else ""
         unit = "member" if self.groups_ is None else "group"
         error = self.metrics_.get("ce")
         measured = f", CE {error or 0:.4f} on the fit data ({self.fitted_.learned_from})"
         carry = are(self.size_, len(names), ("carries", "carry"), unit)
-        return f"{carry} weight ({shown}{more}){'' if error is None else measured}"
+        return f"{carry} weight ({listed}{remainder}){'' if error is None else measured}"
 
     def _repr_html_(self) -> str:
         if not hasattr(self, "fitted_"):

@@ -98,44 +98,38 @@ def fit(
         reader_options["scale"] = ensemble.scale
     parameters = ensemble.get_params(deep=False)
     options = Options.of(parameters)  # refused before anything is read
-    folder = None if out is None else Path(out)
-    target = None if folder is None or overwrite else folder
     reader = InputReader(**reader_options)
     with ExitStack() as stack:
-        if folder is not None:
+        saved = None
+        if out is not None:
             paths = [Path(p) for p in (predictions, annotations) if isinstance(p, str | Path)]
-            guard = output_folder(folder, "ensemble", *paths, overwrite=overwrite)
+            guard = output_folder(Path(out), "ensemble", *paths, overwrite=overwrite)
             stack.enter_context(guard)
-        saved = _saved_ensemble(target, options)
-        labels: Any = None
-        if streaming is not None or isinstance(predictions, Shards):
-            sources = reader.streamed(predictions, annotations, split) | dict(streaming or {})
-            predictions = FitData.open(predictions, **sources, **options.label_options)
-            stack.enter_context(predictions)
-            members, items = predictions.members, predictions.items
-            warn_if_unanimous(predictions, annotations, split)
-        else:
-            predictions = reader.predictions("predictions", predictions)
-            labels = reader.annotations("annotations", annotations, split)
+            saved = None if overwrite else _saved_ensemble(Path(out), options)
+        source = (predictions, annotations, split)
+        predictions, labels = _read(stack, reader, source, streaming, options)
+        streamed = isinstance(predictions, FitData)
+        if not streamed:
             predictions = predictions_for(labels, predictions, options.scale)
-            members, items = predictions.members, len(predictions)
-        if saved is not None and (saved.members, saved.items) != (tuple(members), items):
+        items = predictions.items if streamed else len(predictions)
+        if saved is not None and (saved.members, saved.items) != (predictions.members, items):
             raise _learned_from_other_data(out)
-        if isinstance(labels, Annotations):
-            warn_if_unanimous(labels, annotations, split)
+        labelled = predictions if streamed else labels
+        if isinstance(labelled, Annotations | FitData):
+            warn_if_unanimous(labelled, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
         if saved is not None and not _is_same(saved, fitted):
             raise _learned_from_other_data(out)
-        if folder is not None:
-            write_fitted(fitted, folder)
+        if out is not None:
+            write_fitted(fitted, out)
             if inputs := reader.inputs():
-                RunRecord("fit", inputs, options.random_state, command).save(folder)
+                RunRecord("fit", inputs, options.random_state, command).save(Path(out))
     return ensemble._keep(fitted)
 
 
-def _saved_ensemble(folder: Path | None, options: Options) -> Fitted | None:
+def _saved_ensemble(folder: Path, options: Options) -> Fitted | None:
     """The ensemble in a folder, if there is one; refused if it was fitted with other options."""
-    if folder is None or not (folder / FILE).exists():
+    if not (folder / FILE).exists():
         return None
     try:
         saved = read_fitted(folder)
@@ -167,14 +161,28 @@ def explain_costs(
     read_options: Mapping[str, Any] | None = None,
 ) -> TradeOff:
     """`EDOEnsemble.trade_off` of what `fit` takes: files, or shards read one by one."""
-    reader = InputReader(**dict(read_options or {}))
+    options = Options.of(ensemble.get_params(deep=False))
+    with ExitStack() as stack:
+        reader = InputReader(**dict(read_options or {}))
+        source = (predictions, annotations, split)
+        return ensemble.trade_off(*_read(stack, reader, source, streaming, options))
+
+
+def _read(
+    stack: ExitStack,
+    reader: InputReader,
+    source: tuple[Any, Any, str | Sequence[str] | None],
+    streaming: Mapping[str, Any] | None,
+    options: Options,
+) -> tuple[Any, Any]:
+    """Predictions and labels of a source; or data that are open shard by shard, and None."""
+    predictions, annotations, split = source
     if streaming is not None or isinstance(predictions, Shards):
         sources = reader.streamed(predictions, annotations, split) | dict(streaming or {})
-        options = Options.of(ensemble.get_params(deep=False))
-        with FitData.open(predictions, **sources, **options.label_options) as data:
-            return ensemble.trade_off(data, None)
+        data = FitData.open(predictions, **sources, **options.label_options)
+        return stack.enter_context(data), None
     labels = reader.annotations("annotations", annotations, split)
-    return ensemble.trade_off(reader.predictions("predictions", predictions), labels)
+    return reader.predictions("predictions", predictions), labels
 
 
 def predict_to_file(

@@ -262,8 +262,8 @@ class Fitted:
         content["pool"] = self.pool
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]
-        plain: dict[str, Any] = _plain(content)
-        return plain
+        document: dict[str, Any] = _plain(content)
+        return document
 
 
 CLEARLY = 1.96

@@ -143,7 +143,11 @@ def class_labels(
     if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
         positions = tuple(range(len(classes)))
         return positions if tuple(map(str, positions)) == tuple(classes) else None
-    by_name = _labels_by_name(values)
+    return _typed(classes, _labels_by_name(values))
+
+
+def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> Labels | None:
+    """The classes as labels, those that nobody chose of the type of the others; None for names."""
     kinds = set(map(type, by_name.values()))
     if not kinds <= {int, float, bool, str} or kinds == {str}:
         return None
@@ -238,14 +242,14 @@ def pooled_members(
 
     On the scale of the ensemble, where one is given.
     """
-    needed = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
+    weighted_members = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
     if isinstance(predictions, Predictions):
-        missing = set(needed) - set(predictions.members)
+        missing = set(weighted_members) - set(predictions.members)
         if predictions.annotators is not None and any(n.endswith(ANONYMOUS) for n in missing):
             predictions = predictions.with_anonymous()
     else:
         predictions = as_predictions(predictions, members, classes, scale)
-    selected = select_members(predictions, needed, "predictions").order_classes(classes)
+    selected = select_members(predictions, weighted_members, "predictions").order_classes(classes)
     return selected if scale is None else selected.on_scale(scale, "ensemble")
 
 
@@ -267,16 +271,16 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
         )
 
 
-def select_members(predictions: Predictions, needed: Sequence[str], what: str) -> Predictions:
+def select_members(predictions: Predictions, members: Sequence[str], role: str) -> Predictions:
     """Predictions of these members, in this order; all of them must be there."""
-    missing = [name for name in needed if name not in predictions.members]
+    missing = [name for name in members if name not in predictions.members]
     if missing:
         raise InputError(
-            f"the {what} lack members that were fitted on: {are(len(missing), len(needed))}"
+            f"the {role} lack members that were fitted on: {are(len(missing), len(members))}"
             f" missing: {examples(missing)}",
             "score the items with these members, too",
         )
-    return predictions.select(needed)
+    return predictions.select(members)
 
 
 def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:
@@ -319,10 +323,10 @@ def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
 
 
 def source_name(
-    source: object, split: str | Sequence[str] | None, what: str = "annotations"
+    source: object, split: str | Sequence[str] | None, role: str = "annotations"
 ) -> str:
     """Annotations for a message: their file, if they are in one, and their split."""
-    name = str(source) if isinstance(source, str | Path) else what
+    name = str(source) if isinstance(source, str | Path) else role
     if split is None:
         return name
     return f"{name}, split {split if isinstance(split, str) else ','.join(split)}"
@@ -332,7 +336,7 @@ def warn_if_unanimous(
     labels: Annotations | FitData,
     source: object,
     split: str | Sequence[str] | None,
-    what: str = "annotations",
+    role: str = "annotations",
 ) -> None:
     """Warn that there is no disagreement where all annotations are of one class."""
     if isinstance(labels, Annotations):
@@ -343,7 +347,7 @@ def warn_if_unanimous(
     used_classes = [name for name, count in zip(classes, counts, strict=True) if count > 0]
     if len(used_classes) == 1:
         warn(
-            f"every annotation is {used_classes[0]!r} ({source_name(source, split, what)}): there"
+            f"every annotation is {used_classes[0]!r} ({source_name(source, split, role)}): there"
             " is no disagreement to learn from or to evaluate on; check that these are the right"
             " column and the right split"
         )

@@ -172,15 +172,15 @@ def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
     base = objective_in_force(preset, None)
     if (objective := objective_from_flat(values, base)) != base:
         parameters["objective"] = objective
-    named = solver_in_force(preset, values.get("solver"))
+    base_solver = solver_in_force(preset, values.get("solver"))
     if "solver" in values:
         parameters["solver"] = values["solver"]
-    names = [part.name for part in fields(named)]
+    names = [part.name for part in fields(base_solver)]
     steering = {name: values[name] for name in SOLVER_OPTIONS if name in values}
     if idle := [name for name in steering if name not in names]:
         warn(f"{', '.join(map(option, idle))}: only the gumbel solver uses this")
-    solver = replace(named, **{name: v for name, v in steering.items() if name in names})
-    if solver != named:
+    solver = replace(base_solver, **{name: v for name, v in steering.items() if name in names})
+    if solver != base_solver:
         parameters["solver"] = solver
     return parameters
 

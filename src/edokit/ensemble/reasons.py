@@ -76,27 +76,27 @@ class Reason:
     @property
     def detail(self) -> str:
         """The reason without name and weight."""
-        alone = f"own cross-entropy {self.ce:.4f}, rank {self.rank}"
+        quality = f"own cross-entropy {self.ce:.4f}, rank {self.rank}"
         if self.kind == "dominant":
             best = " as the best alone" if self.rank == 1 else ""
-            return f"most of the weight{best}; {alone}"
+            return f"most of the weight{best}; {quality}"
         if self.kind == "not_learned":
-            return f"{alone}; nothing was learned, weights are as at the start"
+            return f"{quality}; nothing was learned, weights are as at the start"
         if self.kind == "excluded_by_loss":
             return (
-                f"{alone}: with weight the loss would grow by {self.price:.4f} per unit, above all"
-                f" through {MEANINGS[str(self.term)]} ({self.term_change:+.4f})"
+                f"{quality}: with weight the loss would grow by {self.price:.4f} per unit, above"
+                f" all through {MEANINGS[str(self.term)]} ({self.term_change:+.4f})"
             )
         if self.kind == "excluded_by_size":
-            return f"{alone}: the chosen size {self.limit} leaves it out"
+            return f"{quality}: the chosen size {self.limit} leaves it out"
         if self.kind == "beyond_max_members":
-            return f"{alone}, beyond max_members={self.limit}"
-        return alone
+            return f"{quality}, beyond max_members={self.limit}"
+        return quality
 
     def __str__(self) -> str:
         # A small weight must not read as none.
-        shown = f"{self.weight:.3f}" if self.weight >= 5e-4 else f"{self.weight:.1g}"
-        weight = shown if self.has_weight else "0"
+        number = f"{self.weight:.3f}" if self.weight >= 5e-4 else f"{self.weight:.1g}"
+        weight = number if self.has_weight else "0"
         return f"{self.member}: weight {weight} ({self.detail})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,8 +161,8 @@ def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str,
             (curvature,) = units.w1_curvatures(solution.weights[None], None, SMOOTHING)
             slopes[term.flat_name] = settings.w1 * curvature.gradient / curvature.items
             continue
-        alone = replace(settings, **{**silent, name: getattr(settings, name)})
-        slopes[term.flat_name] = joint_loss(solution.weights, problem, alone).gradient
+        term_settings = replace(settings, **{**silent, name: getattr(settings, name)})
+        slopes[term.flat_name] = joint_loss(solution.weights, problem, term_settings).gradient
     return slopes
 
 

@@ -103,15 +103,15 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
             f"{count!r} items can't be reviewed; the number must be 1 or more", "ask for 50"
         )
     entropies = pooled.entropy
-    apart = pooled.spread / largest_spread(pooled.scale)
-    measures = [*_uncertainties(pooled.probabilities, pooled.scale), apart]
+    distances = pooled.spread / largest_spread(pooled.scale)
+    measures = [*_uncertainties(pooled.probabilities, pooled.scale), distances]
     urgency = np.clip(np.stack(measures, axis=1), 0.0, 1.0).mean(axis=1)
-    found = list(queue)
+    candidates = list(queue)
     for row in np.argsort(-urgency, kind="stable")[:count]:
         p = pooled.probabilities[row]
         entropy, spread = float(entropies[row]), float(pooled.spread[row])
         label, reasons = _reasons(pooled.classes, p, spread, pooled.scale)
-        found.append(
+        candidates.append(
             Review(
                 item=str(pooled.items[row]),
                 label=label,
@@ -123,7 +123,7 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
             )
         )
     # Sorting keeps equally urgent ones in the order of the items.
-    return sorted(found, key=lambda one: -one.urgency)[: int(count)]
+    return sorted(candidates, key=lambda candidate: -candidate.urgency)[: int(count)]
 
 
 def largest_spread(scale: Scale) -> float:
@@ -155,14 +155,18 @@ def _reasons(
     """The label, and why people should look at it; sizes decide the words."""
     about: Mapping[str, Callable[..., tuple[Any, dict[Finding, float]]]]
     about = {"nominal": _about_class, "ordinal": _about_rating, "multi-label": _about_set}
-    label, found = about[scale.kind](classes, p, scale)
+    label, findings = about[scale.kind](classes, p, scale)
     far = spread / largest_spread(scale) / APART
-    found["spread", "the members are far apart", f"spread {spread:.2f}"] = far
-    named = {kind: f"{what}: {size}" for (kind, what, size), share in found.items() if share >= 1}
-    if not named:
-        kind, _, size = max(found, key=found.__getitem__)
-        named = {kind: f"little stands out: {size}"}
-    return label, named
+    findings["spread", "the members are far apart", f"spread {spread:.2f}"] = far
+    reasons = {
+        kind: f"{finding}: {size}"
+        for (kind, finding, size), share in findings.items()
+        if share >= 1
+    }
+    if not reasons:
+        kind, _, size = max(findings, key=findings.__getitem__)
+        reasons = {kind: f"little stands out: {size}"}
+    return label, reasons
 
 
 def _about_rating(
@@ -172,23 +176,23 @@ def _about_rating(
     assert scale.span is not None
     place = np.array(scale.positions)
     middle = int(medians(p[None])[0])
-    apart = float(p @ np.abs(place[:, None] - place) @ p)
+    distance = float(p @ np.abs(place[:, None] - place) @ p)
     away = np.abs(place - place[middle])
     far = away >= AWAY * scale.span - 1e-9
-    nearest, others = float(away[far].min(initial=scale.span)), float(p[far].sum())
-    most = others > MAJORITY
+    nearest, far_share = float(away[far].min(initial=scale.span)), float(p[far].sum())
+    is_majority = far_share > MAJORITY
     minority = (
-        "no-majority" if most else "minority",
+        "no-majority" if is_majority else "minority",
         f"most are expected to rate otherwise than the median {classes[middle]!r}"
-        if most
+        if is_majority
         else f"the median {classes[middle]!r} hides a minority",
-        f"about {others:.0%} are expected to rate {nearest:g} or more away from it",
+        f"about {far_share:.0%} are expected to rate {nearest:g} or more away from it",
     )
-    differing = f"two annotators would be {apart:.1f} apart"
+    differing = f"two annotators would be {distance:.1f} apart"
     return classes[int(p.argmax())], {
-        ("disagreement", "annotators are expected to disagree", differing): apart
+        ("disagreement", "annotators are expected to disagree", differing): distance
         / (DISAGREE * scale.span),
-        minority: others / MINORITY,
+        minority: far_share / MINORITY,
     }
 
 
@@ -196,22 +200,22 @@ def _about_set(
     classes: Sequence[str], p: Floats, scale: Scale
 ) -> tuple[list[str], dict[Finding, float]]:
     """The labels above one half, and the one that people are expected to differ most about."""
-    chosen = [name for name, share in zip(classes, p, strict=True) if share > MAJORITY]
+    likely_labels = [name for name, share in zip(classes, p, strict=True) if share > MAJORITY]
     c = int(np.minimum(p, 1.0 - p).argmax())
     name, share = classes[c], float(p[c])
-    rest, differ = min(share, 1.0 - share), 2.0 * share * (1.0 - share)
+    minority, disagreement = min(share, 1.0 - share), 2.0 * share * (1.0 - share)
     verb = "leave out" if share > MAJORITY else "choose"
-    return chosen, {
+    return likely_labels, {
         (
             "disagreement",
             f"annotators are expected to disagree about {name!r}",
-            f"two would differ in {differ:.0%} of cases",
-        ): differ / DISAGREE,
+            f"two would differ in {disagreement:.0%} of cases",
+        ): disagreement / DISAGREE,
         (
             "minority",
             "the set hides a minority",
-            f"about {rest:.0%} are expected to {verb} {name!r}",
-        ): rest / MINORITY,
+            f"about {minority:.0%} are expected to {verb} {name!r}",
+        ): minority / MINORITY,
     }
 
 
@@ -220,26 +224,26 @@ def _about_class(
 ) -> tuple[str, dict[Finding, float]]:
     """The likeliest class, and how many are expected to choose another one."""
     order = np.argsort(-p, kind="stable")
-    (label, *others), (most, *shares) = [classes[c] for c in order], p[order].tolist()
-    rest, differ = 1.0 - most, 1.0 - float(p @ p)
-    another = f"{others[0]!r}" if others else "another class"
-    if len(others) > 1:
+    (label, *runners_up), (top_share, *shares) = [classes[c] for c in order], p[order].tolist()
+    minority_share, disagreement = 1.0 - top_share, 1.0 - float(p @ p)
+    another = f"{runners_up[0]!r}" if runners_up else "another class"
+    if len(runners_up) > 1:
         another = f"another class, most often {another} ({shares[0]:.0%})"
     minority = (
         "minority",
         f"the label {label!r} hides a minority",
-        f"about {rest:.0%} are expected to choose {another}",
+        f"about {minority_share:.0%} are expected to choose {another}",
     )
-    if most <= MAJORITY + 1e-9:
+    if top_share <= MAJORITY + 1e-9:
         minority = (
             "no-majority",
             "no label is expected to have a majority",
-            f"{label!r} has about {most:.0%}, {others[0]!r} {shares[0]:.0%}",
+            f"{label!r} has about {top_share:.0%}, {runners_up[0]!r} {shares[0]:.0%}",
         )
-    differing = f"two annotators would choose differently in {differ:.0%} of cases"
+    differing = f"two annotators would choose differently in {disagreement:.0%} of cases"
     return label, {
-        ("disagreement", "annotators are expected to disagree", differing): differ / DISAGREE,
-        minority: rest / MINORITY,
+        ("disagreement", "annotators are expected to disagree", differing): disagreement / DISAGREE,
+        minority: minority_share / MINORITY,
     }
 
 
@@ -250,7 +254,7 @@ def label_studio_tasks(
 
     An export of the labelled tasks is read by `read_label_studio(…, item="item")`.
     """
-    missing = [] if texts is None else [one.item for one in queue if one.item not in texts]
+    missing = [] if texts is None else [review.item for review in queue if review.item not in texts]
     if missing:
         raise InputError(
             f"of the items to review, {are(len(missing), len(queue), HAVE)} no text:"
@@ -258,32 +262,34 @@ def label_studio_tasks(
             "give the texts of all items, or none",
         )
     tasks = []
-    for one in queue:
+    for review in queue:
         # Beside item and text no field is text: an export must not take one for the item's text.
         data = {
-            "item": one.item,
-            **({} if texts is None else {"text": texts[one.item]}),
-            "probabilities": dict(one.probabilities),
-            "entropy": one.entropy,
-            "spread": one.spread,
-            "urgency": one.urgency,
-            "reasons": list(one.reasons.values()),
+            "item": review.item,
+            **({} if texts is None else {"text": texts[review.item]}),
+            "probabilities": dict(review.probabilities),
+            "entropy": review.entropy,
+            "spread": review.spread,
+            "urgency": review.urgency,
+            "reasons": list(review.reasons.values()),
         }
-        chosen = [one.label] if isinstance(one.label, str) else one.label
+        labels = [review.label] if isinstance(review.label, str) else review.label
         label = {
             "id": CONTROL,
             "from_name": CONTROL,
             "to_name": "text",
             "type": "choices",
-            "value": {"choices": [xml_text(name) for name in chosen]},
-            "meta": {"text": [f"{name} {p:.4f}" for name, p in one.probabilities.items()]},
+            "value": {"choices": [xml_text(name) for name in labels]},
+            "meta": {"text": [f"{name} {p:.4f}" for name, p in review.probabilities.items()]},
         }
         prediction = {
             "model_version": f"edokit {__version__}",
             # Of a set, of the label that is least certain.
-            "score": min(p if name in chosen else 1.0 - p for name, p in one.probabilities.items())
-            if isinstance(one.label, list)
-            else one.probabilities[one.label],
+            "score": min(
+                p if name in labels else 1.0 - p for name, p in review.probabilities.items()
+            )
+            if isinstance(review.label, list)
+            else review.probabilities[review.label],
             "result": [label],
         }
         tasks.append({"data": data, "predictions": [prediction]})
@@ -292,13 +298,13 @@ def label_studio_tasks(
 
 def labelling_config(classes: Sequence[str], texts: bool, sets: bool = False) -> str:
     """The labelling interface of a Label Studio project for these tasks."""
-    how = 'choice="multiple"' if sets else 'choice="single" required="true"'
+    choice = 'choice="multiple"' if sets else 'choice="single" required="true"'
     choices = "\n".join(f"    <Choice value={xml_attribute(name)}/>" for name in classes)
-    shown = "$text" if texts else "$item"
+    value = "$text" if texts else "$item"
     return (
         "<View>\n"
-        f'  <Text name="text" value="{shown}"/>\n'
-        f'  <Choices name="{CONTROL}" toName="text" {how}>\n'
+        f'  <Text name="text" value="{value}"/>\n'
+        f'  <Choices name="{CONTROL}" toName="text" {choice}>\n'
         f"{choices}\n"
         "  </Choices>\n"
         "</View>\n"
@@ -343,7 +349,7 @@ def write_review(
         )
     write_json(label_studio_tasks(queue, texts), path)
     config = path.with_suffix(".xml")
-    sets = any(isinstance(one.label, list) for one in queue)
+    sets = any(isinstance(review.label, list) for review in queue)
     with whole_file(config) as temporary:
         temporary.write_text(labelling_config(classes, texts is not None, sets), encoding="utf-8")
     return config

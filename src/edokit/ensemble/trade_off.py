@@ -138,8 +138,8 @@ class TradeOff:
             return lines
         size = counted(len(best.members), self.unit)
         if best.cost is not None and whole.cost:
-            less = 1 - best.cost / whole.cost
-            size += f" at {money(best.cost)} per item ({less:.0%} less)"
+            saving = 1 - best.cost / whole.cost
+            size += f" at {money(best.cost)} per item ({saving:.0%} less)"
         return [*lines, f"{words}: {size}, Δ{short} {signed(best)}."]
 
 

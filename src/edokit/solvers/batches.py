@@ -51,14 +51,14 @@ class Batches:
         self._batch = min(batch_size, self._items)
         self._steps = math.ceil(self._items / self._batch)  # per epoch; a short last batch counts
         # Item N is the filler: all members agree on it, and it has neither soft nor hard label.
-        apart = P if problem.steps is None else cumulative(P) * problem.steps
-        self._P = _with_filler(apart, 1.0).transpose(2, 1, 0).copy()
+        positions = P if problem.steps is None else cumulative(P) * problem.steps
+        self._P = _with_filler(positions, 1.0).transpose(2, 1, 0).copy()
         self._hits = _with_filler(np.take_along_axis(P, y[:, None, None], axis=2)[:, :, 0], 0.0)
         self._targets = _with_filler(problem.targets, 0.0)
         rows = problem.rows.reshape(P.shape[1], P.shape[0], P.shape[2])
         # Weights sum to one, so that ε beside every member is ε beside the pool.
-        beside = EPSILON if problem.pool is Pool.LINEAR else 0.0
-        self._rows = _with_filler(rows.transpose(1, 2, 0) + beside, 1.0)
+        epsilon = EPSILON if problem.pool is Pool.LINEAR else 0.0
+        self._rows = _with_filler(rows.transpose(1, 2, 0) + epsilon, 1.0)
         self._losses = _with_filler(problem.item_losses, 0.0)
         self._soft: Floats | None = None
         if problem.steps is not None:
@@ -73,28 +73,28 @@ class Batches:
         sizes: int,
         *,
         pooled: bool,
-        drawn: bool,
+        sampled: bool,
         keep: bool = False,
     ) -> Iterable[Iterable[Block]]:
         """The steps of each epoch, block by block, every seed shuffled on its own; go in order.
 
-        ``pooled`` and ``drawn`` say which kinds of cross-entropy are needed: of the pool, and of
+        ``pooled`` and ``sampled`` say which kinds of cross-entropy are needed: of the pool, and of
         one member drawn per item. With ``keep`` they are there for the next call, if they are few.
         """
-        which = (count, tuple(seeds), sizes)
-        if self._kept is not None and self._kept[0] == which:
-            _, has_pooled, has_drawn, epochs = self._kept
-            if has_pooled >= pooled and has_drawn >= drawn:
+        key = (count, tuple(seeds), sizes)
+        if self._kept is not None and self._kept[0] == key:
+            _, has_pooled, has_sampled, epochs = self._kept
+            if has_pooled >= pooled and has_sampled >= sampled:
                 return epochs
-            pooled, drawn = pooled or has_pooled, drawn or has_drawn
-        if not keep or count * self._steps * self._per_step(len(seeds), pooled, drawn) > _KEPT:
-            return self._made(count, seeds, sizes, pooled, drawn)
-        epochs = [list(epoch) for epoch in self._made(count, seeds, sizes, pooled, drawn)]
-        self._kept = which, pooled, drawn, epochs
+            pooled, sampled = pooled or has_pooled, sampled or has_sampled
+        if not keep or count * self._steps * self._per_step(len(seeds), pooled, sampled) > _KEPT:
+            return self._made(count, seeds, sizes, pooled, sampled)
+        epochs = [list(epoch) for epoch in self._made(count, seeds, sizes, pooled, sampled)]
+        self._kept = key, pooled, sampled, epochs
         return epochs
 
     def _made(
-        self, count: int, seeds: Sequence[int], sizes: int, pooled: bool, drawn: bool
+        self, count: int, seeds: Sequence[int], sizes: int, pooled: bool, sampled: bool
     ) -> Iterator[Iterator[Block]]:
         draws = [Draws(seed) for seed in seeds]
         at_a_time = max(1, _BLOCK // self._per_step(len(draws), True, True))
@@ -102,17 +102,17 @@ class Batches:
         counts[-1] = self._items - (self._steps - 1) * self._batch
         for _ in range(count):
             padded = np.full((len(draws), self._steps * self._batch), self._items)
-            for s, own in enumerate(draws):
-                padded[s, : self._items] = own.shuffle(self._items)
+            for s, draw in enumerate(draws):
+                padded[s, : self._items] = draw.shuffle(self._items)
             places = padded.reshape(len(draws), self._steps, self._batch).swapaxes(0, 1)
             yield (
-                self._block(places[part], counts[part], draws, sizes, pooled, drawn)
+                self._block(places[part], counts[part], draws, sizes, pooled, sampled)
                 for part in slices(self._steps, at_a_time)
             )
 
-    def _per_step(self, seeds: int, pooled: bool, drawn: bool) -> int:
+    def _per_step(self, seeds: int, pooled: bool, sampled: bool) -> int:
         """Numbers that a step takes, more or less."""
-        per_item = pooled * self._classes + drawn * 2
+        per_item = pooled * self._classes + sampled * 2
         return seeds * self._members * (self._members + self._batch * per_item)
 
     def _block(
@@ -122,7 +122,7 @@ class Batches:
         draws: Sequence[Draws],
         sizes: int,
         pooled: bool,
-        drawn: bool,
+        sampled: bool,
     ) -> Block:
         """Of the items at ``places`` [B, S, n], ``counts`` [B] of them no fillers."""
         steps, seeds, batch = places.shape
@@ -132,12 +132,12 @@ class Batches:
         rows = losses = noise = None
         if pooled:
             rows = np.take(self._rows, places, axis=0).reshape(steps, seeds, -1, members)
-        if drawn:
+        if sampled:
             losses = np.take(self._losses, places, axis=0)[:, :, None]
             losses /= counts[:, None, None, None, None]
-            each = [own.member_noise(steps, batch, members) for own in draws]
-            noise = np.stack(each, axis=1)[:, :, None]
-        size_noise = np.stack([own.size_noise(steps, sizes) for own in draws], axis=1)
+            member_draws = [draw.member_noise(steps, batch, members) for draw in draws]
+            noise = np.stack(member_draws, axis=1)[:, :, None]
+        size_noise = np.stack([draw.size_noise(steps, sizes) for draw in draws], axis=1)
         targets, size_noise = targets[:, :, None], size_noise[:, :, None]
         soft = None if self._soft is None else np.take(self._soft, places, axis=0)[:, :, None]
         return Block(distances, linear, targets, size_noise, rows, losses, noise, soft, counts)
@@ -147,43 +147,43 @@ class Batches:
         steps, seeds, batch = places.shape
         members = self._members
         # Seeds share items: look at each item of the block once, then add up by batch.
-        used = np.zeros(self._items + 1, dtype=bool)
-        used[places] = True
-        index = (np.cumsum(used) - 1)[places].ravel()
+        in_block = np.zeros(self._items + 1, dtype=bool)
+        in_block[places] = True
+        index = (np.cumsum(in_block) - 1)[places].ravel()
         from scipy.sparse import csr_array
 
         by_batch = csr_array(
             (np.ones(index.size), index, np.arange(0, index.size + 1, batch)),
-            shape=(steps * seeds, int(used.sum())),
+            shape=(steps * seeds, int(in_block.sum())),
         )
         distances = np.zeros((steps, seeds, members, members))
-        for left, right, apart in self._pairs(used):
-            sums = (by_batch @ apart).reshape(steps, seeds, -1)
-            distances[:, :, left, right] = distances[:, :, right, left] = sums
-        both = np.concatenate([self._hits[used], self._losses[used]], axis=1)
-        linear = (by_batch @ both).reshape(steps, seeds, 2, members)
+        for members_k, members_l, distances_by_item in self._pairs(in_block):
+            sums = (by_batch @ distances_by_item).reshape(steps, seeds, -1)
+            distances[:, :, members_k, members_l] = distances[:, :, members_l, members_k] = sums
+        terms = np.concatenate([self._hits[in_block], self._losses[in_block]], axis=1)
+        linear = (by_batch @ terms).reshape(steps, seeds, 2, members)
         per_batch = counts[:, None, None, None]
         return distances / per_batch, linear / per_batch
 
-    def _pairs(self, used: NDArray[np.bool_]) -> Iterator[tuple[Ints, Ints, Floats]]:
+    def _pairs(self, in_block: NDArray[np.bool_]) -> Iterator[tuple[Ints, Ints, Floats]]:
         """Members, other members, and how far they are apart on each used item [items, pairs]."""
         members = self._members
         if (self._items + 1) * members * (members - 1) // 2 <= _PAIRS:
             if self._apart is None:
                 parts = [self._to_later(k, slice(None)) for k in range(members - 1)]
                 self._apart = np.concatenate([np.empty((self._items + 1, 0)), *parts], axis=1)
-            yield *np.triu_indices(members, 1), self._apart[used]
+            yield *np.triu_indices(members, 1), self._apart[in_block]
             return
         # Too many to keep: each member with those after it, in turn.
         for k in range(members - 1):
             later = np.arange(k + 1, members)
-            yield np.full_like(later, k), later, self._to_later(k, used)
+            yield np.full_like(later, k), later, self._to_later(k, in_block)
 
-    def _to_later(self, k: int, used: slice | NDArray[np.bool_]) -> Floats:
+    def _to_later(self, k: int, in_block: slice | NDArray[np.bool_]) -> Floats:
         """[items, members after k]"""
-        P = self._P[:, k:, used]
-        apart = P[:, 1:] - P[:, :1]
-        return np.asarray(np.abs(apart, out=apart).sum(axis=0).T)
+        P = self._P[:, k:, in_block]
+        distances = P[:, 1:] - P[:, :1]
+        return np.asarray(np.abs(distances, out=distances).sum(axis=0).T)
 
 
 def _with_filler(values: Floats, filler: float) -> Floats:
@@ -217,7 +217,7 @@ class Draws:
 def _gumbel(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     # Minus the logarithm of an exponential variable; much faster than rng.gumbel. An exponential
     # below 2^-53 (one draw in as many) would be noise without bounds.
-    drawn = rng.standard_exponential(shape)
-    np.maximum(drawn, 2.0**-53, out=drawn)
-    np.log(drawn, out=drawn)
-    return np.negative(drawn, out=drawn)
+    noise = rng.standard_exponential(shape)
+    np.maximum(noise, 2.0**-53, out=noise)
+    np.log(noise, out=noise)
+    return np.negative(noise, out=noise)

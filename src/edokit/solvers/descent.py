@@ -69,7 +69,7 @@ def descend(
             for part in slices(len(block.linear), steps.at_a_time(block)):
                 steps.take(block, part, temperature)
         after.append((steps.theta.copy(), steps.pi.copy(), temperature.reshape(-1)))
-    theta, pi, temperatures = (np.stack(each) for each in zip(*after, strict=True))
+    theta, pi, temperatures = map(np.stack, zip(*after, strict=True))
     return theta, pi, temperatures
 
 
@@ -82,10 +82,10 @@ class _Steps:
     """
 
     def __init__(self, columns: Columns, problem: Problem, min_members: int) -> None:
-        seeds, each, _ = columns.learning_rate.shape
+        seeds, runs, _ = columns.learning_rate.shape
         members, pool = problem.members, problem.pool
-        rows, sizes = seeds * each, members - min_members + 1
-        self._shape = (seeds, each, rows, members, sizes)
+        rows, sizes = seeds * runs, members - min_members + 1
+        self._shape = (seeds, runs, rows, members, sizes)
         self._parameters, self.theta, self.pi = self._array()
         rates, rates_of_theta, rates_of_pi = self._array()
         rates_of_theta[:] = rates_of_pi[:] = columns.learning_rate.reshape(rows, 1)
@@ -96,9 +96,9 @@ class _Steps:
         self._twice_reg = self._full(2.0 * columns.lambda_reg * (1.0 - columns.on_raw))
         self._twice_raw = self._full(2.0 * columns.lambda_reg * columns.on_raw)
         # What the linear terms are multiplied with: −λ_F1, and λ_CE where the members' own count.
-        own = columns.lambda_ce.copy()
-        own[:, : columns.pooled] = own[:, each - columns.drawn :] = 0.0
-        self._linear = np.concatenate([-columns.lambda_f1, own], axis=2)
+        member_ce = columns.lambda_ce.copy()
+        member_ce[:, : columns.pooled] = member_ce[:, runs - columns.drawn :] = 0.0
+        self._linear = np.concatenate([-columns.lambda_f1, member_ce], axis=2)
         self._pooled = Pooled(columns.lambda_ce, columns.pooled, pool) if columns.pooled else None
         self._drawn = Drawn(columns.lambda_ce, columns.drawn) if columns.drawn else None
         self._scaled = Scaled(columns.lambda_w1, problem.steps) if columns.lambda_w1.any() else None
@@ -107,9 +107,8 @@ class _Steps:
         if columns.lambda_rps.any():
             self._ranks = problem.rank_products
             self._twice_rps = self._full(2.0 * columns.lambda_rps)
-        kept = np.tri(members)[min_members - 1 :]
-        self._kept = kept  # [M, K] 1 where a size keeps a member
-        self._kept_by = np.ascontiguousarray(kept.T)
+        self._kept = np.tri(members)[min_members - 1 :]  # [M, K] 1 where a size keeps a member
+        self._kept_by = np.ascontiguousarray(self._kept.T)
         self._everything = np.ones((sizes, sizes))  # a product with it is the sum, in each column
         self._any_raw = bool(columns.on_raw.any())
         # Memory that every step uses again.
@@ -123,9 +122,8 @@ class _Steps:
     def _array(self) -> tuple[Floats, Floats, Floats]:
         """An array, its part [S·R, K] and its part [S·R, M]."""
         _, _, rows, members, sizes = self._shape
-        whole = np.zeros(rows * (members + sizes))
-        middle = rows * members
-        return (whole, whole[:middle].reshape(rows, members), whole[middle:].reshape(rows, sizes))
+        array, middle = np.zeros(rows * (members + sizes)), rows * members
+        return array, array[:middle].reshape(rows, members), array[middle:].reshape(rows, sizes)
 
     def _full(self, column: Floats) -> Floats:
         """[S, R, 1] -> [S·R, K]"""
@@ -180,17 +178,17 @@ class _Steps:
 
     def _in_v(self, v: Floats, distances: Floats, linear: Floats, b: int) -> Floats:
         """[S·R, K] gradient in v, for step b of those laid out."""
-        seeds, each, rows, members, _ = self._shape
+        seeds, runs, rows, members, _ = self._shape
         in_v: Floats = v * self._twice_div
         if seeds == 1:
             in_v = np.dot(in_v, distances[0])
         else:
-            in_v = (in_v.reshape(seeds, each, members) @ distances).reshape(rows, members)
+            in_v = (in_v.reshape(seeds, runs, members) @ distances).reshape(rows, members)
         in_v += linear
         in_v += self._twice_reg * v
         if self._ranks is not None:
             in_v += self._twice_rps * np.dot(v, self._ranks)
-        by_seed, slopes = (v.reshape(seeds, each, members), in_v.reshape(seeds, each, members))
+        by_seed, slopes = (v.reshape(seeds, runs, members), in_v.reshape(seeds, runs, members))
         if self._pooled is not None:
             self._pooled.add_slope(by_seed, slopes, b)
         if self._drawn is not None:
@@ -337,10 +335,10 @@ class Drawn:
         # S, R, n, K], first alone, then times the losses. Long axes: short ones take three times
         # as long.
         self._powers = np.empty((2, steps, seeds, self._count, items, members))
-        alone, lost = self._powers.reshape(2, steps, seeds, self._count, -1)
-        np.divide(self._noise.reshape(steps, seeds, 1, -1), temperature, out=alone)
-        np.exp(alone, out=alone)
-        np.multiply(alone, self._losses.reshape(steps, seeds, 1, -1), out=lost)
+        powers, lost = self._powers.reshape(2, steps, seeds, self._count, -1)
+        np.divide(self._noise.reshape(steps, seeds, 1, -1), temperature, out=powers)
+        np.exp(powers, out=powers)
+        np.multiply(powers, self._losses.reshape(steps, seeds, 1, -1), out=lost)
 
     def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
         """Add the gradient in v [S, R, K] to ``slopes``, for step b of those laid out."""
@@ -356,8 +354,8 @@ class Drawn:
         """[S, R, K] Σ_i share_ik (loss_ik − Σ_l share_il loss_il), the shares being softmaxes."""
         powers = self._powers[:, b]
         raised = np.exp(scores, out=scores)
-        alone, lost = (powers @ raised[..., None])[..., 0]
-        inverse = np.divide(1.0, alone, out=alone)
+        sums, lost = (powers @ raised[..., None])[..., 0]
+        inverse = np.divide(1.0, sums, out=sums)
         lost *= inverse
         lost *= inverse
         slope: Floats = inverse[..., None, :] @ powers[1]

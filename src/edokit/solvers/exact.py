@@ -93,34 +93,36 @@ def solve_exact(
     settings = expected(settings)
     pooled = settings.ce is CE.MEAN
     problem, part, ranked = _competing(data, settings, order, max_members, all_terms)
-    kept = ranked[:max_members]
+    candidates = ranked[:max_members]
     # Many small products: threads would only wait for each other.
     with one_thread():
         objective = JointObjective(part, settings)
         if data.is_sampled and (pooled or settings.w1):
             # The optimum of the sample is where it starts; a few passes over all items are enough.
             starts = ends_of(objective, [])[:_BEST_ENDS]
-            ce = DataCE(data, settings, kept) if pooled else None
-            w1 = DataW1(data, settings, kept) if settings.w1 else None
+            ce = DataCE(data, settings, candidates) if pooled else None
+            w1 = DataW1(data, settings, candidates) if settings.w1 else None
             objective = JointObjective(part, settings, ce, w1)
             if ce is not None and settings.ce_weight > 0:
                 ce.look_at(starts)
         else:
             # Good starts: a few items tell nearly all; the many are then looked at a few times.
-            starts, few = [], _SAMPLE
-            while part.items >= 2 * few:
-                sample = part.take(spread(part.items, part.items // few))
+            starts, sample_size = [], _SAMPLE
+            while part.items >= 2 * sample_size:
+                sample = part.take(spread(part.items, part.items // sample_size))
                 starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
-                few *= _LARGER
+                sample_size *= _LARGER
         v, certificate = optimum(objective, starts)
         terms, slope = objective.terms(v), objective.ce.gradient(v)
     weights, ce_gradient = np.zeros((2, problem.members))
-    weights[kept], ce_gradient[kept] = v, slope
+    weights[candidates], ce_gradient[candidates] = v, slope
     return Solution(
         weights=weights,
         size=int((v >= SMALLEST).sum()),
         terms=terms,
-        order=np.concatenate([kept[np.argsort(-v, kind="stable")], ranked[len(kept) :]]),
+        order=np.concatenate(
+            [candidates[np.argsort(-v, kind="stable")], ranked[len(candidates) :]]
+        ),
         ce_gradient=ce_gradient,
         certificate=certificate,
     )
@@ -142,7 +144,7 @@ def solve_path(
     if max_members is None or max_members >= len(data.members):
         order = "given"  # ranks decide nothing then
     problem, part, ranked = _competing(data, settings, order, max_members, False)
-    found = np.zeros((len(lambdas), problem.members))
+    path = np.zeros((len(lambdas), problem.members))
     v = np.full(part.members, 1.0 / part.members)
     with one_thread():
         ce = JointObjective(part, settings).ce
@@ -150,8 +152,8 @@ def solve_path(
             if math.isfinite(lambdas[k]):
                 penalised = replace(settings, reg=lambdas[k])
                 v = ends_of(JointObjective(part, penalised, ce), [v])[0]
-            found[k, ranked[:max_members]] = v
-    return found
+            path[k, ranked[:max_members]] = v
+    return path
 
 
 def _competing(
@@ -162,8 +164,12 @@ def _competing(
     problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
     members = np.arange(problem.members)
     ranked = members if order == "given" else rank_members(data.summaries(), order)
-    kept = ranked[:max_members]
-    return problem, problem if np.array_equal(kept, members) else problem.select(kept), ranked
+    candidates = ranked[:max_members]
+    return (
+        problem,
+        problem if np.array_equal(candidates, members) else problem.select(candidates),
+        ranked,
+    )
 
 
 def solution_at(
@@ -174,19 +180,21 @@ def solution_at(
     The settings, one for each of the weights, share pool, class weights and kind of cross-entropy,
     and so a pass over the data.
     """
-    settings = [replace(expected(each), regularize=Regularize.EFFECTIVE) for each in settings]
+    settings = [replace(expected(variant), regularize=Regularize.EFFECTIVE) for variant in settings]
     ce: CrossEntropy | None = None
     if settings[0].ce is CE.MEAN and data.is_sampled:
         ce = DataCE(data, settings[0], np.arange(len(data.members)))
         ce.look_at(several)
-    distant = any(each.w1 for each in settings)
+    has_w1 = any(variant.w1 for variant in settings)
     pooled = settings[0].ce is CE.MEAN and ce is None
-    problem = data.problem(settings[0], with_items=pooled or distant)
+    problem = data.problem(settings[0], with_items=pooled or has_w1)
     w1 = None
-    if distant and data.is_sampled:
+    if has_w1 and data.is_sampled:
         w1 = DataW1(data, settings[0], np.arange(len(data.members)))
         w1.look_at(several)
-    objectives = [JointObjective(problem, each, ce, w1 if each.w1 else None) for each in settings]
+    objectives = [
+        JointObjective(problem, variant, ce, w1 if variant.w1 else None) for variant in settings
+    ]
     return [
         (objective.terms(v), objective.ce.gradient(v))
         for objective, v in zip(objectives, several, strict=True)
@@ -272,7 +280,7 @@ def _shape(objective: JointObjective) -> str:
 def _descend(objective: JointObjective, start: Floats) -> Floats:
     """Newton's steps on the simplex: each minimises the quadratic model there, exactly."""
     v, value = start, objective.value(start)
-    best, smallest, last, rough = v, np.inf, np.inf, True
+    best, smallest, previous, rough = v, np.inf, np.inf, True
     for _ in range(_STEPS):
         slope = objective.slope(v)
         level = float(slope @ v)
@@ -282,7 +290,7 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
         if gap <= TOLERANCE:
             break
         # A rough model will do while it divides what is left by ten each time.
-        rough, last = rough and gap < last / 10, gap
+        rough, previous = rough and gap < previous / 10, gap
         # Members without weight that promise nothing stay out of the model.
         inside = np.flatnonzero((v > 0) | (slope < level))
         step = -v
@@ -469,9 +477,9 @@ def _interior(h: Floats, c: Floats, tolerance: float) -> Floats:
         target = np.zeros(k)
         for corrected in (False, True):
             # Newton's step towards x·z = target.
-            free = dpotrs(factor, -off_dual + target / x - z, lower=1)[0]
-            level_step = float((off_sum - free.sum()) / ones.sum())
-            x_step = free + level_step * ones
+            unconstrained = dpotrs(factor, -off_dual + target / x - z, lower=1)[0]
+            level_step = float((off_sum - unconstrained.sum()) / ones.sum())
+            x_step = unconstrained + level_step * ones
             z_step = target / x - z - z / x * x_step
             along_x, along_z = (min(1.0, _to_the_edge(*way)) for way in ((x, x_step), (z, z_step)))
             if not corrected:

@@ -87,28 +87,28 @@ def solve_gumbel(
     runs = _as_runs(settings, options or GumbelSettings(), random_state)
     solutions: dict[int, Solution] = {}
     for batch in _batches(runs):
-        how, columns = batch[0][0].options, _columns(batch)
-        key = ("gumbel", how.order)
+        steering, columns = batch[0][0].options, _columns(batch)
+        key = ("gumbel", steering.order)
         if key not in data.prepared:
-            data.prepared[key] = _Prepared(data, how.order)
+            data.prepared[key] = _Prepared(data, steering.order)
         ready = data.prepared[key]
         problem, batches = ready.batches(batch[0][0])
         path = descend(
             batches.epochs(
-                how.epochs,
+                steering.epochs,
                 [alike[0].seed for alike in batch],
-                problem.members - how.min_members + 1,
+                problem.members - steering.min_members + 1,
                 pooled=columns.pooled > 0 or bool(columns.lambda_w1.any()),
-                drawn=columns.drawn > 0,
+                sampled=columns.drawn > 0,
                 keep=keep,
             ),
             columns,
             problem=problem,
-            min_members=how.min_members,
+            min_members=steering.min_members,
         )
         flat = [run for alike in batch for run in alike]
-        found = _solutions(path, flat, problem, ready.ranks, trajectory)
-        solutions.update(zip((run.place for run in flat), found, strict=True))
+        batch_solutions = _solutions(path, flat, problem, ready.ranks, trajectory)
+        solutions.update(zip((run.place for run in flat), batch_solutions, strict=True))
     if data.is_sampled:
         _take_terms_of_all(data, runs, solutions)
     return [solutions[place] for place in range(len(runs))]
@@ -144,7 +144,7 @@ def _as_runs(
     for seed in columns[2]:
         check_seed(seed)
     columns = [column * max(counts) if len(column) == 1 else column for column in columns]
-    return [_Run(place, *each) for place, each in enumerate(zip(*columns, strict=True))]
+    return [_Run(place, *values) for place, values in enumerate(zip(*columns, strict=True))]
 
 
 def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
@@ -154,28 +154,44 @@ def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
     """
     by_seed: dict[tuple[Hashable, ...], list[_Run]] = {}
     for run in runs:
-        chosen, how = run.settings, run.options
-        sizes = (how.epochs, how.batch_size, how.min_members, how.max_members, how.order)
-        key = (run.seed, chosen.class_weights, chosen.pool, *sizes)
+        settings, options = run.settings, run.options
+        sizes = (
+            options.epochs,
+            options.batch_size,
+            options.min_members,
+            options.max_members,
+            options.order,
+        )
+        key = (run.seed, settings.class_weights, settings.pool, *sizes)
         by_seed.setdefault(key, []).append(run)
     batches: dict[tuple[Hashable, ...], list[list[_Run]]] = {}
-    for (_, *shape), own in by_seed.items():
-        own.sort(key=lambda run: (CE.MEAN, CE.ALL, CE.RANDOM).index(run.settings.ce))
-        kinds = [run.settings.ce for run in own]
-        batches.setdefault((*shape, *kinds), []).append(own)
+    for (_, *shape), seed_runs in by_seed.items():
+        seed_runs.sort(key=lambda run: (CE.MEAN, CE.ALL, CE.RANDOM).index(run.settings.ce))
+        kinds = [run.settings.ce for run in seed_runs]
+        batches.setdefault((*shape, *kinds), []).append(seed_runs)
     return list(batches.values())
 
 
 def _columns(batch: Sequence[Sequence[_Run]]) -> Columns:
     """The numbers in which the runs of a batch differ."""
 
-    def numbers(of: Settings, how: GumbelSettings) -> tuple[float, ...]:
-        weights = of.f1, of.ce_weight, of.diversity.sign * of.div, of.reg
-        scaled = of.rps, of.w1
-        cooling = how.temperature, how.temperature_decay, how.min_temperature
-        return *weights, of.regularize is Regularize.RAW, *scaled, how.learning_rate, *cooling
+    def numbers(run: _Run) -> tuple[float, ...]:
+        settings, options = run.settings, run.options
+        return (
+            settings.f1,
+            settings.ce_weight,
+            settings.diversity.sign * settings.div,
+            settings.reg,
+            settings.regularize is Regularize.RAW,
+            settings.rps,
+            settings.w1,
+            options.learning_rate,
+            options.temperature,
+            options.temperature_decay,
+            options.min_temperature,
+        )
 
-    rows = [[numbers(run.settings, run.options) for run in seed] for seed in batch]
+    rows = [[numbers(run) for run in seed] for seed in batch]
     columns = np.moveaxis(np.array(rows, dtype=np.float64), 2, 0)[..., None]
     kinds = [run.settings.ce for run in batch[0]]
     return Columns(kinds.count(CE.MEAN), kinds.count(CE.RANDOM), *columns)
@@ -191,34 +207,36 @@ class _Prepared:
 
     def batches(self, run: _Run) -> tuple[Problem, Batches]:
         """The members that can be kept, as a problem and as mini-batches."""
-        members, how = len(self.ranks), run.options
-        if how.min_members > members:
+        members, options = len(self.ranks), run.options
+        if options.min_members > members:
             raise InputError(
-                f"{option('min_members', how.min_members)} is more than the {members} members"
+                f"{option('min_members', options.min_members)} is more than the {members} members"
                 " there are",
                 "ask for fewer, or give more members",
             )
-        candidates = min(how.max_members, members)
-        key = (run.settings.class_weights, run.settings.pool, candidates, how.batch_size)
+        candidates = min(options.max_members, members)
+        key = (run.settings.class_weights, run.settings.pool, candidates, options.batch_size)
         if key not in self._batches:
-            kept = self.ranks[:candidates]
-            problem = self._data.problem(run.settings).select(kept)
+            candidate_members = self.ranks[:candidates]
+            problem = self._data.problem(run.settings).select(candidate_members)
             P, _, y = self._data.sample
-            batches = Batches(P[:, kept], y.astype(np.int64), problem, how.batch_size)
+            batches = Batches(
+                P[:, candidate_members], y.astype(np.int64), problem, options.batch_size
+            )
             self._batches[key] = problem, batches
         return self._batches[key]
 
 
 def _take_terms_of_all(data: FitData, runs: list[_Run], solutions: dict[int, Solution]) -> None:
     """Terms over all items in place of the sample's; those that share a pool share a pass."""
-    together: dict[tuple[bool, Pool, CE], list[_Run]] = {}
+    by_pass: dict[tuple[bool, Pool, CE], list[_Run]] = {}
     for run in runs:
-        chosen = expected(run.settings)
-        together.setdefault((chosen.class_weights, chosen.pool, chosen.ce), []).append(run)
-    for alike in together.values():
+        settings = expected(run.settings)
+        by_pass.setdefault((settings.class_weights, settings.pool, settings.ce), []).append(run)
+    for alike in by_pass.values():
         weights = [solutions[run.place].weights for run in alike]
-        found = solution_at(data, [run.settings for run in alike], weights)
-        for run, (terms, slope) in zip(alike, found, strict=True):
+        terms_and_slopes = solution_at(data, [run.settings for run in alike], weights)
+        for run, (terms, slope) in zip(alike, terms_and_slopes, strict=True):
             solutions[run.place] = replace(solutions[run.place], terms=terms, ce_gradient=slope)
 
 
@@ -235,8 +253,8 @@ def _solutions(
     least = runs[0].options.min_members
     tie = _TIE * np.array([[run.options.learning_rate] for run in runs])
     best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
-    kept = np.arange(problem.members) < best[:, None]
-    final = softmax(np.where(kept, theta[-1], -np.inf))
+    in_ensemble = np.arange(problem.members) < best[:, None]
+    final = softmax(np.where(in_ensemble, theta[-1], -np.inf))
     ends = _losses(final, final, problem, settings)
     solutions = [
         Solution(

@@ -45,34 +45,34 @@ class JointObjective:
 
     def value(self, v: Floats) -> float:
         """The joint loss at v [K]."""
-        problem, chosen = self.problem, self.settings
-        value = chosen.ce_weight * self.ce.value(v) if chosen.ce_weight else 0.0
-        if chosen.f1:
-            value += chosen.f1 * (1.0 - float(v @ problem.hit_rates))
-        if chosen.reg:
-            value += chosen.reg * float(v @ v)
+        problem, settings = self.problem, self.settings
+        value = settings.ce_weight * self.ce.value(v) if settings.ce_weight else 0.0
+        if settings.f1:
+            value += settings.f1 * (1.0 - float(v @ problem.hit_rates))
+        if settings.reg:
+            value += settings.reg * float(v @ v)
         if self._signed:
             value += self._signed * float(v @ problem.distances @ v)
-        if chosen.rps:
-            value += chosen.rps * float(v @ problem.rank_products @ v)
+        if settings.rps:
+            value += settings.rps * float(v @ problem.rank_products @ v)
         if self.w1 is not None:
-            value += chosen.w1 * self.w1.value(v)
+            value += settings.w1 * self.w1.value(v)
         return value
 
     def slope(self, v: Floats) -> Floats:
         """Its gradient [K]."""
-        problem, chosen = self.problem, self.settings
-        slope: Floats = 2.0 * chosen.reg * v
-        if chosen.ce_weight:
-            slope += chosen.ce_weight * self.ce.gradient(v)
-        if chosen.f1:
-            slope -= chosen.f1 * problem.hit_rates
+        problem, settings = self.problem, self.settings
+        slope: Floats = 2.0 * settings.reg * v
+        if settings.ce_weight:
+            slope += settings.ce_weight * self.ce.gradient(v)
+        if settings.f1:
+            slope -= settings.f1 * problem.hit_rates
         if self._signed:
             slope += 2.0 * self._signed * (problem.distances @ v)
-        if chosen.rps:
-            slope += 2.0 * chosen.rps * (problem.rank_products @ v)
+        if settings.rps:
+            slope += 2.0 * settings.rps * (problem.rank_products @ v)
         if self.w1 is not None:
-            slope += chosen.w1 * self.w1.gradient(v)
+            slope += settings.w1 * self.w1.gradient(v)
         return slope
 
     def curvature(
@@ -100,14 +100,14 @@ class JointObjective:
 
     def terms(self, v: Floats) -> dict[str, float]:
         """The terms at v [K] before weighting, and the total; no ``div`` without distances."""
-        found = {"f1": float(1.0 - v @ self.problem.hit_rates), "ce": self.ce.value(v)}
+        terms = {"f1": float(1.0 - v @ self.problem.hit_rates), "ce": self.ce.value(v)}
         if self.problem.distances is not None:
-            found["div"] = float(v @ self.problem.distances @ v)
+            terms["div"] = float(v @ self.problem.distances @ v)
         if self.problem.rank_products is not None:
-            found["rps"] = float(v @ self.problem.rank_products @ v)
+            terms["rps"] = float(v @ self.problem.rank_products @ v)
         if self.w1 is not None:
-            found["w1"] = self.w1.value(v)
-        return {**found, "reg": float(v @ v), "total": self.value(v)}
+            terms["w1"] = self.w1.value(v)
+        return {**terms, "reg": float(v @ v), "total": self.value(v)}
 
 
 class MemberCE:
@@ -143,11 +143,13 @@ class PoolCE:
         self._all: _Columns = problem.rows, problem.targets
         if self._pool is Pool.LINEAR:
             targets = problem.targets.reshape(-1)
-            chosen = targets > 0
+            has_label = targets > 0
             # What nobody chose adds nothing; leaving it out costs about one look at the rest.
-            few = chosen.mean() < 0.5
+            sparse = has_label.mean() < 0.5
             self._all = (
-                (problem.rows[:, chosen], targets[chosen]) if few else (problem.rows, targets)
+                (problem.rows[:, has_label], targets[has_label])
+                if sparse
+                else (problem.rows, targets)
             )
         enough = max(_ROUGH_ITEMS, _ROUGH_ITEMS_PER_MEMBER * problem.members)
         self._stride = max(1, int(problem.items // max(enough, _ROUGH_SHARE * problem.items)))
@@ -160,15 +162,15 @@ class PoolCE:
         return self._at(v)[1]
 
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
-        whole = not rough or self._stride == 1
-        rows, targets = self._all if whole else self._part
+        use_all = not rough or self._stride == 1
+        rows, targets = self._all if use_all else self._part
         # The few stand for all, by the weight of their labels.
-        share = 1.0 if whole else self._all[1].sum() / targets.sum()
+        share = 1.0 if use_all else self._all[1].sum() / targets.sum()
         if len(inside) < len(v):
             v, rows = v[inside], rows[inside]
         total: Floats = sum(
-            pool_hessian(part, some, pool_rows(v, part, some, self._pool), self._pool)
-            for part, some in self._blocks(rows, targets)
+            pool_hessian(part, labels, pool_rows(v, part, labels, self._pool), self._pool)
+            for part, labels in self._blocks(rows, targets)
         )
         return total * (share / self._items)
 
@@ -194,11 +196,11 @@ class PoolCE:
     def _part(self) -> _Columns:
         """Some of the items."""
         rows, targets = self._all
-        some = spread(len(targets), self._stride)
+        sampled = spread(len(targets), self._stride)
         if self._pool is Pool.LOG:
-            by_item = rows.reshape(len(rows), -1, self._classes)[:, some]
-            return by_item.reshape(len(rows), -1), targets[some]
-        return rows[:, some], targets[some]
+            by_item = rows.reshape(len(rows), -1, self._classes)[:, sampled]
+            return by_item.reshape(len(rows), -1), targets[sampled]
+        return rows[:, sampled], targets[sampled]
 
     def _blocks(self, rows: Floats, targets: Floats) -> Iterator[_Columns]:
         width = self._classes if self._pool is Pool.LOG else 1
@@ -222,8 +224,8 @@ class PoolW1:
 
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
         rows, labels, steps = self._given
-        given = v[inside], rows[inside], labels, steps
-        return np.asarray(w1_hessian(*given, self.smoothing) / self._items)
+        hessian = w1_hessian(v[inside], rows[inside], labels, steps, self.smoothing)
+        return np.asarray(hessian / self._items)
 
 
 class DataCE:
@@ -270,8 +272,8 @@ class DataCE:
             weights = np.zeros_like(weights)
             weights[:, self._members] = new
         members = None if self._everyone else self._members
-        found = self._curvatures(weights, members)
-        for v, at in zip(new, found, strict=True):
+        curvatures = self._curvatures(weights, members)
+        for v, at in zip(new, curvatures, strict=True):
             self._known[v.tobytes()] = at.select(self._members) if self._everyone else at
 
     def _curvatures(self, weights: Floats, members: Ints | None) -> list[Curvature]:

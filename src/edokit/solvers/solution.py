@@ -101,16 +101,16 @@ class Gumbel(OptionFields):
     def __post_init__(self) -> None:
         paper = {part.name: part.default for part in fields(GumbelSettings)}
         for part in fields(self):
-            value, whole = getattr(self, part.name), str(part.type).startswith("int")
+            value, is_whole = getattr(self, part.name), str(part.type).startswith("int")
             if part.name == "order" or (value is None and part.default is None):
                 continue
             check_number(
                 part.name,
                 value,
-                1 if whole else 0,
-                math.inf if whole else LARGEST,
-                above=not whole and part.name != "temperature_decay",
-                whole=whole,
+                1 if is_whole else 0,
+                math.inf if is_whole else LARGEST,
+                above=not is_whole and part.name != "temperature_decay",
+                whole=is_whole,
                 hint=f"the paper uses {paper[part.name]!r}",
             )
         one_of("order", self.order, ORDERS)
