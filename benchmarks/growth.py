@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -28,68 +27,62 @@ AIM = 60.0
 """The first pass takes at most so many times as long as reading the bytes."""
 
 
-def measure_passes(folder: Path, cores: int, rounds: int) -> dict[str, float]:
-    """Seconds of the first pass (checked, matched, cached, summed), of a later one, and of reading
-    the same bytes. A pass over four items goes before: libraries are imported, workers begin."""
-    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
+def measure_passes(folder: Path, rounds: int) -> dict[str, float]:
+    """Processor seconds of the first pass (checked, matched, cached, summed), of a later one, and
+    of reading the same bytes. A pass over four items goes before: libraries are imported."""
     from edokit.fitdata import FitData
 
     def open_data(data_folder: Path) -> Any:
         places = data_folder / "predictions", data_folder / "annotations"
-        return FitData.open(*places, jobs=cores, scratch=folder / "scratch")
+        return FitData.open(*places, jobs=1, scratch=folder / "scratch")
 
     open_data(folder.with_name("warm")).close()
     seconds: dict[str, list[float]] = {"plain": [], "first": [], "later": []}
     for _ in range(rounds):
         seconds["plain"].append(plain_read(folder))
-        start = time.perf_counter()
+        start = time.process_time()
         with open_data(folder) as data:
-            seconds["first"].append(time.perf_counter() - start)
+            seconds["first"].append(time.process_time() - start)
             v = np.full((1, len(data.members)), 1 / len(data.members))
-            start = time.perf_counter()
+            start = time.process_time()
             data.curvatures(v)
-            seconds["later"].append(time.perf_counter() - start)
+            seconds["later"].append(time.process_time() - start)
     return {name: min(times) for name, times in seconds.items()}
 
 
 def plain_read(folder: Path) -> float:
     """Seconds to read the same bytes, and do nothing with them."""
     buffer = bytearray(2**22)
-    start = time.perf_counter()
+    start = time.process_time()
     for file in sorted(folder.rglob("part-*")):
         with file.open("rb", buffering=0) as opened:
             while opened.readinto(buffer):
                 pass
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
-def table_rows(items: int, kind: str, parent: Path) -> list[dict[str, Any]]:
-    """A row for one core, a row for two."""
-    rows = []
+def table_row(items: int, kind: str, parent: Path) -> dict[str, Any]:
+    """What one size takes."""
     rounds = 3 if items <= 10_000_000 else 1
     with tempfile.TemporaryDirectory(prefix="edo-growth-", dir=parent) as name:
         folder = Path(name) / "data"
         size = write_shards(folder, items, MEMBERS, annotators=0, kind=kind)
         write_shards(folder.with_name("warm"), 4, MEMBERS, annotators=0, kind=kind, per_shard=1)
-        for cores in (1, 2):
-            options = ["--cores", str(cores), "--rounds", str(rounds)]
-            command = [sys.executable, __file__, "--folder-of-shards", str(folder), *options]
-            seconds, watch = watched(command)
-            rows.append({"items": items, "kind": kind, "bytes": size, "cores": cores, **seconds})
-            rows[-1]["resident"] = watch.most
-    return rows
+        command = [sys.executable, __file__, "--folder-of-shards", str(folder)]
+        seconds, watch = watched([*command, "--rounds", str(rounds)])
+    return {"items": items, "kind": kind, "bytes": size, "resident": watch.most, **seconds}
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
-        f"| items | files | cores | first pass / reading the bytes (aim {AIM:g}) | million items a"
+        f"| items | files | first pass / reading the bytes (aim {AIM:g}) | million items a"
         " second, first pass | … a later pass | resident memory |",
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|",
     ]
     for row in rows:
         rates = [f"{row['items'] / row[name] / 1e6:.2f}" for name in ("first", "later")]
         lines.append(
-            f"| {row['items']:,} | {row['kind']}, {row['bytes'] / GIB:.2f} GiB | {row['cores']} |"
+            f"| {row['items']:,} | {row['kind']}, {row['bytes'] / GIB:.2f} GiB |"
             f" {row['first'] / row['plain']:.1f} | {rates[0]} | {rates[1]} |"
             f" {row['resident'] / GIB:.2f} GiB |"
         )
@@ -110,19 +103,18 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=10_000_000)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     parser.add_argument("--folder-of-shards", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--cores", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, default=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.folder_of_shards:
-        seconds = measure_passes(arguments.folder_of_shards, arguments.cores, arguments.rounds)
+        seconds = measure_passes(arguments.folder_of_shards, arguments.rounds)
         print(json.dumps(seconds))
         return
     rows = []
     for items in (items for items in SIZES if items <= arguments.most):
         # Parquet holds the same numbers; the largest size is read once, as npz.
         for kind in ("npz", "parquet") if items <= 10_000_000 else ("npz",):
-            rows += table_rows(items, kind, arguments.folder)
-            print("\n".join(table(rows)[-2:]), flush=True)
+            rows.append(table_row(items, kind, arguments.folder))
+            print(table(rows)[-1], flush=True)
     text = [
         f"    python benchmarks/growth.py --most {arguments.most}",
         "",
@@ -134,7 +126,7 @@ def main() -> None:
         " checked, matched by item id, cached as plain arrays (predictions in .npz files are such"
         " already) and summed up. *A later pass*: value, gradient and Hessian of the cross-entropy."
         " Reading the bytes: the same files read and thrown away (from the page cache, where they"
-        " are), by the same process. Memory is that of all processes together.",
+        " are), by the same process. Time is that of one processor.",
         "",
         *table(rows),
     ]

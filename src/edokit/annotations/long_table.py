@@ -446,11 +446,7 @@ def _other_columns(
 ) -> dict[str, Any]:
     """The columns without a role as fields of `Annotations`, by what they describe."""
     has_role = _names_with_role(table, names)
-    for name in attributes or ():
-        if name not in table.column_names:
-            raise _no_attribute(name, f"not among the columns {headings(table.column_names)}")
-        if name in has_role:
-            raise _no_attribute(name, "a column with another meaning")
+    _check_attributes(attributes or (), table.column_names, has_role)
     fields: dict[str, dict[str, Strings]] = {
         "item_columns": {},
         "attributes": {},
@@ -484,6 +480,16 @@ def _other_columns(
         several = len(left_out) > 1
         warn(f"column{'s' * several} {', '.join(left_out)} {'are' if several else 'is'} left out")
     return fields
+
+
+def _check_attributes(
+    attributes: Sequence[str], column_names: Sequence[str], has_role: set[str]
+) -> None:
+    for name in attributes:
+        if name not in column_names:
+            raise _no_attribute(name, f"not among the columns {headings(column_names)}")
+        if name in has_role:
+            raise _no_attribute(name, "a column with another meaning")
 
 
 def _names_with_role(table: pa.Table, names: Mapping[str, str]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -43,6 +43,21 @@ MEMORY = 2 * 2**30  # bytes that shards in work may take, by default
 SAMPLE = 65_536  # items of the sample that serves as a start
 _SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
 _BLOCK = 2**21  # numbers of P that are looked at in one go
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardOptions:
+    """How shards are worked on; `FitData.open` describes each."""
+
+    splits: Sequence[str] = ()
+    jobs: int | None = None
+    engine: str = LOCAL
+    memory: int = MEMORY
+    scratch: str | Path | None = None
+    ties: Ties = "first"
+    random_state: int = 0
+    progress: Progress | None = None
+    learn: str | None = None
 
 
 class Fold(NamedTuple):
@@ -145,37 +160,30 @@ class ShardedData(FitData):
         annotations: Annotations | SortedAnnotations | str | Path,
         *,
         classes: Sequence[str] | None = None,
-        splits: Sequence[str] = (),
-        jobs: int | None = None,
-        engine: str = LOCAL,
-        memory: int = MEMORY,
-        scratch: str | Path | None = None,
-        ties: Ties = "first",
-        random_state: int = 0,
-        progress: Progress | None = None,
         scale: ScaleLike | None = None,
-        learn: str | None = None,
         **options: Any,
     ) -> ShardedData:
         """Shards of predictions and the annotations of their items; see `FitData.open`."""
+        names = {field.name for field in fields(ShardOptions)}
+        work = ShardOptions(**{name: options.pop(name) for name in names & options.keys()})
         if isinstance(predictions, Shards):
             shards = predictions
         else:
-            shards = Shards.open(predictions, learn=learn)
+            shards = Shards.open(predictions, learn=work.learn)
         if scale is not None:
             shards, options = shards.on_scale(scale), {**options, "scale": scale}
         pairs = shards.learn in (PAIRS, WITH_ANONYMOUS)
-        reading = ReadOptions(tuple(splits), options, pairs)
+        reading = ReadOptions(tuple(work.splits), options, pairs)
         if pairs and isinstance(annotations, Annotations):
             annotations = annotations.pairs()
-        source, order = find_annotations(annotations, shards, classes, reading, memory)
+        source, order = find_annotations(annotations, shards, classes, reading, work.memory)
         if isinstance(source, tuple):
             # All are what the first one is; to find out takes longer than to read some of them.
             reading = replace(reading, options={"format": recognise(source[0]).name, **options})
         per_item = 8 * len(shards.members) * shards.numbers_per_item
         sizes = [per_item * count for count in shards.counts]
-        workers = Workers(how_many_jobs(jobs, memory, sizes), engine)
-        folder, with_predictions = make_folder(scratch, shards)
+        workers = Workers(how_many_jobs(work.jobs, work.memory, sizes), work.engine)
+        folder, with_predictions = make_folder(work.scratch, shards)
         try:
             if not with_predictions:
                 warn(
@@ -191,13 +199,13 @@ class ShardedData(FitData):
                     with_predictions,
                     source[number] if isinstance(source, tuple) else None,
                     reading,
-                    ties,
-                    random_state,
+                    work.ties,
+                    work.random_state,
                     shards.scale,
                 )
                 for number in range(len(shards.files))
             ]
-            data = cls(cached, shards, workers, progress)
+            data = cls(cached, shards, workers, work.progress)
             data._write(source)
         except BaseException:
             workers.close()

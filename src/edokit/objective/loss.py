@@ -6,7 +6,7 @@ logarithms for a log pool), and ``targets`` [n, C], the soft labels times the cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,41 +83,38 @@ def joint_loss(
     configurations = [settings] if isinstance(settings, Settings) else list(settings)
     _check(v, w, problem, configurations)
 
-    def column(values: Iterable[float]) -> Array:
-        """[T, 1], or [1, 1] where all rows share their settings."""
-        return like(list(values), v)[:, None]
-
-    lambda_f1 = column(c.f1 for c in configurations)
-    lambda_ce = column(c.ce_weight for c in configurations)
-    lambda_div = column(c.diversity.sign * c.div for c in configurations)
-    lambda_reg = column(c.reg for c in configurations)
-    on_raw = column(c.regularize is Regularize.RAW for c in configurations)
+    # [T, 1], or [1, 1] where all rows share their settings.
+    weights = {
+        term: like([getattr(c, term) for c in configurations], v)[:, None]
+        for term in ("f1", "ce_weight", "div", "reg", "rps", "w1")
+    }
+    signs = like([c.diversity.sign for c in configurations], v)[:, None]
+    on_raw = like([c.regularize is Regularize.RAW for c in configurations], v)[:, None]
     f1 = 1.0 - xp.matmul(v, problem.hit_rates)
     variants = [c.ce for c in configurations]
     ce, ce_gradient = _cross_entropy(v, problem, variants, noise, temperature)
     raw = xp.zeros_like(v) if w is None else w
     on_effective = 1.0 - on_raw
     reg = xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1)
-    total = lambda_f1[:, 0] * f1 + lambda_ce[:, 0] * ce + lambda_reg[:, 0] * reg
+    total = weights["f1"][:, 0] * f1 + weights["ce_weight"][:, 0] * ce + weights["reg"][:, 0] * reg
     gradient = (
-        lambda_ce * ce_gradient
-        - lambda_f1 * problem.hit_rates
-        + 2.0 * lambda_reg * on_effective * v
+        weights["ce_weight"] * ce_gradient
+        - weights["f1"] * problem.hit_rates
+        + 2.0 * weights["reg"] * on_effective * v
     )
     div = rps = w1 = xp.full_like(f1, xp.nan)
     if problem.distances is not None:
+        weight = signs * weights["div"]
         div, slope = _quadratic(v, problem.distances)
-        total, gradient = total + lambda_div[:, 0] * div, gradient + lambda_div * slope
+        total, gradient = total + weight[:, 0] * div, gradient + weight * slope
     if problem.rank_products is not None:
-        lambda_rps = column(c.rps for c in configurations)
         rps, slope = _quadratic(v, problem.rank_products)
-        total, gradient = total + lambda_rps[:, 0] * rps, gradient + lambda_rps * slope
+        total, gradient = total + weights["rps"][:, 0] * rps, gradient + weights["rps"] * slope
     if any(c.w1 for c in configurations):
-        lambda_w1 = column(c.w1 for c in configurations)
         w1, slope = smooth_w1(v, *problem.scale_rows, problem.steps)
         w1, slope = w1 / problem.items, slope / problem.items
-        total, gradient = total + lambda_w1[:, 0] * w1, gradient + lambda_w1 * slope
-    gradient_w = 2.0 * lambda_reg * on_raw * raw
+        total, gradient = total + weights["w1"][:, 0] * w1, gradient + weights["w1"] * slope
+    gradient_w = 2.0 * weights["reg"] * on_raw * raw
     parts = (total, f1, ce, div, reg, gradient, ce_gradient, gradient_w, rps, w1)
     return Loss(*(part if is_batch else part[0, ...] for part in parts))
 

@@ -775,18 +775,10 @@ def checked(
         if fault:
             n, k = (int(axis[0]) for axis in np.nonzero(bad))
             numbers = examples((f"{value:g}" for value in block[n, k]), 10).replace("'", "")
-            hint = "correct the predictions"
-            if "sum" in fault:
-                hint += f", or divide by the sum with {option('invalid', 'normalize')}"
-                if (block <= 1).all():  # as sigmoids are
-                    scale = option("scale", "multi-label")
-                    hint += f", or choose {scale} if each label is predicted on its own"
-            if "sum" in fault or "negative" in fault:
-                hint += logits_hint
             raise InputError(
                 f"the probabilities of member {members[k]!r} for item {items[start + n]!r}{place}"
                 f" {fault}: ({numbers})",
-                hint,
+                _fault_hint(fault, bool((block <= 1).all()), logits_hint),
             )
         rounded = np.abs(total - 1) > EXACT
         if rounded.any() and not sets:
@@ -794,6 +786,16 @@ def checked(
                 result = array.copy()
             result[start : start + step][rounded] = block[rounded] / total[rounded][:, None]
     return result
+
+
+def _fault_hint(fault: str, may_be_sets: bool, logits_hint: str) -> str:
+    hint = "correct the predictions"
+    if "sum" in fault:
+        hint += f", or divide by the sum with {option('invalid', 'normalize')}"
+        if may_be_sets:  # as sigmoids are
+            scale = option("scale", "multi-label")
+            hint += f", or choose {scale} if each label is predicted on its own"
+    return hint + logits_hint if "sum" in fault or "negative" in fault else hint
 
 
 def _fault(block: Array, total: Floats, invalid: str, sets: bool) -> tuple[str, Bools]:

@@ -284,12 +284,11 @@ def _part(source: _ModelFile, group: str | None) -> Predictions:
 
 def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
     """Refuse options that no file has any use for."""
-    column_names = {name for source in sources for name in source.column_names}
-    named_columns = [*(options.columns or {}).values(), *options.answer_columns]
-    unused = [name for name in named_columns if name not in column_names]
+    column_names = set(chain.from_iterable(source.column_names for source in sources))
+    unused = {*(options.columns or {}).values(), *options.answer_columns} - column_names
     if unused:
-        raise InputError(f"no file has a column {examples(unused)}", "check the spelling")
-    classes = dict.fromkeys(name for source in sources for name in source.classes)
+        raise InputError(f"no file has a column {examples(sorted(unused))}", "check the spelling")
+    classes = dict.fromkeys(chain.from_iterable(source.classes for source in sources))
     unknown = [label for label in options.label_map or {} if label not in classes]
     if unknown:
         # What is long may be somebody's text.

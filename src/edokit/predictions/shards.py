@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, get_args
 
@@ -149,17 +148,14 @@ def check_numbering(files: Sequence[Path]) -> None:
         _check_totals(files, [total for total in totals if total])
         return
     parts = [_DIGITS.split(name) for name in names]
-    if len(parts) < 2 or len({len(part) for part in parts}) > 1:
-        return
-    columns = list(zip(*parts, strict=True))
+    columns = list(zip(*parts, strict=False))
     varied = [part for part, column in enumerate(columns) if len(set(column)) > 1]
-    if len(varied) != 1 or varied[0] % 2 == 0:
+    if len(varied) != 1 or varied[0] % 2 == 0 or len({*map(len, parts)}) > 1:
         return
     numbers = sorted(int(text) for text in columns[varied[0]])
-    by_one = any(after - before == 1 for before, after in pairwise(numbers))
-    dense = numbers[-1] - numbers[0] < 2 * len(numbers) - 1
+    is_dense = numbers[-1] - numbers[0] < 2 * len(numbers) - 1
     # Years start elsewhere, and positions of first items grow by more than one.
-    if numbers[0] <= 1 and (by_one or dense):
+    if numbers[0] <= 1 and (is_dense or 1 in np.diff(numbers)):
         expected = range(numbers[0], numbers[-1] + 1)
         _refuse_missing(files, numbers, expected, f"shards {numbers[0]} to {numbers[-1]}")
 
