@@ -507,9 +507,6 @@ def _fit_methods(
             for pool, labels in zip(row.pools, truth, strict=True)
         )
         results.probabilities[row.name] = method.predict_proba(row.pools[1])
-        weights = None if row.alone else getattr(method, "weights_", None)
-        if weights is not None:
-            weights = dict(zip(method.members_, weights.tolist(), strict=True))
         results.scores.append(
             Score(
                 row.name,
@@ -517,7 +514,7 @@ def _fit_methods(
                 dev={metric: float(values.mean()) for metric, values in dev_losses.items()},
                 seconds=seconds,
                 size=None if row.alone else getattr(method, "size_", None),
-                weights=weights,
+                weights=None if row.alone else _member_weights(method),
                 only_label=None if hard is None else only_label(hard, data.classes),
             )
         )
@@ -527,6 +524,11 @@ def _fit_methods(
             if isinstance(method, EDOEnsemble):
                 method._keep(replace(method.fitted_, constant=results.constant))
     return results
+
+
+def _member_weights(method: Any) -> dict[str, float] | None:
+    weights = getattr(method, "weights_", None)
+    return None if weights is None else dict(zip(method.members_, weights.tolist(), strict=True))
 
 
 def _facts(

@@ -144,12 +144,7 @@ def score_slices(
     of the headline metric. Rows of the same cluster [N] are resampled together.
     """
     masks = [(c, value, mask) for c, parts in slices.items() for value, mask in parts.items()]
-    losses_of_first, headline = losses[scores[0].name], headline_metric(scale)
-    measures = {
-        headline: losses_of_first[headline],
-        f"{headline}_above_floor": losses_of_first[headline] - floor,
-        "f1": losses_of_first["f1"],
-    }
+    measures = _measures(losses[scores[0].name], floor, headline_metric(scale))
     codes = np.arange(len(floor)) if clusters is None else clusters
     sizes = [[len(np.unique(codes[part])) for part in (mask, ~mask)] for _, _, mask in masks]
     tested = [k for k, both_sizes in enumerate(sizes) if min(both_sizes) >= FEWEST_ITEMS]
@@ -163,10 +158,7 @@ def score_slices(
     for k, (column, value, mask) in enumerate(masks):
         slice_scores = score_methods(
             [Score(score.name, score.about) for score in scores],
-            {
-                name: {m: v[mask] for m, v in by_metric.items()}
-                for name, by_metric in losses.items()
-            },
+            {name: _masked(by_metric, mask) for name, by_metric in losses.items()},
             reference,
             scale=scale,
             clusters=None if clusters is None else np.unique(codes[mask], return_inverse=True)[1],
@@ -174,11 +166,21 @@ def score_slices(
             level=level,
             random_state=random_state,
         )
-        rest = {} if mask.all() else {m: float(v[~mask].mean()) for m, v in measures.items()}
+        rest_means = {m: float(v.mean()) for m, v in _masked(measures, ~mask).items() if len(v)}
         floor_mean = float(floor[mask].mean())
-        results = (tuple(slice_scores), against_rest.get(k, {}), rest)
+        results = (tuple(slice_scores), against_rest.get(k, {}), rest_means)
         scored.append(Slice(column, value, int(mask.sum()), floor_mean, *results))
     return tuple(scored)
+
+
+def _measures(losses: Mapping[str, Floats], floor: Floats, headline: str) -> dict[str, Floats]:
+    """What slices are compared by, item by item [N]."""
+    value = losses[headline]
+    return {headline: value, f"{headline}_above_floor": value - floor, "f1": losses["f1"]}
+
+
+def _masked(values: Mapping[str, Floats], mask: Bools) -> dict[str, Floats]:
+    return {name: column[mask] for name, column in values.items()}
 
 
 def _against_rest(

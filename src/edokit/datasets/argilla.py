@@ -130,23 +130,7 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
         fields = object_at(record["fields"] or {}, "the fields of a record", place)
     else:
         fields = {name: value for name, value in record.items() if _is_field(name, record)}
-    if item is None:
-        value = next((record[name] for name in _IDS if record.get(name) is not None), None)
-        if value is None:
-            raise InputError(
-                f"{place} has no id",
-                f"choose {option('columns', {'item': 'NAME'})} to take it from a field or from the"
-                " metadata",
-            )
-    elif item in metadata or item in fields:
-        value = metadata[item] if item in metadata else fields[item]
-    else:
-        raise InputError(
-            f"{place} has no field or metadata {item!r} with its id; it has"
-            f" {examples([*fields, *metadata], 10) or 'neither'}",
-            "check the spelling",
-        )
-    name = plain(value, "the id of a record", place)
+    name = plain(_record_id(record, fields, metadata, item, place), "the id of a record", place)
     item_fields = {field: value for field, value in fields.items() if field != item}
     # A flat export has everything in one place; its metadata are those with this prefix.
     roles = ("split", "hard_label")
@@ -163,6 +147,32 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
                 " 'draft' or 'discarded'",
                 "correct the export",
             )
+
+
+def _record_id(
+    record: Mapping[str, Any],
+    fields: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    item: str | None,
+    place: str,
+) -> Any:
+    """The id of a record: Argilla's own, or the field or metadata of this name."""
+    if item is None:
+        value = next((record[name] for name in _IDS if record.get(name) is not None), None)
+        if value is None:
+            raise InputError(
+                f"{place} has no id",
+                f"choose {option('columns', {'item': 'NAME'})} to take it from a field or from the"
+                " metadata",
+            )
+        return value
+    if item not in metadata and item not in fields:
+        raise InputError(
+            f"{place} has no field or metadata {item!r} with its id; it has"
+            f" {examples([*fields, *metadata], 10) or 'neither'}",
+            "check the spelling",
+        )
+    return metadata[item] if item in metadata else fields[item]
 
 
 def _metadata(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
@@ -214,22 +224,28 @@ def _responses(record: Mapping[str, Any], where: str) -> Iterator[tuple[Any, Any
             response = object_at(raw, "a response", where)
             yield question, response.get("user_id"), response.get("value"), response.get("status")
     for name in filter(_is_column, names):
-        # Side by side in q.responses, q.responses.users and q.responses.status.
-        column = list_at(record[name], f"the column {name!r}", where)
-        sides = []
-        for side in (f"{name}.users", f"{name}.status"):
-            entries = list_at(record.get(side), f"{side!r}", where)
-            if record.get(side) is None:
-                entries = [None] * len(column)
-            if len(entries) != len(column):
-                raise InputError(
-                    f"{where} has {counted(len(entries), 'entry')} in {side!r} for"
-                    f" {counted(len(column), 'response')}",
-                    "export it again",
-                )
-            sides.append(entries)
-        for value, user, status in zip(column, *sides, strict=True):
-            yield name.removesuffix(RESPONSES), user, value, status
+        yield from _column_responses(record, name, where)
+
+
+def _column_responses(
+    record: Mapping[str, Any], name: str, where: str
+) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """The responses side by side in q.responses, q.responses.users and q.responses.status."""
+    column = list_at(record[name], f"the column {name!r}", where)
+    sides = []
+    for side in (f"{name}.users", f"{name}.status"):
+        entries = list_at(record.get(side), f"{side!r}", where)
+        if record.get(side) is None:
+            entries = [None] * len(column)
+        if len(entries) != len(column):
+            raise InputError(
+                f"{where} has {counted(len(entries), 'entry')} in {side!r} for"
+                f" {counted(len(column), 'response')}",
+                "export it again",
+            )
+        sides.append(entries)
+    for value, user, status in zip(column, *sides, strict=True):
+        yield name.removesuffix(RESPONSES), user, value, status
 
 
 def _parts(value: Any) -> Sequence[Any]:

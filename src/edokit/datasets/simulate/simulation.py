@@ -204,15 +204,7 @@ def simulate(
     >>> simulation.truth.shape
     (100, 2)
     """
-    if isinstance(regime, str):
-        one_of("regime", regime, REGIMES)
-        regime = REGIMES[regime]
-    if items is not None:
-        regime = regime.sized(items)
-    if n_classes is not None:
-        regime = regime.with_classes(n_classes)
-    if structured is not None:
-        regime = replace(regime, structured=structured)
+    regime = _chosen_regime(regime, items, n_classes, structured)
     people_stream, *streams = _streams(random_state)
     # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
     about, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
@@ -269,6 +261,24 @@ def simulate(
         population=population,
         thresholds=thresholds,
     )
+
+
+def _chosen_regime(
+    regime: str | Regime,
+    items: tuple[int, int, int] | float | None,
+    n_classes: int | None,
+    structured: float | None,
+) -> Regime:
+    if isinstance(regime, str):
+        one_of("regime", regime, REGIMES)
+        regime = REGIMES[regime]
+    if items is not None:
+        regime = regime.sized(items)
+    if n_classes is not None:
+        regime = regime.with_classes(n_classes)
+    if structured is not None:
+        regime = replace(regime, structured=structured)
+    return regime
 
 
 def _thresholds(population: Population, regime: Regime, features: Features, panel: Ints) -> Floats:
