@@ -18,7 +18,7 @@ from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 
 _RANGES = {
-    "n_members": Range(1, whole=True),
+    "n_members": Range(1, integer=True),
     "member_weight": Range(0),
     "joint_learning_rate": Range(0, 1, above=True),
 }

@@ -29,13 +29,13 @@ CHOICES = {
     "pooling": ("first", "last", "mean", "mean+target"),
 }
 RANGES = {
-    "n_classes": Range(2, whole=True),
-    "batch_size": Range(1, whole=True),
-    "eval_batch_size": Range(1, whole=True),
-    "epochs": Range(1, whole=True),
-    "patience": Range(0, whole=True),
-    "warmup_steps": Range(0, whole=True),
-    "max_length": Range(8, whole=True),
+    "n_classes": Range(2, integer=True),
+    "batch_size": Range(1, integer=True),
+    "eval_batch_size": Range(1, integer=True),
+    "epochs": Range(1, integer=True),
+    "patience": Range(0, integer=True),
+    "warmup_steps": Range(0, integer=True),
+    "max_length": Range(8, integer=True),
     "learning_rate": Range(0, 1, above=True),
     "head_learning_rate": Range(0, 1, above=True, optional=True),
     "annotator_learning_rate": Range(0, 1, above=True),
@@ -232,7 +232,7 @@ class FineTunedMember(FineTuning, Member):
 
     def options(self) -> dict[str, Any]:
         """Every option by name, as plain values."""
-        names = [each.name for each in fields(self) if each.init and each.name != "preset"]
+        names = [item.name for item in fields(self) if item.init and item.name != "preset"]
         return {name: getattr(self, name) for name in names}
 
     def reader(self, model: str) -> Any:

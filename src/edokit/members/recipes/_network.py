@@ -479,8 +479,8 @@ def _probabilities(
             if pairs is None:
                 continue
             positions, rows = pairs.of(items)
-            known = (pairs.annotators[positions] >= 0).reshape(len(positions), -1).any(axis=1)
-            positions, rows = positions[known], rows[known]
+            is_known = (pairs.annotators[positions] >= 0).reshape(len(positions), -1).any(axis=1)
+            positions, rows = positions[is_known], rows[is_known]
             for start in range(0, len(positions), _PAIRS):
                 part = slice(start, start + _PAIRS)
                 codes = pairs.annotators[positions[part]]

@@ -298,7 +298,7 @@ class Questions:
             answers=self.choices.sentence,
             persona=self.persona,
             examples=example_lines(
-                [(shown, self._answer(codes, label)) for shown, codes in examples]
+                [(text, self._answer(codes, label)) for text, codes in examples]
             ),
         )
         system = "" if self._has_persona else self.persona

@@ -11,19 +11,19 @@ from edokit._errors import check_number
 class Range(NamedTuple):
     """The least and the largest value of an option.
 
-    It may have to be ``whole``, or ``above`` the least value; ``optional``: it may be None.
+    It may have to be an ``integer``, or ``above`` the least value; ``optional``: it may be None.
     """
 
     least: float
     largest: float = float("inf")
-    whole: bool = False
+    integer: bool = False
     above: bool = False
     optional: bool = False
 
 
 def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
     """Refuse options, attributes by name, outside of their ranges."""
-    for name, (least, largest, whole, above, optional) in ranges.items():
+    for name, (least, largest, integer, above, optional) in ranges.items():
         value = getattr(options, name)
         if value is not None or not optional:
-            check_number(name, value, least, largest, whole=whole, above=above)
+            check_number(name, value, least, largest, whole=integer, above=above)

@@ -46,13 +46,13 @@ _FILES = {
     "label_descriptions": (*_TEMPLATES, ".json"),
 }
 _RANGES = {
-    "examples": Range(0, 1000, whole=True),
-    "samples": Range(1, 1000, whole=True),
+    "examples": Range(0, 1000, integer=True),
+    "samples": Range(1, 1000, integer=True),
     "smoothing": Range(0, 1e6),
-    "concurrency": Range(1, 1000, whole=True),
+    "concurrency": Range(1, 1000, integer=True),
     "timeout": Range(0, 86400, above=True),
-    "retries": Range(0, 100, whole=True),
-    "max_tokens": Range(1, 10**7, whole=True, optional=True),
+    "retries": Range(0, 100, integer=True),
+    "max_tokens": Range(1, 10**7, integer=True, optional=True),
     "temperature": Range(0, 100, optional=True),
     "price_in": Range(0, 1e9, optional=True),
     "price_out": Range(0, 1e9, optional=True),
