@@ -70,15 +70,11 @@ class EDOError(Exception):
         What is wrong, and where. Options are named by `option`.
     hint : str, default=""
         What to do about it.
-    parameters : sequence of str, default=()
-        Python parameters that the message or the hint names; the command line shows its options
-        in their place.
     """
 
-    def __init__(self, message: str, hint: str = "", parameters: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, hint: str = "") -> None:
         self.message = one_line(message)
         self.hint = one_line(hint)
-        self.parameters = tuple(parameters)
         super().__init__(show_options(self.text))
 
     @property
@@ -86,8 +82,8 @@ class EDOError(Exception):
         """Message and hint, with references to options still in it (see `show_options`)."""
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
-    def __reduce__(self) -> tuple[type[EDOError], tuple[str, str, tuple[str, ...]]]:
-        return type(self), (self.message, self.hint, self.parameters)
+    def __reduce__(self) -> tuple[type[EDOError], tuple[str, str]]:
+        return type(self), (self.message, self.hint)
 
 
 class InputError(EDOError, ValueError):
@@ -105,12 +101,9 @@ class EDOWarning(UserWarning):
     ----------
     message : str
         The warning.
-    parameters : sequence of str, default=()
-        Python parameters that it names, as in `EDOError`.
     """
 
-    def __init__(self, message: str, parameters: Sequence[str] = ()) -> None:
-        self.parameters = tuple(parameters)
+    def __init__(self, message: str) -> None:
         self.text = message
         super().__init__(show_options(message))
 
@@ -136,11 +129,7 @@ class TieWarning(EDOWarning):
         return cls(", and ".join(note.tied for note in notes), notes[-1].rule)
 
 
-def warn(
-    message: str | EDOWarning,
-    category: type[EDOWarning] = EDOWarning,
-    parameters: Sequence[str] = (),
-) -> None:
+def warn(message: str | EDOWarning, category: type[EDOWarning] = EDOWarning) -> None:
     """Warn at the first frame outside this package: the user's own line."""
     package = os.path.dirname(__file__) + os.sep
     frame, level = sys._getframe(1), 2
@@ -149,7 +138,7 @@ def warn(
         or (frame.f_code.co_filename, frame.f_code.co_name) == ("<string>", "__init__")
     ):  # the second is a dataclass's
         frame, level = frame.f_back, level + 1
-    warning = category(message, parameters) if isinstance(message, str) else message
+    warning = category(message) if isinstance(message, str) else message
     warnings.warn(warning, stacklevel=level)
 
 
@@ -326,4 +315,4 @@ def errors_in(path: object) -> Iterator[None]:
     except InputError as error:
         if str(path) in error.message:
             raise
-        raise InputError(f"{path}: {error.message}", error.hint, error.parameters) from error
+        raise InputError(f"{path}: {error.message}", error.hint) from error

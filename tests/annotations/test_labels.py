@@ -279,7 +279,7 @@ def test_a_blank_label_is_a_gap_that_somebody_typed() -> None:
 def test_several_labels_in_a_cell_are_not_a_class(mark: str) -> None:
     both = f"neutral{mark}entailment"
     table = spelled("entailment", "neutral", both, both)
-    with pytest.raises(InputError, match=r"row 3 has several.*2 such rows") as caught:
+    with pytest.raises(InputError, match=r"row 3 has several.*2 such rows"):
         Annotations.from_table(table)
     split = Annotations.from_table(table, multi_choice="split")
     assert split.classes == ("entailment", "neutral")

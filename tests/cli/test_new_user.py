@@ -13,10 +13,10 @@ import pytest
 
 from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, simulate
+from edokit._errors import option
 from edokit._io.tables import write_table
 from edokit.cli import console
 from edokit.cli.app import make_app
-from edokit.cli.legacy import render
 from edokit.cli.messages import Options
 from edokit.predictions import read_predictions, write_predictions
 from edokit.runs import command_text, with_options
@@ -255,60 +255,34 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
 
 
 @pytest.mark.parametrize(
-    ("command", "text", "parameters", "words"),
+    ("command", "reference", "words"),
     [
-        ("fit", "choose duplicates='first' or", ["duplicates"], "choose --duplicates first or"),
-        ("fit", "(ties='random')", ["ties"], "(--ties random)"),
-        ("fit", "groups=True needs", ["groups"], "--groups needs"),
-        ("fit", "choose groups=False", ["groups"], "choose --no-groups"),
-        ("fit", "max_members is 0", ["max_members"], "--max-members is 0"),
-        ("fit", "the ties are left", [], "the ties are left"),
-        ("fit", "random_state=-1", ["random_state"], "--seed -1"),
-        ("fit", "columns={'item': 'id'}", ["columns"], "--column item=id"),
-        (
-            "evaluate",
-            "map columns={'split': 'NAME'}, or leave split out",
-            ["columns", "split"],
-            "map --column split=NAME, or leave --split out",
-        ),
-        ("fit", "classes=['no', 'yes']", ["classes"], "--classes no,yes"),
-        ("fit", "classes=['a,b', 'c']", ["classes"], "--classes '\"a,b\",c'"),
+        ("fit", option("duplicates", "first"), "--duplicates first"),
+        ("fit", option("groups", True), "--groups"),
+        ("fit", option("groups", False), "--no-groups"),
+        ("fit", option("max_members"), "--max-members"),
+        ("fit", option("random_state", -1), "--seed -1"),
+        ("fit", option("columns", {"item": "id"}), "--column item=id"),
+        ("fit", option("classes", ["no", "yes"]), "--classes no,yes"),
+        ("fit", option("classes", ["a,b", "c"]), "--classes '\"a,b\",c'"),
         (
             "fit",
-            "label_map={'Rude': 'rude', ' no': \"don't\"};",
-            ["label_map"],
-            """--label-map Rude=rude --label-map ' no=don'"'"'t';""",
+            option("label_map", {"Rude": "rude", " no": "don't"}),
+            """--label-map Rude=rude --label-map ' no=don'"'"'t'""",
         ),
-        ("fit", "the diversity term", ["diversity"], "the diversity term"),
-        ("diagnose", "use permutations=99", ["permutations"], "use --permutations 99"),
-        (
-            "train",
-            "choose annotators=False",
-            ["annotators"],
-            "choose --option annotators=false",
-        ),
-        ("train", "choose ties='random'", ["ties"], "choose ties='random' (in Python)"),
-        ("train", "the first (ties='first')", ["ties"], "the first (in Python: ties='first')"),
-        ("search", "choose regularize='v'", ["regularize"], "choose --space regularize=v"),
-        ("data info", "choose control='a b'", ["control"], "choose --control 'a b'"),
-        (
-            "data info",
-            "choose unlabelled='skip'",
-            ["unlabelled"],
-            "choose unlabelled='skip' (in Python)",
-        ),
-        ("search", "write --prefer f1=0.9,ce=0.3", ["ce"], "write --prefer f1=0.9,ce=0.3"),
-        ("data split", "write train=0.8, dev=0.2", [], "write train=0.8, dev=0.2"),
-        ("predictions join", "or invalid='normalize'", ["invalid"], "or --normalize"),
-        ("predictions join", "with logits=True", ["logits"], "with --logits"),
-        ("data info", "every class (classes)", ["classes"], "every class (--classes)"),
-        ("fit", "got a file 'seed=3.csv'", ["seed"], "got a file 'seed=3.csv'"),
+        ("train", option("annotators", False), "--option annotators=false"),
+        ("train", option("ties", "random"), "ties='random' (in Python)"),
+        ("search", option("regularize", "v"), "--space regularize=v"),
+        ("data info", option("control", "a b"), "--control 'a b'"),
+        ("data info", option("unlabelled", "skip"), "unlabelled='skip' (in Python)"),
+        ("predictions join", option("invalid", "normalize"), "--normalize"),
+        ("predict", option("answer_for", "ce"), "--for ce"),
     ],
 )
-def test_parameters_are_shown_as_options_of_the_command(
-    command: str, text: str, parameters: list[str], words: str
+def test_references_are_shown_as_options_of_the_command(
+    command: str, reference: str, words: str
 ) -> None:
-    assert render(text, parameters, Options(make_app(), command.split()).by_name) == words
+    assert Options(make_app(), command.split()).render(f"give {reference}.") == f"give {words}."
 
 
 def test_a_note_is_spelled_as_an_option_too(tmp_path: Path) -> None:

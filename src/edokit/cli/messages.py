@@ -18,7 +18,6 @@ from cyclopts import (
 )
 
 from edokit._errors import EDOError, TieWarning, one_line, option, show_options
-from edokit.cli.legacy import render
 
 if TYPE_CHECKING:
     from cyclopts import Argument
@@ -56,10 +55,8 @@ class Options:
             if argument.name.startswith("--")
         }
 
-    def render(self, text: str, parameters: Sequence[str] = ()) -> str:
+    def render(self, text: str) -> str:
         """A message with its references to options as the command takes them."""
-        if parameters:
-            text = render(text, parameters, self.by_name)
         return show_options(text, self._written)
 
     def _written(self, name: str, *value: Any) -> str:
@@ -92,7 +89,7 @@ class Options:
         if isinstance(error, CycloptsError) and isinstance(error.__cause__, EDOError):
             error = error.__cause__
         if isinstance(error, EDOError):
-            return self.render(error.text, error.parameters)
+            return self.render(error.text)
         unknown = [word for word in error.unused_tokens or () if word.startswith("--")]
         if isinstance(error, MissingArgumentError) and unknown:
             message = _unknown(unknown[0].partition("=")[0], self.by_name.values())
@@ -162,7 +159,7 @@ class Notes:
         elif str(message) not in self.shown:
             self.shown.add(str(message))
             text = getattr(message, "text", str(message))
-            say(f"note: {self.options.render(text, getattr(message, 'parameters', ()))}")
+            say(f"note: {self.options.render(text)}")
 
     def show_ties(self, code: int) -> int:
         """Show one note on tied items, also where a command reads several files."""

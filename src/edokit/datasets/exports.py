@@ -370,7 +370,6 @@ class Collected:
                 f" {annotator!r}:"
                 f" {examples(labels)} ({len(several)} such {self.answer}s)",
                 MULTI_CHOICE_HINT,
-                parameters=("multi_choice", "scale"),
             )
         return [
             json.dumps(labels) if self.sets or several else labels[0] for _, _, labels in self.rows
