@@ -48,6 +48,33 @@ class Annotations:
     `edokit.read_annotations`. Methods raise `InputError` where what they are given does not exist,
     is repeated or does not fit.
 
+    Parameters
+    ----------
+    items, annotators : ndarray of str of shape (N,) and (A,)
+        Ids, in order of first appearance.
+    classes : tuple of str of length C
+        Names of the classes, in class order.
+    item_codes, annotator_codes : ndarray of int32 of shape (M,)
+        Item and annotator of each annotation, as positions in ``items`` and ``annotators``.
+    label_codes : ndarray of int32 of shape (M,) or None
+        Class of each annotation; None where annotators gave probabilities.
+    label_probabilities : ndarray of shape (M, C), default=None
+        Probabilities of each annotation, where annotators gave them instead of a class.
+        Multi-label annotations have 1 for each chosen label and 0 for others, so that soft labels
+        are shares of each label on its own.
+    published : ndarray of int32 of shape (N,), default=None
+        Published hard label of each item, -1 where there is none.
+    texts, contexts, splits : ndarray of str of shape (N,), default=None
+        Text of each item, what it is seen with (such as the post that it replies to), its split.
+    attributes : mapping of str to ndarray of shape (A,), default={}
+        Attributes of the annotators, by name.
+    item_columns : mapping of str to ndarray of shape (N,), default={}
+        Other columns with one value per item, such as its language; gaps are "".
+    annotation_columns : mapping of str to ndarray of shape (M,), default={}
+        Columns that vary between the annotations of an item and of an annotator.
+    scale : Scale, default=nominal
+        The answer scale.
+
     Examples
     --------
     >>> from edokit import Annotations
@@ -68,36 +95,20 @@ class Annotations:
     """
 
     items: Strings
-    """Item ids [N], in order of first appearance."""
     annotators: Strings
-    """Annotator ids [A], in order of first appearance."""
     classes: tuple[str, ...]
-    """Class names [C], in class order."""
     item_codes: Codes
-    """Item of each annotation [M], as a position in ``items``."""
     annotator_codes: Codes
-    """Annotator of each annotation [M], as a position in ``annotators``."""
     label_codes: Codes | None
-    """Class of each annotation [M]; None where annotators gave probabilities."""
     label_probabilities: Floats | None = None
-    """Probabilities of each annotation [M, C], where annotators gave them instead of a class."""
     published: Codes | None = None
-    """Published hard label of each item [N], -1 where there is none."""
     texts: Strings | None = None
-    """Text of each item [N]."""
     contexts: Strings | None = None
-    """What the text of each item [N] is seen with, such as the post that it replies to."""
     splits: Strings | None = None
-    """Split of each item [N]."""
     attributes: Mapping[str, Strings] = field(default_factory=dict)
-    """Attributes of the annotators by name, each [A]."""
     item_columns: Mapping[str, Strings] = field(default_factory=dict)
-    """Other columns with one value per item, such as its language, each [N]; gaps are ""."""
     annotation_columns: Mapping[str, Strings] = field(default_factory=dict)
-    """Columns that vary between the annotations of an item and of an annotator, each [M]."""
     scale: Scale = NOMINAL
-    """The answer scale. Multi-label annotations have 1 for each chosen label and 0 for others in
-    ``label_probabilities`` [M, L], so that soft labels are shares of each label on its own."""
 
     @classmethod
     def from_table(

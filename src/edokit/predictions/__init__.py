@@ -10,9 +10,10 @@ from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import Shards, describe_predictions, read_predictions, read_shards
 
 if TYPE_CHECKING:
-    from edokit.predictions.join import join_models, model_from_table
+    from edokit.predictions.join import JoinOptions, join_models, model_from_table
 
 __all__ = [
+    "JoinOptions",
     "Invalid",
     "Layout",
     "Predictions",
@@ -24,4 +25,4 @@ __all__ = [
     "read_shards",
     "write_predictions",
 ]
-__getattr__ = lazy_names(__name__, {"join": ("join_models", "model_from_table")})
+__getattr__ = lazy_names(__name__, {"join": ("JoinOptions", "join_models", "model_from_table")})
