@@ -32,6 +32,7 @@ SCALES = ("seven-points", "three-labels")
 """Regimes of the simulator whose labels are no classes."""
 WIDTHS = (1240, 400)
 ITEMS = (240, 160, 120)
+DRAWN = "[...document.querySelectorAll('[data-chart]')].every(chart => chart.querySelector('svg'))"
 
 
 def main() -> None:
@@ -79,6 +80,7 @@ def whole_pages(browser: Any, page: str, out: Path, name: str) -> None:
         for width in WIDTHS:
             tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
             tab.goto(page)
+            tab.wait_for_function(DRAWN)
             tab.screenshot(path=out / f"{name}-{theme}-{width}.png", full_page=True)
             tab.close()
 

@@ -77,7 +77,7 @@ def _run(
     predictions = train_members(annotations, members, random_state, step, shares)
     on_test = predictions["test"]
     ensemble = EDOEnsemble(random_state=random_state).fit(predictions["dev"], dev)
-    found = search(
+    search_result = search(
         predictions["dev"],
         dev,
         trials=TRIALS,
@@ -85,7 +85,7 @@ def _run(
         random_state=random_state,
         progress=lambda done, total, best: step(done, total, "searching"),
     )
-    found.test = found.evaluate(on_test, test)
+    search_result.test = search_result.evaluate(on_test, test)
     constant = ConstantAnswer().take_shares(annotations.split("train"), "train")
     ensemble._keep(replace(ensemble.fitted_, constant=constant.constant_))
     probabilities = {
@@ -93,7 +93,7 @@ def _run(
         "best-single": on_test.probabilities[:, int(ensemble.member_ce_.argmin())],
         "uniform": on_test.uniform,
         "edo": ensemble.predict_proba(on_test),
-        "edo-paper": found.ensemble.predict_proba(on_test),
+        "edo-paper": search_result.ensemble.predict_proba(on_test),
     }
     q, y, scale = test.soft_labels, test.hard_labels(), test.scale
     headline = headline_metric(scale)
@@ -123,7 +123,7 @@ def _run(
         "ce_floor": entropy(scale.rows(q)),
         "truth_ce_floor": entropy(truth),
         "ensemble": ensemble.summary(),
-        "search": found.to_dict(),
+        "search": search_result.to_dict(),
         "explanation": [str(reason) for reason in ensemble.explain()],
         "headline": headline,
         "gain": next(asdict(score.against[headline]) for score in scores if score.name == "edo"),
@@ -138,7 +138,7 @@ def _run(
         for split, table in predictions.items():
             write_predictions(table, out / "predictions" / f"{split}.npz")
         ensemble.save(out / "ensemble", overwrite=overwrite)
-        found.save_trials(out)
+        search_result.save_trials(out)
         write_table(ensemble.describe(on_test).to_table(), out / "probabilities.csv")
         inputs = {}
         for role, split in (("", "dev"), ("test_", "test")):
@@ -149,8 +149,8 @@ def _run(
                 inputs[role + name] = Input(path, digest(out / path), options)
         RunRecord("demo", inputs, seed=random_state, command=command).save(out)
         write_table(compared.to_table(), out / "panels.csv")
-        shown = dict(zip(panels.items, _texts(panels), strict=True))
-        write_panel_page(compared, out / "panels.html", texts=shown, overwrite=overwrite)
+        texts = dict(zip(panels.items, _texts(panels), strict=True))
+        write_panel_page(compared, out / "panels.html", texts=texts, overwrite=overwrite)
     return result, compared
 
 
@@ -174,12 +174,12 @@ def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
     ]
     people = [*annotations.annotators, ""]
 
-    def asked(part: Annotations) -> Predictions:
+    def answers(part: Annotations) -> Predictions:
         texts = _texts(part)
-        whose = [[(name,) if name else ()] * len(texts) for name in people]
+        owners = [[(name,) if name else ()] * len(texts) for name in people]
         return Predictions.from_arrays(
             [
-                np.concatenate([member.predict_proba(texts, each) for each in whose])
+                np.concatenate([member.predict_proba(texts, owner) for owner in owners])
                 for member in members
             ],
             items=np.tile(part.items, len(people)),
@@ -189,13 +189,13 @@ def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
             scale=annotations.scale,
         )
 
-    ensemble = EDOEnsemble(random_state=random_state).fit(asked(dev).pairs(), dev.pairs())
+    ensemble = EDOEnsemble(random_state=random_state).fit(answers(dev).pairs(), dev.pairs())
     group = annotations.attributes["group"]
-    one, other = (
+    panels = [
         Panel(tuple(annotations.annotators[group == name]), name=str(name))
         for name in sorted(set(group))
-    )
-    return test, compare_panels(ensemble, asked(test), one, other)
+    ]
+    return test, compare_panels(ensemble, answers(test), *panels)
 
 
 def train_members(
@@ -220,8 +220,8 @@ def train_members(
         part, seed = train, random_state + k
         if shares is not None and shares[k] < 1:
             n = min(len(train.items), max(20, round(shares[k] * len(train.items))))
-            chosen = np.random.default_rng([seed, 1]).permutation(len(train.items))[:n]
-            part = train.take(np.sort(chosen))
+            rows = np.random.default_rng([seed, 1]).permutation(len(train.items))[:n]
+            part = train.take(np.sort(rows))
 
         def targets(epoch: int, part: Annotations = part, seed: int = seed) -> Any:
             return random_select(part, seed, epoch)

@@ -9,6 +9,7 @@ from typing import Any
 import altair
 import numpy as np
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import make_run, make_search
@@ -149,6 +150,14 @@ def test_stars_mark_unlikely_chance(rho: float, p_value: float, text: str) -> No
     other = Correlation("preserve", "size", "f1", 0.4, 0.2, 9)
     chart = correlations([one, other])["correlations-preserve"]
     assert column(drawn(chart, "text")[0], "text") == ["–", text, "0.40", "–"]
+
+
+def test_every_row_of_a_heat_map_is_named() -> None:
+    names = [f"p{k}" for k in range(12)]
+    rows = [Correlation("preserve", name, "ce", 0.1, 0.5, 9) for name in names]
+    (chart,) = correlations(rows).values()
+    svg = vl_convert.vegalite_to_svg(figure_spec([[chart]], 400))
+    assert [name for name in names if f">{name}<" not in svg] == []
 
 
 def test_a_diagnosis_without_numbers_has_no_charts() -> None:

@@ -283,7 +283,8 @@ def test_a_fit_records_its_files_and_a_page_knows_its_items_from_others(tmp_path
     write_predictions(fitted, tmp_path / "dev.npz")
     write_annotations(people.take(first), tmp_path / "people.csv")
     out = tmp_path / "ensemble"
-    ensemble = fit(tmp_path / "dev.npz", tmp_path / "people.csv", out=out, ties="random")
+    estimator = EDOEnsemble(ties="random")
+    ensemble = fit(tmp_path / "dev.npz", tmp_path / "people.csv", ensemble=estimator, out=out)
     alone = collect(out)
     assert alone.record.kind == "fit"
     assert alone.inputs == {"predictions": "same", "annotations": "same"}

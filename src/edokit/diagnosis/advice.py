@@ -120,7 +120,7 @@ def _trainers(annotations: Annotations) -> Bools:
     shares = label_sums(annotations, np.eye(len(annotations.classes)))
     sums = [totals(annotations.annotator_codes, column, len(enough)) for column in shares.T]
     if annotations.scale.is_multi_label:
-        sums = [np.minimum(chosen, labels - chosen) for chosen in sums]
+        sums = [np.minimum(count, labels - count) for count in sums]
         enough &= np.max(sums, axis=0) >= ENOUGH_RARE
     elif annotations.label_codes is not None:
         # The second most frequent class: of two classes, the rarer one.

@@ -298,12 +298,12 @@ def _lasting_share(variance: dict[str, Any]) -> float | None:
 def _check_pairs(annotations: Annotations) -> None:
     """Refuse annotations whose pairs of annotators do not fit into memory, before any work."""
     per_item = np.bincount(annotations.item_codes).astype(np.float64)
-    pairs, free = float(per_item @ per_item), free_memory()
-    if pairs * _PAIR_BYTES > free:
+    pairs, memory = float(per_item @ per_item), free_memory()
+    if pairs * _PAIR_BYTES > memory:
         raise InputError(
             f"{len(annotations.annotators):,} annotators make {pairs:,.0f} pairs who labelled the"
             f" same item, up to {int(per_item.max()):,} annotators an item; to compare them takes"
-            f" about {in_bytes(pairs * _PAIR_BYTES)} of memory, and {in_bytes(free)} are free",
+            f" about {in_bytes(pairs * _PAIR_BYTES)} of memory, and {in_bytes(memory)} are free",
             "diagnose a sample of the items or of the annotators",
         )
 

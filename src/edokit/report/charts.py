@@ -222,9 +222,9 @@ def slices(parts: Sequence[Slice]) -> Chart:
         ("uniform", "uniform mean", MUTED),
         ("constant", "constant", ORANGE),
     ):
-        found = {k: score for k, part in enumerate(parts) if (score := part.score(method))}
-        values = [headline_value(score) for score in found.values()]
-        marks.append(Points(values, list(found), colour, size=9, symbol="diamond", name=name))
+        scores = {k: score for k, part in enumerate(parts) if (score := part.score(method))}
+        values = [headline_value(score) for score in scores.values()]
+        marks.append(Points(values, list(scores), colour, size=9, symbol="diamond", name=name))
     ours = [part.scores[0] for part in parts]
     marks.append(_with_intervals(ours, range(len(ours)), BLUE, "ensemble"))
     names = [f"{clean(part.name, 60)} ({part.items})" for part in parts]
@@ -372,11 +372,11 @@ def entropy_against_entropy(
 
 def _cloud(x: Floats, y: Floats, low: float, high: float, jitter: Any = 0.0) -> list[Points]:
     """A point per item, and the means of y per tenth of x, which is between low and high."""
-    drawn = np.linspace(0, max(len(x) - 1, 0), min(len(x), POINTS)).astype(np.int64)
+    rows = np.linspace(0, max(len(x) - 1, 0), min(len(x), POINTS)).astype(np.int64)
     at, mean, items = binned_means(x - low, y - low, high - low)
     notes = [f"mean of {count(int(k), 'item')}" for k in items]
     return [
-        Points((x + jitter)[drawn], y[drawn], size=5, opacity=0.28, hover="none"),
+        Points((x + jitter)[rows], y[rows], size=5, opacity=0.28, hover="none"),
         Points(at + low, mean + low, INK, _dots(items, 8), line=True, notes=notes),
     ]
 

@@ -28,7 +28,6 @@ CONFIG: dict[str, Any] = {
         "titleFontWeight": "normal",
         "titleFontSize": 12,
         "labelFontSize": 11,
-        "labelOverlap": True,
         "ticks": False,
         "labelPadding": 5,
     },
@@ -97,17 +96,17 @@ def _layers(chart: Chart, legend: bool) -> Layer:
     bars = [mark for mark in chart.marks if isinstance(mark, Bars)]
     legend_marks = [mark for mark in chart.marks if isinstance(mark, Points | Bars) and mark.name]
     colours = {clean(mark.name, 24): mark.colour for mark in legend_marks}
+    names = {id(mark): clean(mark.name, 24) for mark in legend_marks} if legend else {}
     layers = []
     for mark in chart.marks:
-        mark_layers = _LAYERS[type(mark)](mark, chart)
-        if legend and isinstance(mark, Points | Bars) and mark.name:
-            for layer in mark_layers:
-                _name(layer, clean(mark.name, 24), colours)
-        layers += mark_layers
+        for layer in _LAYERS[type(mark)](mark, chart):
+            if id(mark) in names:
+                _name(layer, names[id(mark)], colours)
+            layers.append(layer)
     lengths = {"x" if mark.horizontal else "y" for mark in bars}
     heatmap, channels = chart.heatmap, {}
     for side, axis in (("x", chart.x), ("y", chart.y)):
-        channels[side] = _axis(axis, side, heatmap, padding=0 if side in lengths else 8)
+        channels[side] = _axis(axis, side, heatmap, padding=8 * (side not in lengths))
     spec: Layer = {"layer": layers, "encoding": channels}
     if heatmap is not None and None in itertools.chain(*heatmap.values):
         # A pair without a value must not look like one with a low value.
@@ -129,7 +128,7 @@ def _name(layer: Layer, name: str, colours: dict[str, str]) -> None:
 
 def _axis(axis: Axis, side: str, heatmap: Heatmap | None, padding: int) -> Layer:
     """The channel of an axis; labels are at the positions 0, 1, …, for y from top to bottom."""
-    style: Layer = {"grid": heatmap is None and axis.labels is None, "tickCount": 6}
+    style: Layer = {"grid": heatmap is None and axis.labels is None}
     scale: Layer = {"zero": False, "nice": False}
     if axis.range is not None:
         scale["domain"] = list(axis.range)
@@ -139,9 +138,12 @@ def _axis(axis: Axis, side: str, heatmap: Heatmap | None, padding: int) -> Layer
         style |= {"format": ".0%", "tickMinStep": 0.01}
     if axis.step is not None:
         style |= {"tickMinStep": axis.step, "format": "d"}
-    if axis.labels is not None:
+    if axis.labels is None:
+        style["tickCount"] = 6
+    else:
         names = [clean(name, 24) for name in axis.labels]
-        # A string literal in an expression is data, whatever it holds.
+        # A count of ticks would thin them out. A string literal in an expression is data,
+        # whatever it holds.
         style |= {"values": list(range(len(names))), "labelOverlap": False}
         style |= {"labelExpr": f"{json.dumps(names)}[datum.value]", "domain": False}
         style["labelAngle"] = -45 if side == "x" and axis.crowded else 0
@@ -221,8 +223,8 @@ def _line(mark: Line, chart: Chart) -> list[Layer]:
         ends = zip(rounded(mark.x, 6), rounded(mark.y, 6), strict=True)
         return [_layer({"type": "line"} | style, [{"x": x, "y": y} for x, y in ends])]
     rows = [{"x": round(float(mark.x[0]), 6)}]
-    whole = {"y": {"value": 0}, "y2": {"value": "height"}}
-    layers = [_layer({"type": "rule"} | style, rows, **whole)]
+    full_height = {"y": {"value": 0}, "y2": {"value": "height"}}
+    layers = [_layer({"type": "rule"} | style, rows, **full_height)]
     if mark.label:
         right = all(mark.x[0] > np.max(bars.at) for bars in chart.marks if isinstance(bars, Bars))
         side = {"align": "right", "dx": -6} if right else {"align": "left", "dx": 6}
