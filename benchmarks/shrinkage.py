@@ -44,9 +44,6 @@ METHODS: dict[str, Callable[[], Any]] = {
     "greedy": lambda: make_method("greedy"),
     "best-single": lambda: make_method("best-single"),
     "edo-paper": lambda: make_method("edo-paper"),
-    # Until there was one default: the pool, the penalty and a temperature by cross-fitting. Runs
-    # where the preset exists (commit 1d59704).
-    "auto": lambda: EDOEnsemble("auto"),
 }
 USUAL = ("edo", "L2 0.03", "L2 0.3", "linear-pool", "greedy", "best-single")
 
