@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,8 +45,7 @@ class Extras:
                 "--review-out and --annotations need --review N",
                 "add the number of items to review, or leave them out",
             )
-        if self.review is not None:
-            check_number("review", self.review, 1, whole=True)
+        check_number("review", 1 if self.review is None else self.review, 1, whole=True)
         if panels > 2 or (panels == 2 and self.review is not None):
             raise InputError(
                 f"{panels} panels and persons are given{' with --review' if self.review else ''}",
@@ -118,16 +118,21 @@ def predict(
     if len(panels) == 2:
         _show_comparison(comparison, [out, *filter(None, [extras.page])], json)
         return
-    lines = [_rows(result), *(f"what {panel} would answer" for panel in panels)]
     if requests.spent:
         result["cost"] = requests.spent
-        lines.append(f"requests cost {money(requests.spent)}")
-    if metric := viewpoint.answer_for:
+    lines = [_rows(result), *(f"what {panel} would answer" for panel in panels)]
+    console.done(result, "; ".join([*lines, *_notes(result, predictor, extras)]), json)
+
+
+def _notes(result: dict[str, Any], predictor: Predictor, extras: Extras) -> Iterator[str]:
+    """What requests cost, what the probabilities are, and what to review."""
+    if "cost" in result:
+        yield f"requests cost {money(result['cost'])}"
+    if metric := predictor.viewpoint.answer_for:
         step = predictor.ensemble.answer_step(metric)
-        lines.append(f"p_… are answers for {metric}, not the pool: {step}")
+        yield f"p_… are answers for {metric}, not the pool: {step}"
     if extras.review is not None:
-        lines.append(_review(result["review"], extras.review))
-    console.done(result, "; ".join(lines), json)
+        yield _review(result["review"], extras.review)
 
 
 def _write_page(

@@ -249,27 +249,34 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
         summary = {} if ensemble is None else {"ensemble": ensemble.summary()}
         console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}, **summary})
         return
-    from edokit.members.jobs import BY_ANNOTATOR
     from edokit.members.training_data import DEV, FIT
 
-    files, members = manifest["predictions"], manifest["members"]
-    notes = []
+    members = manifest["members"]
+    # Quality is chosen on dev and reported on test once, by other commands.
+    splits = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
+    header, rows = _table(trained, splits)
+    title = f"{out}: {counted(len(members), 'member')}, {manifest['seconds']:.1f} s"
+    console.print_table(title, header, rows, _notes(trained, out, resumed, splits))
+    console.print_asked({member["name"]: member.get("details", {}) for member in members})
+
+
+def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> list[str]:
+    """What was there already, what was written, and which splits were not looked at."""
+    from edokit.members.jobs import BY_ANNOTATOR
+
+    files, notes = trained.manifest["predictions"], []
     if resumed:
         verb = "was" if resumed == 1 else "were"
         notes.append(f"{counted(resumed, 'fit')} had been done before and {verb} kept.")
     notes.append(f"Predictions: {', '.join(str(out / name) for name in files.values())}")
-    if ensemble is not None:
-        size = f"{ensemble.size_} of {len(members)} members kept"
+    if trained.ensemble is not None:
+        size = f"{trained.ensemble.size_} of {len(trained.manifest['members'])} members kept"
         notes.append(f"Weights: {out / 'ensemble'} ({size})")
-    # Quality is chosen on dev and reported on test once, by other commands.
     by_item = [split for split in files if not split.endswith(BY_ANNOTATOR)]
-    unseen = [split for split in by_item if split not in (FIT, *DEV)]
+    unseen = [split for split in by_item if split not in splits]
     if unseen:
         notes.append(f"Not looked at here: {', '.join(unseen)} (edo evaluate, edo compare).")
-    header, rows = _table(trained, [split for split in files if split in (FIT, *DEV)])
-    title = f"{out}: {counted(len(members), 'member')}, {manifest['seconds']:.1f} s"
-    console.print_table(title, header, rows, notes)
-    console.print_asked({member["name"]: member.get("details", {}) for member in members})
+    return notes
 
 
 def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[list[str]]]:
