@@ -1,6 +1,7 @@
 """A pool of transformers on one GPU, against a plain script that trains them one by one.
 
-    python benchmarks/training_pool.py DATA --model FOLDER
+    python benchmarks/training_pool.py DATA --model FOLDER --json FILE   # a line a measurement
+    python benchmarks/training_pool.py --json FILE                       # writes RESULTS.md
 
 DATA is any source of annotations with texts and splits. The plain script is what the documentation
 of Hugging Face's Trainer shows: DataCollatorWithPadding, bf16, a loss to soft labels; as EDO, it
@@ -11,12 +12,14 @@ time. Both read the same texts in batches of 16. Neither keeps its models.
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from results import write_section
 
 from edokit import read_annotations, train_members
 from edokit.annotations import Annotations
@@ -115,27 +118,70 @@ def plain_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[
     return {"seconds": seconds, "members": arguments.plain_members, "dev_ce": dev_ce}
 
 
+def section(records: list[dict[str, Any]]) -> str:
+    """Both pools by dataset, as a section of ``RESULTS.md``."""
+    plain = {record["dataset"]: record["plain"] for record in records if "plain" in record}
+    lines = ["    python benchmarks/training_pool.py DATA --model FOLDER --json FILE", ""]
+    lines += [
+        "One GPU (NVIDIA H200); weights of MPNet-base's size drawn at random, since speed does not"
+        " depend on them, and their CE is for comparing the two rows alone. Batches of 16, at most"
+        " 256 tokens, bf16; both sides evaluate on dev after every epoch. Seconds include"
+        " tokenising, the loading of weights and the start of processes. MPS is NVIDIA's daemon that"
+        " lets kernels of several processes run at the same time.",
+        "",
+        "| dataset | | members | items a second | times the plain script | dev CE (sd) |",
+        "|---|---|---|---|---|---|",
+    ]
+    for record in records:
+        for name in ("plain", "edo"):
+            if name not in record:
+                continue
+            pool = record[name]
+            label = "plain script, one by one" if name == "plain" else "`edo train`"
+            label += " with MPS" if record["mps"] else ""
+            ratio = pool["items_per_second"] / plain[record["dataset"]]["items_per_second"]
+            lines.append(
+                f"| {record['dataset']} | {label} | {pool['members']} |"
+                f" {pool['items_per_second']:,.0f} | {ratio:.2f} |"
+                f" {pool['dev_ce']:.4f} ({pool['sd']:.4f}) |"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Print a table of both pools."""
+    """Measure both pools on one dataset, or write what was measured to ``RESULTS.md``."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--model", required=True)
+    parser.add_argument("data", type=Path, nargs="?", help="left out: write RESULTS.md")
+    parser.add_argument("--model")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--jobs", type=int, help="Members at a time.")
     parser.add_argument("--members", type=int, default=10)
-    parser.add_argument("--plain-members", type=int, default=3)
+    parser.add_argument("--plain-members", type=int, default=3, help="0 leaves the script out.")
     parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--mps", action="store_true", help="NVIDIA's MPS daemon is running.")
+    parser.add_argument("--json", type=Path, required=True, help="one line a measurement")
     arguments = parser.parse_args()
+    if arguments.data is None:
+        records = [json.loads(line) for line in arguments.json.read_text().splitlines()]
+        write_section("Training a pool on one GPU (`training_pool.py`)", section(records))
+        return
     annotations = read_annotations(arguments.data)
-    pools = {
-        "plain script, one after the other": plain_pool(annotations, arguments),
-        "`edo train`": edo_pool(annotations, arguments),
-    }
-    print("| | members | seconds a member | dev CE of members (sd) |\n|---|---|---|---|")
-    for name, pool in pools.items():
-        seconds, losses = pool["seconds"] / pool["members"], pool["dev_ce"]
-        spread = f"{np.mean(losses):.4f} ({np.std(losses, ddof=1):.4f})"
-        print(f"| {name} | {pool['members']} | {seconds:.1f} | {spread} |")
+    items = len(annotations.split("train").items)
+    record: dict[str, Any] = {"dataset": arguments.data.name, "mps": arguments.mps}
+    for name, train in (("plain", plain_pool), ("edo", edo_pool)):
+        if name == "plain" and not arguments.plain_members:
+            continue
+        pool = train(annotations, arguments)
+        losses = pool.pop("dev_ce")
+        trained = items * arguments.epochs * pool["members"]
+        record[name] = {
+            **pool,
+            "items_per_second": trained / pool["seconds"],
+            "dev_ce": float(np.mean(losses)),
+            "sd": float(np.std(losses, ddof=1)),
+        }
+    with arguments.json.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":
