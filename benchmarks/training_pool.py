@@ -126,7 +126,7 @@ def section(records: list[dict[str, Any]]) -> str:
         "One GPU (NVIDIA H200); weights of MPNet-base's size drawn at random, since speed does not"
         " depend on them, and their CE is for comparing the two rows alone. Batches of 16, at most"
         " 256 tokens, bf16; both sides evaluate on dev after every epoch. Seconds include"
-        " tokenising, the loading of weights and the start of processes. MPS is NVIDIA's daemon that"
+        " tokenising, loading of weights and the start of processes. MPS is NVIDIA's daemon that"
         " lets kernels of several processes run at the same time.",
         "",
         "| dataset | | members | items a second | times the plain script | dev CE (sd) |",
