@@ -13,7 +13,7 @@ from diagnose_cases import camps, noise
 from edokit import Annotations
 from edokit._errors import InputError
 from edokit.datasets import read_annotations, write_annotations
-from edokit.diagnosis import Diagnosis, advice, diagnose
+from edokit.diagnosis import Diagnosis, advice, diagnose, overview
 from edokit.diagnosis.overview import _base_rates
 from edokit.scales import NOMINAL
 
@@ -273,8 +273,16 @@ def test_the_four_datasets_are_structured_each_in_its_way(
         assert len({*zip(declared, given, strict=True)}) == 2
 
 
+def advised(people: Annotations, variance: dict, test: dict) -> advice.Advice:
+    """What follows from these results on the structure."""
+    hidden = {"item": {"hidden": 0.0}}
+    findings = {"variance": variance | hidden, "test": test, "careless": None}
+    findings["balance"] = overview.balance(people)
+    return advice.advise(people, findings, {"kind": "none"})[0][0]
+
+
 def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
-    variance = {"structured": 0.1, "group_item": {"share": 0.05}}
+    variance = {"structured": 0.1, "group_item": {"share": 0.05, "hidden": 0.0}}
     test = {
         "p": 0.06,
         "structured": False,
@@ -282,11 +290,12 @@ def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
         "group_item": {"p": 0.4},
         "views": {"p": None},
     }
-    found = advice._structure(variance, test, None, {"kind": None})
+    people = noise(items=20)
+    found = advised(people, variance, test)
     assert found.choice == "noise"
     assert found.text.startswith("Taken together, the tests don't distinguish")
     test["annotator"] = {"p": 0.3}
-    found = advice._structure(variance, test, None, {"kind": None})
+    found = advised(people, variance, test)
     assert found.choice == "noise"
     assert found.text.startswith("The disagreement is compatible with noise. Tests: ")
 

@@ -43,11 +43,8 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     if not len(item) or not tables:
         return nobody, rate
 
-    def by_annotator(numbers: Floats) -> Floats:
-        return np.stack([totals(who, column, count) for column in numbers.T], axis=1)
-
     def fit(labels: Floats, probabilities: Floats) -> Floats:
-        return totals(who, np.sum(labels * np.log(probabilities), axis=1), count)
+        return vectors.sums_by_annotator(np.sum(labels * np.log(probabilities), axis=1))
 
     # The second time careless labels weigh less in what the others are predicted from.
     for _ in range(2):
@@ -60,11 +57,11 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     strictness = np.zeros(count)
     for answers, (table, _) in zip(expected, tables, strict=True):
         overall = table.mean(axis=0)
-        tilt, sums = np.ones((count, len(overall))), by_annotator(table) + overall
+        tilt, sums = np.ones((count, len(overall))), vectors.sums_by_annotator(table) + overall
         for _ in range(_ROUNDS):
             tilted = answers * tilt[who]
             tilted /= tilted.sum(axis=1, keepdims=True)
-            tilt *= sums / (by_annotator(tilted) + overall)
+            tilt *= sums / (vectors.sums_by_annotator(tilted) + overall)
         strictness += fit(table, tilted)
     best = fits.max(axis=0)
     # Half of the chance, since a share below 0 is no option. The labels of a set are not
@@ -102,8 +99,7 @@ def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, it
     """What the others' labels of the item predict [M, C], as close and sure as fits best."""
     overall = labels.mean(axis=0)
     weighed = labels * weight[:, None]
-    sums = [totals(item, column, items)[item] for column in weighed.T]
-    peers = np.stack(sums, axis=1) - weighed
+    peers = totals(item, weighed, items)[item] - weighed
     best, highest = peers, -np.inf
     for kernel, m in product(near, _CONCENTRATIONS):
         tried = (peers @ kernel + m * overall) / (peers.sum(axis=1) + m)[:, None]
@@ -125,7 +121,7 @@ def _agreement_beyond_others(vectors: LabelVectors, lengths: Floats, rate: Float
 
     count = of_others(weight)
     labels = vectors.values
-    sums = np.stack([of_others(column) for column in (labels * weight[:, None]).T], axis=1)
+    sums = of_others(labels * weight[:, None])
     long = of_others(lengths * weight)
     pairs = count**2 - of_others(weight**2)
     paired = pairs > 1e-9
@@ -142,8 +138,8 @@ def _is_group(vectors: LabelVectors, annotators: Bools) -> bool:
     for mask in (annotators, ~annotators, np.ones_like(annotators)):
         weight = mask[vectors.annotator].astype(np.float64)
         n, sums = vectors.sums_by_item(weight), vectors.values * weight[:, None]
-        totals_ = np.stack([vectors.sums_by_item(column) for column in sums.T], axis=1)
-        distances.append(n * vectors.sums_by_item(squares(sums)) - squares(totals_))
+        item_sums = vectors.sums_by_item(sums)
+        distances.append(n * vectors.sums_by_item(squares(sums)) - squares(item_sums))
         pairs.append(n * (n - 1) / 2)
     # Compared with the mean pair of the same item.
     mean = distances[2] / np.maximum(pairs[2], 1.0)

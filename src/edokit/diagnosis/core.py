@@ -16,7 +16,7 @@ from edokit._parallel import free_memory
 from edokit._types import Ints
 from edokit.annotations import Annotations
 from edokit.diagnosis import overview
-from edokit.diagnosis.advice import Advice, advise, limits
+from edokit.diagnosis.advice import Advice, advise
 from edokit.diagnosis.careless import find_careless
 from edokit.diagnosis.clusters import (
     Clusters,
@@ -184,9 +184,17 @@ def diagnose(
     for row, code in zip(per_annotator, group, strict=True):
         row["group"] = names[code] if code >= 0 else None
     unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if grouped else 0
-    balance = overview.balance(annotations)
-    variance, test, careless = analysis.variance, analysis.test, analysis.careless
+    variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
+    findings: dict[str, Any] = {"test": analysis.test, "careless": analysis.careless}
+    findings["balance"] = overview.balance(annotations)
+    advice, limits = advise(
+        annotations,
+        findings | {"variance": estimated},
+        about_groups,
+        unassigned,
+        analysis.single_groups,
+    )
     account = None
     if predictions is not None:
         lasting = _lasting_share(estimated or {})
@@ -198,16 +206,14 @@ def diagnose(
         classes=list(annotations.classes),
         scale=annotations.scale.to_text(annotations.classes),
         coverage=overview.coverage(annotations),
-        balance=balance,
         agreement=overview.agreement(annotations) | {"matrix": overview.matrix(annotations, group)},
         entropy=overview.entropy(annotations),
         per_annotator=per_annotator,
         groups=about_groups,
         variance=variance,
-        test=test,
-        careless=careless,
-        advice=advise(annotations, balance, about_groups, estimated, test, careless),
-        limits=limits(annotations, estimated, analysis.single_groups, unassigned),
+        **findings,
+        advice=advice,
+        limits=limits,
         explained=account,
     )
 

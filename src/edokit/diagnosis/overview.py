@@ -206,8 +206,7 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
     annotator, item = annotations.annotator_codes, annotations.item_codes
     rows = label_sums(annotations, np.eye(len(annotations.classes)))
     labelled = annotations.annotations_per_annotator
-    shares = np.stack([totals(annotator, column, count) for column in rows.T], axis=1)
-    shares = shares / np.maximum(labelled, 1)[:, None]
+    shares = totals(annotator, rows, count) / np.maximum(labelled, 1)[:, None]
     positions = annotations.scale.positions
     # "Peers" are the other annotators of the same item.
     peers = annotations.annotations_per_item[item] - 1
@@ -215,8 +214,7 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
     shared = peers > 0
     number = np.bincount(annotator[shared], minlength=count)
     vectors, lengths = _label_vectors(annotations)
-    sums = [totals(item, column, len(annotations.items))[item] for column in vectors.T]
-    peer_sums = np.stack(sums, axis=1) - vectors
+    peer_sums = totals(item, vectors, len(annotations.items))[item] - vectors
     peer_lengths = totals(item, lengths, len(annotations.items))[item] - lengths
     with_peers = peers * (1 - lengths) - peer_lengths + 2 * products(vectors, peer_sums)
     agreement = totals(annotator[shared], with_peers[shared] / peers[shared], count)
@@ -273,8 +271,7 @@ def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
         return totals(annotations.item_codes, numbers, len(annotations.items))
 
     n = annotations.annotations_per_item.astype(np.float64)
-    sums = np.stack([by_item(column) for column in vectors.T], axis=1)
-    inner = squares(sums) - by_item(squares(vectors))
+    inner = squares(by_item(vectors)) - by_item(squares(vectors))
     return n * (n - 1) - 2 * ((n - 1) * by_item(lengths) - inner), n * (n - 1)
 
 

@@ -172,7 +172,7 @@ def _views(
     safe = np.maximum(total, 1.0)
     excess = weight[:, None] * (sums - pairs * (sums.sum(axis=1) / safe)[:, None])
     # How much pairs of each kind agree [B, T], and how much is known of two kinds [B, T, T].
-    right = np.stack([totals(block, column, blocks) for column in excess.T], axis=1)
+    right = totals(block, excess, blocks)
     normal = np.zeros((blocks, len(kinds), len(kinds)))
     for b in range(blocks):
         block_pairs = pairs[block == b]
@@ -231,12 +231,9 @@ def _pair_sums(
     count = kinds[-1][1] + 1
     cell = item * count + group
 
-    def table(numbers: Floats) -> Floats:
-        return totals(cell, numbers, items * count).reshape(items, count)
-
-    n = table(np.ones(len(cell)))
-    sums = np.stack([table(column) for column in numbers.T], axis=2)
-    lengths = table(squares(numbers))
+    n = totals(cell, np.ones(len(cell)), items * count).reshape(items, count)
+    sums = totals(cell, numbers, items * count).reshape(items, count, -1)
+    lengths = totals(cell, squares(numbers), items * count).reshape(items, count)
     pairs, products_ = np.empty((2, items, len(kinds)))
     for k, (g, h) in enumerate(kinds):
         product = products(sums[:, g], sums[:, h])
@@ -285,8 +282,7 @@ def explained(
 
     def within(rows: Floats) -> Floats:
         vectors = rows @ side
-        means = np.stack([np.bincount(item, column) for column in vectors.T], axis=1) / count
-        centred: Floats = vectors - means[item]
+        centred: Floats = vectors - (totals(item, vectors, len(count)) / count)[item]
         return centred
 
     label, answer = within(labels.soft_labels), within(answers)

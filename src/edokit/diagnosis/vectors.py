@@ -76,19 +76,17 @@ class LabelVectors:
         return self.sums_by_item(squares(self.deviations))
 
     def sums_by_item(self, numbers: Floats) -> Floats:
-        """Sums of numbers [M] over each item [N]."""
+        """Sums of numbers [M] or vectors [M, D] over each item: [N] or [N, D]."""
         return totals(self.item, numbers, self.items)
 
     def means_by_item(self, vectors: Floats) -> Floats:
         """Means of vectors [M, D] over each item [N, D]."""
-        sums = np.stack([self.sums_by_item(column) for column in vectors.T], axis=1)
-        means: Floats = sums / np.maximum(self.per_item, 1)[:, None]
+        means: Floats = self.sums_by_item(vectors) / np.maximum(self.per_item, 1)[:, None]
         return means
 
     def sums_by_annotator(self, vectors: Floats) -> Floats:
-        """Sums of vectors [M, D] over each annotator [A, D]."""
-        columns = [totals(self.annotator, column, self.annotators) for column in vectors.T]
-        return np.stack(columns, axis=1)
+        """Sums of numbers [M] or vectors [M, D] over each annotator: [A] or [A, D]."""
+        return totals(self.annotator, vectors, self.annotators)
 
     def take(self, items: Bools) -> LabelVectors:
         """The labels of the items where the mask [N] is true; annotators keep their numbers."""
@@ -131,8 +129,10 @@ def products(vectors: Floats, others: Floats) -> Floats:
 
 
 def totals(codes: npt.NDArray[Any], numbers: Floats, size: int) -> Floats:
-    """Sums of numbers [M] by code [size]."""
-    return np.bincount(codes, weights=numbers, minlength=size).astype(np.float64, copy=False)
+    """Sums of numbers [M] or vectors [M, D] by code: [size] or [size, D]."""
+    columns = np.atleast_2d(numbers.T)
+    sums: Floats = np.stack([np.bincount(codes, column, size) for column in columns], axis=-1)
+    return sums if numbers.ndim > 1 else sums[:, 0]
 
 
 _TYPICAL = 20.0
@@ -163,7 +163,7 @@ class BiasDesign:
         # Deviations on items i and j hold t_a − mean of t over those who labelled i, or j:
         # E = 1 − 1/n_i − 1/n_j + shared_ij/(n_i n_j), summed over all pairs i ≠ j of an annotator.
         shared = (part @ labelled.T).power(2)
-        self_overlap = totals(vectors.annotator, share, vectors.annotators)
+        self_overlap = vectors.sums_by_annotator(share)
         overlap = np.asarray(shared.sum(axis=1)).ravel() - self_overlap
         expected = count * (count - 1) - 2.0 * (count - 1) * self_overlap + overlap
         return cls(weight, float(weight @ expected))
@@ -177,7 +177,7 @@ class BiasDesign:
         if self.expected <= 1e-9 * max(float(self.weight.sum()), 1e-300):
             return float("nan")
         sums = vectors.sums_by_annotator(vectors.deviations)
-        noise = totals(vectors.annotator, squares(vectors.deviations), vectors.annotators)
+        noise = vectors.sums_by_annotator(squares(vectors.deviations))
         return float(self.weight @ (squares(sums) - noise)) / self.expected
 
 
