@@ -8,6 +8,7 @@ import os
 import socket
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from language_model import KEY
 
 from edokit._errors import InputError
+from edokit.members.recipes import _endpoint
 from edokit.members.recipes._endpoint import (
     Answer,
     AnswerCache,
@@ -190,9 +192,9 @@ def test_sessions_end_with_their_block_and_a_dry_one_stays_dry_inside() -> None:
 
 
 def test_costs_are_per_million_tokens() -> None:
-    answer = Answer("A", None, tokens_in=2_000_000, tokens_out=500_000)
-    assert Endpoint(HERE, prices=(0.5, 4.0)).cost(answer) == pytest.approx(3.0)
-    assert Endpoint(HERE).cost(answer) is None
+    tokens = {"tokens_in": 2_000_000, "tokens_out": 500_000}
+    assert Endpoint(HERE, prices=(0.5, 4.0)).cost(**tokens) == pytest.approx(3.0)
+    assert Endpoint(HERE).cost(**tokens) is None
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,10 @@ def test_an_address_with_a_secret_is_refused_and_not_shown(address: str) -> None
     assert "OPENAI_API_KEY" in str(raised.value)
 
 
-@pytest.mark.parametrize("address", ["", "host:80", "ftp://host", "http://", "http://a b", "/v1"])
+@pytest.mark.parametrize(
+    "address",
+    ["", "host:80", "ftp://host", "http://", "http://a b", "/v1", "http://[::1", "http://a:b"],
+)
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match="not a valid URL"):
         check_address(address)
@@ -255,7 +260,20 @@ def test_answers_are_read_with_usage_and_alternatives_where_there_are_some() -> 
     assert read_answer(b'{"choices": [{"message": {"content": "\\ud83d"}}]}').text == "?"
 
 
-@pytest.mark.parametrize("payload", [None, [], {}, {"choices": []}, {"choices": [{"text": "B"}]}])
+ABSURD = [{"usage": {"prompt_tokens": count}} for count in (-1, 10**12, float("inf"))]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        [],
+        {},
+        {"choices": []},
+        {"choices": [{"text": "B"}]},
+        *({**completion(), **usage} for usage in ABSURD),
+    ],
+)
 def test_anything_else_is_no_answer(payload: Any) -> None:
     with pytest.raises(ValueError, match="validation error"):
         read_answer(json.dumps(payload).encode())
@@ -266,8 +284,7 @@ def test_anything_else_is_no_answer(payload: Any) -> None:
     [
         None,
         {},
-        {"content": None},
-        {"content": [{"token": "B", "logprob": 0, "top_logprobs": []}]},
+        [{"token": "B", "logprob": 0, "top_logprobs": []}],
         3,
     ],
 )
@@ -275,10 +292,9 @@ def test_log_probabilities_without_alternatives_are_none(given: Any) -> None:
     assert read_logprobs(given) is None
 
 
-def test_how_long_to_wait_is_a_number_or_a_date() -> None:
+def test_how_long_to_wait_is_a_number_of_seconds() -> None:
     assert _retry_after("7") == 7
     assert _retry_after("0.5") == 0.5
-    assert _retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert _retry_after("soon") is None
     assert _retry_after(None) is None
 
@@ -291,6 +307,8 @@ def test_how_long_to_wait_is_a_number_or_a_date() -> None:
         ("the prompt is: ahoy", False),
         ("the key sk-12345678abcdef is wrong", False),
         ("the key sk-12345***** is wrong", False),
+        ("\x1b[31mred", False),
+        ("x" * 201, False),
     ],
 )
 def test_a_servers_message_is_shown_unless_it_repeats_text_or_key(
@@ -310,8 +328,32 @@ def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.Monke
         port = free.getsockname()[1]
     with pytest.raises(InputError, match=r"can't be reached.*3 attempts"):
         Endpoint(f"http://127.0.0.1:{port}/v1", retries=9, concurrency=1)._post(
-            _client(1.0, 1, HERE), Request(PLAIN), Session(), threading.Event()
+            _client(1.0, 1, HERE), Request(PLAIN), threading.Event()
         )
+
+
+@pytest.mark.parametrize("body", ["endless", "large"])
+def test_a_response_without_end_is_cut_off(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_endpoint, "_MOST_BYTES", 1000)
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(10_000)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                connection.sendall(b" " if body == "endless" else b" " * 500)
+                time.sleep(0.02)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve, args=(listener,))
+        server.start()
+        endpoint = Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", timeout=0.5)
+        problem = "within 0.5 s" if body == "endless" else "more than"
+        with pytest.raises(_endpoint._TemporaryError) as raised:
+            endpoint._attempt(_client(0.5, 1, HERE), Request(PLAIN))
+        server.join()
+    assert problem in raised.value.reason
 
 
 def test_a_server_that_never_can_is_not_asked_again() -> None:

@@ -11,21 +11,21 @@ import json
 import os
 import random
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import astuple, dataclass, field
-from email.utils import parsedate_to_datetime
+from dataclasses import KW_ONLY, astuple, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
-from edokit._errors import InputError, MissingExtraError, counted, is_loopback, option, printable
+from edokit._errors import InputError, MissingExtraError, counted, is_loopback, option
 from edokit.members.pretrained import cache_folder
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -33,7 +33,9 @@ _RETRIED = (408, 409, 425, 429)  # besides 5xx: what may be better the next time
 _REFUSED = (400, 413, 422)
 _PATH = "/chat/completions"
 _LONGEST_WAIT = 300.0  # seconds; a longer Retry-After is an error
-_FIRST_CONTACT = 2  # retries while a server has never responded: its address is probably wrong
+_CONNECTION_RETRIES = 2  # where nothing listens, the address is probably wrong
+_MOST_BYTES = 1 << 26  # of a response; an answer with all its log-probabilities has a few million
+_LONGEST_MESSAGE = 200  # characters of a server's message that are shown
 _MOST_POSITIONS = 16  # tokens of an answer that are kept: a label is named by the first few
 _QUOTED = 16  # a server's message that repeats so many characters of the request is not shown
 
@@ -90,8 +92,6 @@ class Session:
         Called with the member and its progress.
     place : callable
         Names the item of a text that is asked about.
-    reached : set of str
-        Endpoints that have responded.
     previews : list of dict
         Of a dry run: what each member would ask.
     spent : float
@@ -103,7 +103,6 @@ class Session:
     member: str = ""
     report: Callable[[str], None] | None = None
     place: Callable[[Any], str] | None = None
-    reached: set[str] = field(default_factory=set)
     previews: list[dict[str, Any]] = field(default_factory=list)
     spent: float = 0.0
     _rate: float | None = None  # highest cost so far per character of a request
@@ -178,18 +177,18 @@ def current_session() -> Session:
 
 def check_address(base_url: str) -> str:
     """Normalise the URL of an endpoint; one with credentials is refused without quoting it."""
-    parts = urlsplit(base_url.strip())
-    host = None
-    with suppress(ValueError):
-        host, _ = parts.hostname, parts.port
-    if parts.username or parts.password or "@" in parts.netloc or parts.query or parts.fragment:
+    if re.search(r"[@?#]", base_url):
         raise InputError(
             f"{option('base_url')} has credentials or query parameters, which would be written to"
             " files",
             f"remove them, and set the key in the environment: {KEY}",
         )
-    odd = re.search(r"[^\w.:\[\]-]", parts.netloc) or not base_url.isprintable()
-    if parts.scheme not in ("http", "https") or not host or odd:
+    host = None
+    with suppress(ValueError):  # no port, or brackets without an address
+        parts = urlsplit(base_url.strip())
+        host, _ = parts.hostname, parts.port
+    is_plain = re.fullmatch(r"https?://[\w.:\[\]-]+(/[!-~]*)?", base_url.strip(), re.IGNORECASE)
+    if not host or not is_plain:
         raise InputError(
             f"{option('base_url')} is not a valid URL", "use the form http://localhost:8000/v1"
         )
@@ -221,9 +220,6 @@ class AnswerCache:
     """
 
     def __init__(self, folder: Path) -> None:
-        import sqlite3  # not every Python has it, and only answers need it
-
-        self._broken = (OSError, sqlite3.Error, ValueError)
         self.path = folder / "answers.sqlite3"
         self._lock = threading.Lock()
         with self._errors():
@@ -258,7 +254,7 @@ class AnswerCache:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except self._broken as error:
+        except (OSError, sqlite3.Error, ValueError) as error:
             raise InputError(
                 f"{self.path}, where answers are cached so that none is paid for twice, can't"
                 f" be used: {error}",
@@ -266,28 +262,23 @@ class AnswerCache:
             ) from error
 
 
+@dataclass
 class Endpoint:
     """A server by its address, with prices per million tokens where they are known."""
 
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        timeout: float = 60.0,
-        retries: int = 5,
-        concurrency: int = 8,
-        prices: tuple[float, float] | None = None,
-    ) -> None:
-        self.base_url = base_url
-        self.timeout, self.retries, self.concurrency = timeout, retries, concurrency
-        self.prices = prices
-        self._resume_at = 0.0  # on the monotonic clock, when the server asked to wait
+    base_url: str
+    _: KW_ONLY
+    timeout: float = 60.0
+    retries: int = 5
+    concurrency: int = 8
+    prices: tuple[float, float] | None = None
+    _resume_at: float = 0.0  # on the monotonic clock, when the server asked to wait
 
-    def cost(self, answer: Answer) -> float | None:
-        """The cost of an answer, if prices are known."""
+    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
+        """The cost of tokens, if prices are known."""
         if self.prices is None:
             return None
-        return (answer.tokens_in * self.prices[0] + answer.tokens_out * self.prices[1]) / 1e6
+        return (tokens_in * self.prices[0] + tokens_out * self.prices[1]) / 1e6
 
     def key(self, request: Request) -> str:
         """A digest of everything that determines the answer."""
@@ -342,55 +333,43 @@ class Endpoint:
         client = _client(self.timeout, self.concurrency, self.base_url)
 
         def send(key: str) -> Answer:
-            answer = self._send_within_budget(client, waiting[key], limits, stop)
+            request, cost = waiting[key], None
+            size = len(request.content)
+            expected = limits.reserve(size)
+            try:
+                answer = self._post(client, request, stop)
+                cost = self.cost(answer.tokens_in, answer.tokens_out)
+            except RefusedError as error:
+                error.request = request
+                raise
+            finally:
+                limits.settle(size, expected, cost)
             # Before the next request of this thread: a killed run has lost no other answer.
             cache.put(key, astuple(answer))
             return answer
 
         pool = ThreadPoolExecutor(self.concurrency, "edo-llm")
-        failure: Any = None
         try:
-            futures: dict[Future[Answer], str] = {pool.submit(send, key): key for key in waiting}
+            futures = {pool.submit(send, key): key for key in waiting}
             for future in as_completed(futures):
-                if future.cancelled():
-                    continue
-                if future.exception() is None:
-                    yield futures[future], future.result()
-                elif failure is None:
-                    failure = future.exception()
-                    failure.request = waiting[futures[future]]
-                    # Requests under way are not tried again, but may be paid for already.
-                    stop.set()
-                    for pending in futures:
-                        pending.cancel()
-            if failure is not None:
-                raise failure
+                yield futures[future], future.result()
+        except InputError:
+            # Requests under way are not tried again, but may be paid for already.
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
         finally:
             stop.set()
             client.close()
             pool.shutdown(cancel_futures=True)
 
-    def _send_within_budget(
-        self, client: Any, request: Request, limits: Session, stop: threading.Event
-    ) -> Answer:
-        size = len(request.content)
-        expected, cost = limits.reserve(size), None
-        try:
-            answer = self._post(client, request, limits, stop)
-            cost = self.cost(answer)
-        finally:
-            limits.settle(size, expected, cost)
-        return answer
-
-    def _post(
-        self, client: Any, request: Request, limits: Session, stop: threading.Event
-    ) -> Answer:
+    def _post(self, client: Any, request: Request, stop: threading.Event) -> Answer:
         """The answer to a request, which is repeated while that may help."""
         for attempt in range(self.retries + 1):
             while (seconds := self._resume_at - time.monotonic()) > 0 and not stop.is_set():
                 stop.wait(seconds)
             try:
-                return self._attempt(client, request, limits)
+                return self._attempt(client, request)
             except _TemporaryError as error:
                 problem = error
             if attempt >= min(self.retries, problem.retries):
@@ -410,13 +389,12 @@ class Endpoint:
             f"{problem.hint}; the same command then resumes from there",
         )
 
-    def _attempt(self, client: Any, request: Request, limits: Session) -> Answer:
+    def _attempt(self, client: Any, request: Request) -> Answer:
         """Send a request once; what may be better the next time is a `_TemporaryError`."""
         import httpx
 
         try:
-            # As JSON in ASCII: half a character, which a text may hold, is escaped.
-            response = client.post(self.base_url + _PATH, content=request.content)
+            response, content = self._receive(client, request)
         except httpx.TimeoutException:
             raise _TemporaryError(
                 f"did not respond within {self.timeout:g} s",
@@ -424,23 +402,21 @@ class Endpoint:
             ) from None
         except httpx.RequestError as error:
             hint = f"start the server, or correct {option('base_url')}"
+            refused = isinstance(error, httpx.ConnectError)
+            problem = "can't be reached" if refused else "closed the connection"
+            retries = _CONNECTION_RETRIES if refused else self.retries
             kind = type(error).__name__
-            if not isinstance(error, httpx.ConnectError):
-                raise _TemporaryError(f"closed the connection ({kind})", hint) from None
-            retries = self.retries if self.base_url in limits.reached else _FIRST_CONTACT
-            raise _TemporaryError(f"can't be reached ({kind})", hint, retries=retries) from None
-        limits.reached.add(self.base_url)
+            raise _TemporaryError(f"{problem} ({kind})", hint, retries=retries) from None
         status = response.status_code
         if status == 200:
             try:
-                return read_answer(response.content)
+                return read_answer(content)
             except (ValueError, RecursionError):
-                kind = response.headers.get("content-type", "").partition(";")[0]
                 raise _TemporaryError(
-                    f"returned something other than a chat completion ({kind})",
+                    "returned something other than a chat completion, or absurd counts of tokens",
                     f"check {option('base_url')}: most end in /v1",
                 ) from None
-        self._refuse(status, response.content, request)
+        self._refuse(status, content, request)
         hint = "lower the option concurrency, or try again later"
         raise _TemporaryError(
             f"returned status {status}",
@@ -448,34 +424,48 @@ class Endpoint:
             pause=_retry_after(response.headers.get("retry-after")),
         )
 
+    def _receive(self, client: Any, request: Request) -> tuple[Any, bytes]:
+        """The response to a request, cut off where it is too large or takes too long."""
+        import httpx
+
+        content, deadline = bytearray(), time.monotonic() + self.timeout
+        # As JSON in ASCII: half a character, which a text may hold, is escaped.
+        url, body = self.base_url + _PATH, request.content
+        with client.stream("POST", url, content=body) as response:
+            # As it is sent: a packed response, which nobody asked for, is not unpacked.
+            for chunk in response.iter_raw():
+                content += chunk
+                if len(content) > _MOST_BYTES:
+                    problem = f"sent more than {_MOST_BYTES >> 20} MiB for an answer"
+                    raise _TemporaryError(problem, "lower the option max_tokens")
+                if time.monotonic() > deadline:
+                    raise httpx.ReadTimeout("the response never ends")
+        return response, bytes(content)
+
     def _refuse(self, status: int, content: bytes, request: Request) -> None:
         """Raise an error for a status that no repetition changes."""
         code, message = _error_of(content, request)
         server, details = self.base_url, f" ({message})" if message else ""
-        if status == 429 and code == "insufficient_quota":
-            raise InputError(
-                f"{server} reports that your quota is exhausted (status 429)",
-                "raise it there; the same command then resumes from here",
-            )
-        if status in _RETRIED or (status >= 500 and status != 501):  # 501: it never can
-            return
-        if status in (401, 403):
-            has_key = bool(os.environ.get(KEY, "").strip())
-            refused = f"the key in {KEY}" if has_key else f"requests without a key; {KEY} is empty"
-            raise InputError(
-                f"{server} does not accept {refused} (status {status})",
-                f"put a key for this server into the environment: export {KEY}=…",
-            )
-        if status in _REFUSED:
+        has_quota = code != "insufficient_quota"
+        if (status in _RETRIED and has_quota) or (status >= 500 and status != 501):
+            return  # 501: it never can
+        hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
+        problem = f"returned status {status}{details}"
+        if status == 429:
+            problem, hint = "reports that your quota is exhausted (status 429)", "raise it there"
+        elif status in (401, 403):
+            key = f"the key in {KEY}" if os.environ.get(KEY) else f"no key; {KEY} is empty"
+            problem = f"refuses {key} (status {status})"
+            hint = f"put a key for this server into the environment: export {KEY}=…"
+        elif status == 404:
+            model = request.body.get("model")
+            problem = f"has no model {model!r}, or no API at this address (status 404){details}"
+        elif status in _REFUSED:
             raise RefusedError(
                 f"{server} refuses the request (status {status}){details}",
                 "correct the options model, max_tokens, temperature or extra",
             )
-        missing = f" (no such model as {request.body.get('model')!r}, or no API at this address)"
-        raise InputError(
-            f"{server} returned status {status}{missing if status == 404 else ''}{details}",
-            f"check the option model and {option('base_url')}: most addresses end in /v1",
-        )
+        raise InputError(f"{server} {problem}", hint)
 
 
 class _TemporaryError(Exception):
@@ -487,13 +477,8 @@ class _TemporaryError(Exception):
         self.reason, self.hint, self.pause, self.retries = reason, hint, pause, retries
 
 
-@contextmanager
-def _answer_cache() -> Iterator[AnswerCache]:
-    cache = AnswerCache(cache_folder() / "answers")
-    try:
-        yield cache
-    finally:
-        cache.close()
+def _answer_cache() -> AbstractContextManager[AnswerCache]:
+    return closing(AnswerCache(cache_folder() / "answers"))
 
 
 def _client(timeout: float, connections: int, base_url: str) -> Any:
@@ -510,6 +495,7 @@ def _client(timeout: float, connections: int, base_url: str) -> Any:
     return httpx.Client(
         headers={
             "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
             **({"Authorization": f"Bearer {key}"} if key else {}),
         },
         timeout=httpx.Timeout(timeout),
@@ -532,29 +518,20 @@ class _Position(_Token):
     top_logprobs: list[_Token]
 
 
-class _Logprobs(BaseModel):
-    content: list[_Position]
-
-
 class _Message(BaseModel):
     content: str | None = None
 
 
-class _Choice(BaseModel):
-    message: _Message
-    logprobs: Any = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+_TokenCount = Annotated[int | None, Field(ge=0, le=10**9)]
 
 
 class _Completion(BaseModel):
     """The parts of a chat completion that count."""
 
-    choices: Annotated[list[_Choice], Field(min_length=1)]
-    usage: _Usage | None = None
+    message: _Message = Field(validation_alias=AliasPath("choices", 0, "message"))
+    logprobs: Any = Field(None, validation_alias=AliasPath("choices", 0, "logprobs", "content"))
+    tokens_in: _TokenCount = Field(None, validation_alias=AliasPath("usage", "prompt_tokens"))
+    tokens_out: _TokenCount = Field(None, validation_alias=AliasPath("usage", "completion_tokens"))
 
 
 def read_answer(content: bytes) -> Answer:
@@ -562,19 +539,18 @@ def read_answer(content: bytes) -> Answer:
     # Half a character, which a cut answer may end with, becomes a question mark.
     text = json.dumps(json.loads(content), ensure_ascii=False).encode("utf-8", "replace")
     completion = _Completion.model_validate_json(text)
-    choice, usage = completion.choices[0], completion.usage or _Usage()
     return Answer(
-        choice.message.content or "",
-        read_logprobs(choice.logprobs),
-        usage.prompt_tokens or 0,
-        usage.completion_tokens or 0,
+        completion.message.content or "",
+        read_logprobs(completion.logprobs),
+        completion.tokens_in or 0,
+        completion.tokens_out or 0,
     )
 
 
 def read_logprobs(logprobs: Any) -> list[list[list[Any]]] | None:
     """Each token with its alternatives; None where a server does not return any."""
     try:
-        positions = _Logprobs.model_validate(logprobs).content
+        positions = TypeAdapter(list[_Position]).validate_python(logprobs)
     except ValidationError:
         return None
     tokens = [
@@ -585,29 +561,25 @@ def read_logprobs(logprobs: Any) -> list[list[list[Any]]] | None:
     return tokens if any(len(alternatives) > 2 for alternatives in tokens) else None
 
 
-def _retry_after(value: str | None) -> float | None:
-    """Seconds, from a number of them or a date."""
-    if value is None:
-        return None
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    with suppress(ValueError, TypeError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+def _retry_after(seconds: str | None) -> float | None:
+    with suppress(TypeError, ValueError):
+        return max(0.0, float(seconds))  # type: ignore[arg-type]
     return None
 
 
 def _error_of(content: bytes, request: Request) -> tuple[str, str]:
-    """Code and message of an error; no message that repeats what was sent, or a key."""
-    code = message = ""
-    with suppress(ValueError, AttributeError, TypeError, RecursionError):
+    """Code and message of an error; no message that is long, or repeats what was sent or a key."""
+    try:
         error = json.loads(content)
         error = error.get("error") or error
-        code, message = str(error.get("code") or ""), str(error.get("message") or "")
-    message = printable(" ".join(message.split()))[:300]
-    key = os.environ.get(KEY, "").strip()
+        code, message = str(error.get("code")), " ".join(str(error.get("message") or "").split())
+    except (ValueError, AttributeError, RecursionError):
+        return "", ""
     lines = "\n".join(str(m["content"]) for m in request.body["messages"]).splitlines()
     sent = " ".join(" ".join(lines).split())
     pieces = (message[i : i + _QUOTED] for i in range(max(1, len(message) - _QUOTED + 1)))
-    leaks = any(piece in sent for piece in pieces)
-    leaks |= any(line.strip() in message for line in lines if len(line.strip()) > 2)
-    return code, "" if leaks or (key and key[:8] in message) else message
+    secrets = [line.strip() for line in lines if len(line.strip()) > 2]
+    secrets += filter(None, [os.environ.get(KEY, "").strip()[:8]])
+    quotes = any(secret in message for secret in secrets) or any(piece in sent for piece in pieces)
+    is_plain = message.isprintable() and len(message) <= _LONGEST_MESSAGE
+    return code, message if is_plain and not quotes else ""

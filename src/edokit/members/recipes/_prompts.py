@@ -45,21 +45,19 @@ def default_template(scale: Scale, context: bool) -> str:
 
 def fields_of(template: str) -> frozenset[str]:
     """The fields of a template; unknown fields are refused, and so is a template without text."""
+    hint = "check the spelling, and write {{ and }} for braces that are no field"
     try:
-        parts = list(Formatter().parse(template))
+        parts = [part for part in Formatter().parse(template) if part[1] is not None]
     except ValueError as error:
-        raise InputError(
-            f"the {option('prompt')} template can't be read: {error}",
-            "write {{ and }} for braces that are no field",
-        ) from error
-    fields = {name for _, name, _, _ in parts if name is not None}
-    formatted = [name for _, name, form, sign in parts if name is not None and (form or sign)]
-    if unknown := sorted(fields - {*FIELDS}) or formatted:
+        raise InputError(f"the {option('prompt')} template can't be read: {error}", hint) from error
+    fields = {str(name) for _, name, _, _ in parts}
+    formatted = {str(name) for _, name, form, sign in parts if form or sign}
+    if unknown := sorted((fields - {*FIELDS}) | formatted):
         raise InputError(
             f"the {option('prompt')} template has the field"
             f" {examples('{' + name + '}' for name in unknown)}; its fields are"
             f" {', '.join('{' + name + '}' for name in FIELDS)}",
-            "check the spelling, and write {{ and }} for braces that are no field",
+            hint,
         )
     if "text" not in fields:
         raise InputError(
@@ -123,9 +121,7 @@ class Choices:
     def lines(self, descriptions: Mapping[str, str]) -> str:
         """The labels, a line each, with key and description."""
         return "\n".join(
-            f"{key}. {described(name, descriptions)}"
-            if key != name
-            else f"{key}" + (f": {descriptions[name]}" if name in descriptions else "")
+            ("" if key == name else f"{key}. ") + described(name, descriptions)
             for key, name in zip(self.keys or self.names, self.names, strict=True)
         )
 
@@ -146,15 +142,19 @@ class Choices:
         }
         return declared.pop() if len(declared) == 1 else None
 
+    def one_named(self, answer: str) -> list[int] | None:
+        """The label that an answer names, as a list; None if it names none."""
+        label = self.named(answer)
+        return None if label is None else [label]
+
     def all_named(self, answer: str) -> list[int] | None:
         """The labels of a list; None if a part of it names none."""
         text = _THOUGHTS.sub("", answer).casefold()
         if _bare(text) in _NONE:
             return []
-        labels = [self.named(part) for part in _BETWEEN.split(text) if _bare(part)]
-        return (
-            sorted({k for k in labels if k is not None}) if labels and None not in labels else None
-        )
+        labels = {self.named(part) for part in _BETWEEN.split(text) if _bare(part)}
+        codes = sorted(k for k in labels if k is not None)
+        return codes if codes and None not in labels else None
 
     def shares(self, positions: Sequence[Sequence[Sequence[float | str]]]) -> Floats | None:
         """Probabilities [C] from the alternatives to each token of an answer.
@@ -227,14 +227,12 @@ def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
 
 def example_lines(answered: Sequence[tuple[Text, str]]) -> str:
     """Texts with an annotator's answers, for the field {examples}; none: an empty text."""
-    if not answered:
-        return ""
+    head = "Answer as one annotator would, who answered about other texts like this:\n\n"
     blocks = []
     for text, answer in answered:
-        parts = [text] if isinstance(text, str) else [text[0], f"Context: {text[1]}"]
-        blocks.append("Text: " + "\n".join(parts) + f"\nAnswer: {answer}")
-    head = "Answer as one annotator would, who answered about other texts like this:\n\n"
-    return head + "\n\n".join(blocks) + "\n\n"
+        parts = text if isinstance(text, str) else "\nContext: ".join(text)
+        blocks.append(f"Text: {parts}\nAnswer: {answer}\n\n")
+    return "".join([head, *blocks]) if blocks else ""
 
 
 _YES = ("no", "yes")
@@ -275,11 +273,9 @@ class Questions:
     def check_logprobs(self) -> None:
         """Refuse log-probabilities where they can't tell labels apart."""
         if not self.have_logprobs:
-            labels = (
-                "a list of labels" if self.asks_for_sets else counted(len(self.classes), "label")
-            )
             raise InputError(
-                f"log-probabilities are of one token, which can't tell {labels} apart",
+                "log-probabilities are of one token, which can't tell"
+                f" {counted(len(self.classes), 'label')} apart, or lists of labels",
                 f"choose {option('probabilities', 'samples')}",
             )
 

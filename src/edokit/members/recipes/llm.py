@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -160,7 +162,7 @@ class LanguageModelOptions:
 
     def options(self) -> dict[str, Any]:
         """Every option by name."""
-        names = [field.name for field in fields(LanguageModelOptions)]
+        names = [field.name for field in fields(self)]
         return {name: getattr(self, name) for name in names if name != "n_classes"}
 
     def extra_parameters(self) -> dict[str, Any]:
@@ -175,17 +177,6 @@ class LanguageModelOptions:
             f"{option('extra')} is not a JSON object of request parameters (without model,"
             " messages, stream and n)",
             'write it as extra={"top_p": 0.9}',
-        )
-
-    def endpoint_client(self) -> endpoints.Endpoint:
-        """The client of the endpoint."""
-        priced = self.price_in is not None or self.price_out is not None
-        return endpoints.Endpoint(
-            self.base_url,
-            timeout=self.timeout,
-            retries=self.retries,
-            concurrency=self.concurrency,
-            prices=(self.price_in or 0.0, self.price_out or 0.0) if priced else None,
         )
 
 
@@ -215,15 +206,6 @@ class Usage:
     failures: int = 0  # answers that name no label
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: float = 0.0
-
-    def add(self, answers: Sequence[endpoints.Answer], server: endpoints.Endpoint) -> None:
-        """Count answers, their tokens and their cost."""
-        self.requests += len(answers)
-        for answer in answers:
-            self.tokens_in += answer.tokens_in
-            self.tokens_out += answer.tokens_out
-            self.cost += server.cost(answer) or 0.0
 
 
 @dataclass(eq=False)
@@ -240,7 +222,14 @@ class LanguageModel(LanguageModelOptions, Member):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._server = self.endpoint_client()
+        priced = self.price_in is not None or self.price_out is not None
+        self._server = endpoints.Endpoint(
+            self.base_url,
+            timeout=self.timeout,
+            retries=self.retries,
+            concurrency=self.concurrency,
+            prices=(self.price_in or 0.0, self.price_out or 0.0) if priced else None,
+        )
         self._questions: Questions | None = None
         self._examples: dict[str, list[Example]] = {}
         self._progress: Progress | None = None
@@ -299,8 +288,9 @@ class LanguageModel(LanguageModelOptions, Member):
         if self._top == 0:
             info["answers"] = usage.requests - usage.failures
         info |= {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
-        if self._server.prices is not None and usage.items:
-            info |= {"cost": usage.cost / usage.items, "total_cost": usage.cost}
+        cost = self._server.cost(usage.tokens_in, usage.tokens_out)
+        if cost is not None and usage.items:
+            info |= {"cost": cost / usage.items, "total_cost": cost}
         return info
 
     def check_data(self, data: Any) -> None:
@@ -317,12 +307,7 @@ class LanguageModel(LanguageModelOptions, Member):
         """Take the classes, and examples of each annotator; nothing is asked yet."""
         self._progress = progress
         self._ask_about(data.classes or [str(k) for k in range(self.n_classes)], data.scale)
-        self._examples = {}
-        if self.examples:
-            annotations = known_labels(data)
-            self._examples = _annotator_examples(
-                data, annotations, self.examples, self.n_classes, random_state
-            )
+        self._examples = self._annotator_examples(data, random_state) if self.examples else {}
         return self
 
     def predict_proba(
@@ -381,6 +366,25 @@ class LanguageModel(LanguageModelOptions, Member):
         if self.probabilities == "logprobs":
             self._questions.check_logprobs()
 
+    def _annotator_examples(self, data: MemberData, seed: int) -> dict[str, list[Example]]:
+        """Some of each annotator's own labels, as many different labels as possible among them."""
+        annotations = known_labels(data)
+        shares = label_shares(annotations, self.n_classes)
+        indicators = data.scale.indicators(data.scale.hard(shares), self.n_classes)
+        ranked: dict[str, list[tuple[int, Example]]] = {}
+        counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
+        for row in np.random.default_rng(seed).permutation(len(shares)):
+            name = str(annotations.annotators[annotations.annotator_codes[row]])
+            codes = np.flatnonzero(indicators[row]).tolist()
+            counts[name, tuple(codes)] += 1
+            example = (data.texts[annotations.item_codes[row]], codes)
+            ranked.setdefault(name, []).append((counts[name, tuple(codes)], example))
+        # The first example of each label comes before the second of any.
+        return {
+            name: [example for _, example in sorted(pairs, key=itemgetter(0))[: self.examples]]
+            for name, pairs in sorted(ranked.items())
+        }
+
     def _predict_pairs(self, questions: Questions, pairs: Sequence[tuple[Text, str]]) -> Floats:
         """Probabilities [P, C] of distinct pairs of a text and an annotator, or nobody ("")."""
         labels = questions.labels
@@ -400,9 +404,12 @@ class LanguageModel(LanguageModelOptions, Member):
         failures_before = self._usage.failures
         # A model that never names a label is known by its first answers; the others are saved.
         for part in (slice(_FIRST_LOOK), slice(_FIRST_LOOK, None)):
-            report = self._reporter(len(shares) * draws, len(prompts) * draws)
+            done, total = len(shares) * draws, len(prompts) * draws
+            report = partial(self._report, done, total)
             answers = self._ask(self._requests(prompts[part], self._top), texts[part], report)
-            self._usage.add(answers, self._server)
+            self._usage.requests += len(answers)
+            self._usage.tokens_in += sum(answer.tokens_in for answer in answers)
+            self._usage.tokens_out += sum(answer.tokens_out for answer in answers)
             shares += [
                 self._shares(questions, answers[start : start + draws])
                 for start in range(0, len(answers), draws)
@@ -435,23 +442,17 @@ class LanguageModel(LanguageModelOptions, Member):
             self._names_labels |= shares is not None
             self._usage.failures += shares is None
             return np.full(n, 1 / n) if shares is None else shares
-        sets = [
-            choices.all_named(answer.text)
-            if questions.asks_for_sets
-            else [label]
-            if (label := choices.named(answer.text)) is not None
-            else None
-            for answer in answers
-        ]
-        valid = [codes for codes in sets if codes is not None]
+        read = choices.all_named if questions.asks_for_sets else choices.one_named
+        valid = [codes for answer in answers if (codes := read(answer.text)) is not None]
         self._names_labels |= bool(valid)
-        self._usage.failures += len(sets) - len(valid)
+        self._usage.failures += len(answers) - len(valid)
         counts = np.bincount([k for codes in valid for k in codes], minlength=n).astype(float)
         # Additive smoothing; where no answer names a label, all labels are equally likely.
         return questions.scale.smoothed(counts, len(valid), self.smoothing if valid else 1.0)
 
-    def _request(self, messages: Messages, top: int, draw: int = 0) -> endpoints.Request:
-        body: dict[str, Any] = {"model": self.model, "messages": messages}
+    def _requests(self, prompts: Sequence[Messages], top: int) -> list[endpoints.Request]:
+        """The requests for prompts: one each for log-probabilities, else as many as samples."""
+        body: dict[str, Any] = {}
         if self.max_tokens is not None:
             questions = self._fitted()
             is_key = top and (questions.choices.keys or questions.by_label)
@@ -460,11 +461,12 @@ class LanguageModel(LanguageModelOptions, Member):
             body["temperature"] = 0.0 if top else self.temperature
         if top:
             body |= {"logprobs": True, "top_logprobs": top}
-        return endpoints.Request({**body, **self.extra_parameters()}, draw)
-
-    def _requests(self, prompts: Sequence[Messages], top: int) -> list[endpoints.Request]:
-        draws = range(1 if top else self.samples)
-        return [self._request(messages, top, draw) for messages in prompts for draw in draws]
+        body |= self.extra_parameters()
+        return [
+            endpoints.Request({"model": self.model, "messages": messages, **body}, draw)
+            for messages in prompts
+            for draw in range(1 if top else self.samples)
+        ]
 
     def _ask(
         self,
@@ -499,7 +501,7 @@ class LanguageModel(LanguageModelOptions, Member):
         returned = 0
         for top in _TOP:
             with suppress(endpoints.RefusedError):
-                answer = self._server.ask([self._request(messages, top)])[0]
+                answer = self._server.ask(self._requests([messages], top))[0]
                 returned = 0 if answer.logprobs is None else top
                 break
         if not returned and self.probabilities == "logprobs":
@@ -509,20 +511,16 @@ class LanguageModel(LanguageModelOptions, Member):
             )
         if not returned:
             # Without log-probabilities, a refusal has another reason.
-            self._ask([self._request(messages, 0)], [text])
+            self._ask(self._requests([messages], 0)[:1], [text])
         self._server.fact(fact, returned)
         return returned
 
-    def _reporter(self, done: int, total: int) -> Callable[[int], None] | None:
-        progress, current = self._progress, endpoints.current_session()
-
-        def report(answers: int) -> None:
-            if progress is not None:
-                progress({"requests": done + answers, "of": total})
-            elif current.report is not None:
-                current.report(f"{current.member}, request {done + answers} of {total}")
-
-        return report
+    def _report(self, done: int, total: int, answers: int) -> None:
+        current = endpoints.current_session()
+        if self._progress is not None:
+            self._progress({"requests": done + answers, "of": total})
+        elif current.report is not None:
+            current.report(f"{current.member}, request {done + answers} of {total}")
 
     def _preview(
         self, limits: endpoints.Session, questions: Questions, prompts: Sequence[Messages]
@@ -545,7 +543,7 @@ class LanguageModel(LanguageModelOptions, Member):
                 "cached": cached,
                 "tokens_in": tokens_in,
                 "tokens_out": tokens_out,
-                "cost": self._server.cost(endpoints.Answer("", None, tokens_in, tokens_out)),
+                "cost": self._server.cost(tokens_in, tokens_out),
             },
             model=self.model,
             base_url=self.base_url,
@@ -563,27 +561,6 @@ def _content(path: Path) -> str:
             raise InputError(f"{path} does not map labels to texts", "correct the file")
         return "\n".join(f"{name}: {' '.join(text.split())}" for name, text in content.items())
     return read_text(path).strip()
-
-
-def _annotator_examples(
-    data: MemberData, annotations: Any, limit: int, n_classes: int, seed: int
-) -> dict[str, list[Example]]:
-    """Some of each annotator's own labels to train on, as many labels as possible among them."""
-    shares = label_shares(annotations, n_classes)
-    indicators = data.scale.indicators(data.scale.hard(shares), n_classes)
-    ranked: dict[str, list[tuple[int, Example]]] = {}
-    counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    for row in np.random.default_rng(seed).permutation(len(shares)):
-        name = str(annotations.annotators[annotations.annotator_codes[row]])
-        codes = np.flatnonzero(indicators[row]).tolist()
-        counts[name, tuple(codes)] += 1
-        example = (data.texts[annotations.item_codes[row]], codes)
-        ranked.setdefault(name, []).append((counts[name, tuple(codes)], example))
-    # The first example of each label comes before the second of any.
-    return {
-        name: [example for _, example in sorted(examples, key=lambda pair: pair[0])[:limit]]
-        for name, examples in sorted(ranked.items())
-    }
 
 
 def _short(text: str, limit: int = 80) -> str:
