@@ -10,8 +10,7 @@ import pytest
 
 from edokit._errors import InputError, MissingExtraError
 from edokit.members.recipe import MemberData
-from edokit.members.recipes import encoder as embeddings
-from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed
+from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed, identity
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 TEXTS = ["lovely day", "you are late again please stop it", "nice"]
@@ -37,26 +36,23 @@ def test_another_model_in_the_same_place_is_another_model(model: str, tmp_path: 
     import shutil
 
     place = shutil.copytree(model, tmp_path / "model")
-    before = Encoder(str(place)).identity
+    before = identity(str(place))
     config = place / "config.json"
     config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
-    assert Encoder(str(place)).identity != before
+    assert identity(str(place)) != before
 
 
-def test_weights_count_although_their_size_and_date_stay(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_count_although_their_size_and_date_stay(model: str, tmp_path: Path) -> None:
     import os
     import shutil
 
-    monkeypatch.setattr(embeddings, "_LARGE", 0)
     place = shutil.copytree(model, tmp_path / "model")
-    weights, before = place / "model.safetensors", Encoder(str(place)).identity
+    weights, before = place / "model.safetensors", identity(str(place))
     held, date = weights.read_bytes(), weights.stat().st_mtime_ns
-    assert Encoder(str(place)).identity == before
+    assert identity(str(place)) == before
     weights.write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
     os.utime(weights, ns=(date, date))
-    assert Encoder(str(place)).identity != before
+    assert identity(str(place)) != before
 
 
 def test_a_damaged_or_unwritable_cache_costs_time_alone(
@@ -69,17 +65,6 @@ def test_a_damaged_or_unwritable_cache_costs_time_alone(
     (own_cache.parent / "file").write_text("not a folder")
     monkeypatch.setenv("EDO_CACHE", str(own_cache.parent / "file"))
     np.testing.assert_allclose(embed(TEXTS, model), first)
-
-
-def test_plain_transformers_give_the_same_vectors(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("sentence_transformers")
-    theirs = Encoder(model, "cpu")
-    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
-    mine = Encoder(model, "cpu")
-    assert mine.identity != theirs.identity
-    np.testing.assert_allclose(mine(TEXTS), theirs(TEXTS), atol=1e-5)
 
 
 def test_the_extra_is_named_where_it_is_missing(

@@ -72,10 +72,7 @@ def test_text_that_looks_like_a_number_stays_text_where_text_is_wanted() -> None
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (
-            {"strenght": 1},
-            "no option 'strenght'; its options are strength, words, context, fewest",
-        ),
+        ({"strenght": 1}, "no option 'strenght'; its options are .*strength, context"),
         ({"strength": "much"}, "strength is 'much', but must be a number"),
         ({"fewest": 2.5}, "fewest is .*, but must be a whole number"),
         ({"fewest": True}, "fewest is .*, but must be a whole number"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,52 +22,36 @@ from edokit.members.recipe import (
     read_arrays,
     write_arrays,
 )
-from edokit.members.recipes._annotators import Classifier, ClassifierMember
+from edokit.members.recipes._annotators import ClassifierMember
 from edokit.members.recipes._ranges import Range, check_ranges
-from edokit.members.recipes._regression import LINKS, LOSSES, check_loss
+from edokit.members.recipes._regression import Logistic
 
 _FILE = "linear.npz"
-_RANGES = {
-    "strength": Range(0, above=True),
-    "words": Range(0),
-    "context": Range(0),
-    "fewest": Range(1),
-}
 
 
+@dataclass(eq=False)
 class LinearMember(ClassifierMember):
     """Logistic regression on words, pairs of words and runs of 2 to 5 characters.
 
-    The defaults were chosen on the dev splits of the four LeWiDi 2023 datasets.
+    The defaults were chosen on the dev splits of the four LeWiDi 2023 datasets. Options are those
+    of `ClassifierMember`, and those below.
+
+    Parameters
+    ----------
+    words : float, default=0.5
+        What words count against the characters of the text.
+    fewest : int, default=2
+        In how many texts a piece of text must occur.
     """
 
-    def __init__(
-        self,
-        n_classes: int,
-        *,
-        strength: float = 5.0,
-        words: float = 0.5,
-        context: float = 0.4,
-        fewest: int = 2,
-        loss: str = LOSSES[0],
-        link: str = LINKS[0],
-        annotators: bool = False,
-        attributes: str = "",
-    ) -> None:
-        """``strength`` is how freely weights may grow, ``words`` and ``context`` what words and a
-        context count against the characters of the text, ``fewest`` in how many texts a piece of
-        text must occur. Ordered classes may be learned by the ranked probability score
-        (``loss="rps"``) or with thresholds on one score (``link="cumulative"``); ``annotators``
-        learns how each annotator differs from the anonymous answer, ``attributes`` (names,
-        separated by commas) how those differ who share a value of an attribute."""
-        self.n_classes, self.strength = n_classes, strength
-        self.words, self.context, self.fewest = words, context, fewest
-        self.loss, self.link = loss, link
-        self.annotators, self.attributes = annotators, attributes
-        check_loss(loss, link)
-        check_ranges(self, _RANGES)
-        self._tfidf: TfIdf
-        self._count: Any = recall
+    words: float = 0.5
+    fewest: int = 2
+    _tfidf: TfIdf = field(init=False, repr=False)
+    _count: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_ranges(self, {"words": Range(0), "fewest": Range(1)})
 
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts:
@@ -78,8 +62,8 @@ class LinearMember(ClassifierMember):
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> LinearMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        self._count = data.shared or recall
-        counts = self._count(data.texts)
+        self._count = data.shared
+        counts = self._counts(data.texts)
         weights = (self.words, 1.0, self.words * self.context, self.context)
         self._tfidf = TfIdf.fit(counts, weights, self.fewest)
         self._learn(self._tfidf.transform(counts), data)
@@ -87,22 +71,24 @@ class LinearMember(ClassifierMember):
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays."""
-        assert self._classifier is not None
-        write_arrays(folder / _FILE, **vars(self._tfidf), **self._classifier.arrays())
+        write_arrays(folder / _FILE, **vars(self._tfidf), **self._arrays())
 
     @classmethod
     def load(cls, folder: Path) -> LinearMember:
         """Read what ``save`` wrote."""
         path = folder / _FILE
-        arrays = read_arrays(path, {**TfIdf.arrays_needed, **Classifier.arrays_needed})
+        arrays = read_arrays(path, {**TfIdf.arrays_needed, **Logistic.arrays_needed})
         TfIdf.check(path, arrays)
         member = cls(int(arrays["n_classes"]))
         member._tfidf = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed})
-        member._classifier = Classifier.of(path, arrays)
+        member._take_arrays(path, arrays)
         return member
 
     def _features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
-        return self._tfidf.transform(self._count(texts))
+        return self._tfidf.transform(self._counts(texts))
+
+    def _counts(self, texts: Sequence[Text]) -> sparse.csr_matrix:
+        return recall(texts) if self._count is None else self._count(texts)
 
 
 # Columns of a block: pieces of text are hashed to a column, so that no vocabulary is learned.
