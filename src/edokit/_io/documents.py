@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -14,10 +15,12 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     JsonValue,
     TypeAdapter,
     ValidationError,
 )
+from pydantic_core import CoreSchema, core_schema
 
 from edokit._errors import InputError, MissingExtraError, word
 from edokit._io.json import parse_json, read_text
@@ -53,6 +56,20 @@ def _finite(value: JsonValue) -> JsonValue:
     if not _is_finite(value):
         raise ValueError("holds a number that is not finite")
     return value
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """Annotates a field that a document holds as ``kind``, and ``convert`` makes the value of."""
+
+    kind: Any
+    convert: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema = handler.generate_schema(self.kind)
+        return core_schema.no_info_after_validator_function(self.convert, schema)
 
 
 Count = Annotated[int, Field(ge=0, le=2**53)]

@@ -206,7 +206,7 @@ def fit_given_weights(
             "leave it out",
         )
     v = np.asarray(weights, dtype=np.float64)
-    if v.shape != (len(data.members),) or not on_simplex(v):
+    if not on_simplex(v, len(data.members)):
         raise InputError(
             f"weights must be one for each of the {len(data.members)} members, not negative and sum"
             f" to 1; these are {v.tolist()}",

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
@@ -19,6 +20,9 @@ from edokit.objective import sharpen
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.scales import Scale
 
+Step = Literal["temperature", "cumulative-temperature", "mode"]
+Positive = Annotated[int, Field(ge=1, le=2**53)]
+Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIGHEST_TEMPERATURE)]
 ITEMS = 5000
 """A step is fitted on so many items at most."""
 _COARSE, _FINE, _ROUNDS = 21, 7, 3  # temperatures that are compared
@@ -36,16 +40,21 @@ def _mode(p: Floats, _: float) -> Floats:
     return np.asarray(np.eye(p.shape[1])[p.argmax(axis=1)])
 
 
-_STEPS: Mapping[str, Callable[[Floats, float], Floats]] = {
+_STEPS: Mapping[Step, Callable[[Floats, float], Floats]] = {
     "temperature": sharpen,
     "cumulative-temperature": _sharpen_cumulative,
     "mode": _mode,
 }
 STEPS = tuple(_STEPS)
 """Names of the steps."""
-ORDERED_STEP = "cumulative-temperature"
+ORDERED_STEP: Step = "cumulative-temperature"
 """The step that needs ordered classes."""
-_STEP_FOR = {"ce": "temperature", "md": "temperature", "w1": ORDERED_STEP, "f1": "mode"}
+_STEP_FOR: dict[str, Step] = {
+    "ce": "temperature",
+    "md": "temperature",
+    "w1": ORDERED_STEP,
+    "f1": "mode",
+}
 ANSWERS_FOR = tuple(_STEP_FOR)
 """Metrics that answers are made for."""
 
@@ -67,11 +76,11 @@ class Answer:
         Items that it was fitted on.
     """
 
-    step: str
-    temperature: float
+    step: Step
+    temperature: Temperature
     before: float
     after: float
-    items: int
+    items: Positive
 
     def __str__(self) -> str:
         """What it does, and what it gained on the fit data."""
@@ -95,7 +104,7 @@ def fit_answers(p: Floats, q: Floats, y: Any, scale: Scale) -> dict[str, Answer]
         if metric not in values:
             continue
 
-        def at(temperature: float, step: str = step, metric: str = metric) -> float:
+        def at(temperature: float, step: Step = step, metric: str = metric) -> float:
             sharpened = Answer(step, temperature, 0.0, 0.0, 1).apply(p, scale)
             return float(values[metric](sharpened, q, y).mean())
 

@@ -6,30 +6,71 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationInfo
+from typing_extensions import TypedDict
 
-from edokit._errors import counted, money
+from edokit._errors import InputError, counted, money
+from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Floats, Ints
-from edokit.ensemble.answers import Answer
-from edokit.ensemble.inputs import Labels
-from edokit.ensemble.options import Options, options_of_settings
+from edokit.ensemble.answers import Answer, Positive, Temperature
+from edokit.ensemble.options import Options, from_flat, options_of_settings
 from edokit.ensemble.pooled import spread_items
 from edokit.ensemble.reasons import ZERO, Reason
-from edokit.objective import average_groups, group_names, pool, sharpen
-from edokit.predictions.core import COST, MemberInfo
-from edokit.scales import NOMINAL, Scale
+from edokit.objective import Objective, average_groups, group_names, pool, sharpen
+from edokit.predictions.core import COST, MemberInfo, checked_info
+from edokit.scales import NOMINAL, Declared, Scale
 from edokit.solvers import Certificate, Exact, Gumbel, Trajectory
+from edokit.solvers.solution import SOLVERS, Column
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Shares = Annotated[Floats, ReadAs(list[Share], np.array)]
+JsonObject = Annotated[dict[str, Any], ReadAs(dict[str, Json], dict)]
+DistinctNames = Annotated[tuple[str, ...], ReadAs(Annotated[Names, Field(min_length=1)], tuple)]
+
+
+class FitCounts(TypedDict):
+    """What the fit data hold."""
+
+    annotators: Count
+    annotations: Count
+    hard_labels: dict[str, Count]
+
+
+def _read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of the estimator; version 0.1.0 names the fields of its objects flat."""
+    parameters = dict(stored)
+    try:
+        if "objective" not in parameters:
+            return from_flat(parameters)
+        if parameters["objective"] is not None:
+            parameters["objective"] = Objective(**parameters["objective"])
+        if isinstance(parameters["solver"], dict):
+            options = dict(parameters["solver"])
+            parameters["solver"] = SOLVERS[options.pop("name")](**options)
+        Options.of(parameters)
+    except (InputError, TypeError, LookupError) as error:
+        raise ValueError(f"can't be used: {error}") from error
+    return parameters
+
+
+def _read_member_info(stored: MemberInfo, info: ValidationInfo) -> MemberInfo:
+    return checked_info(stored, info.data.get("members", ()))
+
+
+def _read_scale(stored: str, info: ValidationInfo) -> Scale:
+    return Declared(stored).on(info.data.get("classes", ()))
 
 
 @dataclass(frozen=True, eq=False)
 class Constant:
     """The same probabilities and the same label for every item: what an ensemble has to beat."""
 
-    shares: Floats
+    shares: Shares
     """Mean soft label [C]; of sets the mean share of each label [L]."""
-    label: int | tuple[int, ...]
+    label: Count | tuple[Count, ...]
     """Majority class of the hard labels, as a position in the classes; of sets whether each label
     is in most of them [L]."""
     source: str = "fit"
@@ -75,35 +116,40 @@ class LabelFit:
 class Fitted:
     """A fitted ensemble; fields that are not explained here are attributes of `EDOEnsemble`."""
 
-    members: tuple[str, ...]
+    # How ``ensemble.json`` is read: each field is checked by its type.
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False)
+
+    members: DistinctNames
     groups: tuple[str, ...] | None = None
-    member_info: MemberInfo = field(default_factory=dict)
+    member_info: Annotated[
+        MemberInfo, ReadAs(dict[str, dict[str, Json]], dict), AfterValidator(_read_member_info)
+    ] = field(default_factory=dict)
     """What is known about members, by name: ``model``, ``cost``, …; see `Predictions`."""
-    classes: tuple[str, ...]
+    classes: DistinctNames
     """Names of the classes [C]."""
-    labels: Labels | None = None
+    labels: tuple[str | bool | int | float, ...] | None = None
     """Class labels in the type that the user gave [C]; None where they are the names."""
-    scale: Scale = NOMINAL
-    weights: Floats
-    label_weights: Floats | None = None
+    scale: Annotated[Scale, PlainValidator(_read_scale)] = NOMINAL
+    weights: Shares
+    label_weights: Annotated[Floats, ReadAs(list[list[Share]], np.array)] | None = None
     label_fits: dict[str, LabelFit] | None = None
     """What was learned for each label, where each has weights of its own."""
-    group_weights: Floats | None = None
-    size: int
-    temperature: float = 1.0
-    settings: dict[str, Any]
-    parameters: dict[str, Any]
+    group_weights: Shares | None = None
+    size: Positive
+    temperature: Temperature = 1.0
+    settings: JsonObject
+    parameters: Annotated[JsonObject, AfterValidator(_read_parameters)]
     """Parameters of the estimator."""
     objective: dict[str, float]
     certificate: Certificate | None = None
     trajectory: Trajectory | None = None
     metrics: dict[str, float | None]
-    member_ce: Floats
-    items: int
-    pairs: int | None = None
+    member_ce: Column
+    items: Positive
+    pairs: Positive | None = None
     """How many pairs of an item and an annotator it learned from, where these were its rows."""
-    data: dict[str, Any]
-    explanation: tuple[Reason, ...]
+    data: FitCounts
+    explanation: Annotated[tuple[Reason, ...], Field(alias="reasons")]
     """Why each member has its weight, heaviest first."""
     constant: Constant
     """The constant answer, which the ensemble has to beat."""
@@ -309,9 +355,10 @@ def costs_in_words(cost: float | None, all_cost: float | None, heavy: int, unit:
     )
 
 
-def on_simplex(weights: Floats) -> bool:
-    """Whether weights are not negative and sum to 1."""
-    return bool((weights >= 0).all() and abs(weights.sum() - 1.0) < 1e-6)
+def on_simplex(weights: Floats, *shape: int) -> bool:
+    """Whether weights have this shape, are not negative and sum to 1 along the last axis."""
+    sums = weights.sum(axis=-1)
+    return weights.shape == shape and bool((weights >= 0).all() and (abs(sums - 1) < 1e-6).all())
 
 
 def _plain(value: Any) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal
+from functools import partial
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 from edokit._errors import InputError, check_number, one_of, option
+from edokit._io.documents import ReadAs
 from edokit._types import Floats, Ints
 from edokit.objective.settings import LARGEST, OptionFields
 
@@ -204,6 +206,10 @@ class Solution:
     certificate: Certificate | None = None
 
 
+Numbers = list[float | None]  # what is not finite is written as null
+Column = Annotated[Floats, ReadAs(Numbers | list[Numbers], partial(np.array, dtype=float))]
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """E epochs of one configuration; entry e is the state after epoch e + 1.
@@ -211,25 +217,25 @@ class Trajectory:
     The losses are those of ``weights``, without sampling noise, over all items of the fit data.
     """
 
-    total: Floats
+    total: Column
     """[E] the joint loss."""
-    f1: Floats
+    f1: Column
     """[E] 1 − soft micro-F1."""
-    ce: Floats
+    ce: Column
     """[E] cross-entropy, in the chosen variant (``random``: its expectation)."""
-    div: Floats
+    div: Column
     """[E] mean pairwise disagreement, without sign."""
-    reg: Floats
+    reg: Column
     """[E] squared norm of the weights."""
-    temperature: Floats
+    temperature: Column
     """[E] of the Gumbel-Softmax during the epoch."""
-    sizes: Floats
+    sizes: Column
     """[E, M] learned distribution over the candidate sizes."""
-    weights: Floats
+    weights: Column
     """[E, K] effective weights averaged over that distribution, members as they were given."""
-    theta: Floats
+    theta: Column
     """[E, R] logits of the weights of the R members that can be kept, best first."""
-    pi: Floats
+    pi: Column
     """[E, M] logits of the sizes."""
 
     def __len__(self) -> int:
