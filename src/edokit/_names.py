@@ -48,15 +48,31 @@ def as_names(values: Iterable[object]) -> Strings:
     if isinstance(values, np.ndarray):
         values = values.ravel()
         if values.dtype.kind in "iu" and len(values) >= _MANY:
-            return _strings(as_column(values).cast(pa.string()))
+            return _names_of_numbers(as_column(values))
         if values.dtype.kind in "biuU":
             values = values.tolist()
-        elif values.dtype.kind == "O" and set(map(type, values)) <= {str}:
+        elif values.dtype.kind == "O" and _all_text(values):
             return values.copy()
     listed = list(values)
     # Millions of names are mostly text or whole numbers, whose text is their name.
     is_plain = set(map(type, listed)) <= {str, int}
     return _object_array(map(str, listed) if is_plain else map(as_name, listed), len(listed))
+
+
+def _all_text(values: Strings) -> bool:
+    if len(values) < _MANY:
+        return set(map(type, values)) <= {str}
+    return pd.api.types.infer_dtype(values, skipna=False) == "string"
+
+
+_latest: list[tuple[pa.Array, Strings]] = []
+"""The numbers that were converted last: the predictions and labels of a shard share their ids."""
+
+
+def _names_of_numbers(numbers: pa.Array) -> Strings:
+    if not (_latest and _latest[0][0].equals(numbers)):
+        _latest[:] = [(numbers, _strings(numbers.cast(pa.string())))]
+    return _latest[0][1]
 
 
 def _object_array(names: Iterable[str], length: int) -> Strings:
@@ -234,6 +250,10 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
     """Codes and distinct names of an Arrow column; gaps and empty text get the code -1."""
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
+    if pa.types.is_integer(column.type) and len(column) >= _MANY and not column.null_count:
+        numbers = stored_numbers(column, column.type.to_pandas_dtype(), 0)
+        if (numbers[1:] > numbers[:-1]).all():  # as ids mostly are
+            return Encoded(np.arange(len(numbers), dtype=np.int32), as_names(numbers))
     try:
         codes, values = _dictionary(column, name)
         texts = _texts(values, name)

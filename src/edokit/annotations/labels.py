@@ -319,6 +319,8 @@ def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
 
 def warn_variants(names: Strings, kind: str, *, case: bool = True) -> None:
     """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
+    if not case and len("".join(names).split()) < 2:  # no blanks
+        return
     keys = list(map(str.strip, names.tolist()))
     keys = list(map(str.lower, keys)) if case else keys
     if keys == names.tolist() or len(set(keys)) == len(names):

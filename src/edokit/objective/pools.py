@@ -60,7 +60,9 @@ def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array
 
 def log_probabilities(P: Array) -> Array:
     """ln(P + ε), in the shape of P."""
-    return namespace(P).log(P + EPSILON)
+    shifted = P + EPSILON
+    # New memory costs more than logarithms; a tensor may still be needed for its gradient.
+    return np.log(shifted, out=shifted) if type(P) is np.ndarray else namespace(P).log(shifted)
 
 
 def pool(P: Array, v: Array, kind: str = "linear") -> Array:

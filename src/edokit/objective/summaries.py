@@ -103,14 +103,15 @@ class Summaries(Additive):
         """The sums of items whose numbers fit into the cache, in float64."""
         xp, (items, members, classes) = namespace(P), P.shape
         # Items last: what is added up is long and contiguous.
-        rows = xp.reshape(xp.permute_dims(double(P), (1, 2, 0)), (members, classes * items))
-        labels = xp.permute_dims(double(q), (1, 0))
+        rows = _transposed(xp.reshape(P, (items, members * classes)))
+        rows = xp.reshape(rows, (members, classes * items))
+        labels = _transposed(q)
         codes = xp.arange(classes, dtype=xp.int64, device=device(y))
         is_hard = double(xp.astype(y, xp.int64, copy=False)[None, :] == codes[:, None])
         losses = gaps = rank_products = None
         if log_losses:
             logs = xp.reshape(log_probabilities(rows), (members, classes, items))
-            losses = -xp.sum(logs * labels, axis=2)
+            losses = -xp.vecdot(logs, xp.broadcast_to(labels, logs.shape))
         elif items and not bool(xp.min(rows) >= 0):
             raise _not_finite()
         if steps is not None:
@@ -235,19 +236,21 @@ class Summaries(Additive):
         return self.items
 
 
+def _transposed(matrix: Array) -> Array:
+    """[m, n] -> [n, m] in float64, contiguous if it is a numpy array."""
+    matrix = namespace(matrix).permute_dims(matrix, (1, 0))
+    return np.ascontiguousarray(matrix, np.float64) if is_numpy_array(matrix) else double(matrix)
+
+
 def _city_block(rows: Array) -> Array:
     """[K, K] L1 distances between rows [K, n]."""
     if not is_numpy_array(rows):
         import torch
 
         return torch.cdist(rows, rows, p=1)
-    distances = np.zeros((len(rows), len(rows)))
-    gaps = np.empty_like(rows)
-    for k, row in enumerate(rows[:-1]):
-        later = gaps[k + 1 :]
-        np.abs(np.subtract(rows[k + 1 :], row, out=later), out=later)
-        distances[k, k + 1 :] = distances[k + 1 :, k] = later.sum(axis=1)
-    return distances
+    from scipy.spatial.distance import pdist, squareform
+
+    return squareform(pdist(rows, "cityblock"))
 
 
 def _not_finite() -> InputError:

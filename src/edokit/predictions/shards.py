@@ -238,8 +238,8 @@ def check_once(
         pieces = [keys_of(shard) for shard in shards]
         if ranges > 1:
             pieces = [keys[np.minimum(keys // width, ranges - 1) == number] for keys in pieces]
-        merged = pd.Series(np.concatenate(pieces))
-        for key in merged[merged.duplicated()].unique():
+        merged = np.sort(np.concatenate(pieces))
+        for key in np.unique(merged[1:][merged[1:] == merged[:-1]]):
             holders = [shard for shard, keys in zip(shards, pieces, strict=True) if key in keys]
             _refuse_repeated(holders, names, items_of)
 
