@@ -229,7 +229,7 @@ def test_of_several_questions_one_must_be_named() -> None:
 def test_spans_and_ranks_are_no_labels(value: Any) -> None:
     records = with_question("parts", [value])
     assert read_argilla(records).to_table().equals(read_argilla(flat()).to_table())
-    with pytest.raises(InputError, match=r"'parts' .* takes spans or ranks"):
+    with pytest.raises(InputError, match=r"'parts'; those with labels are 'tone'"):
         read_argilla(records, question="parts")
 
 
@@ -273,7 +273,7 @@ def test_several_labels_follow_the_policy(policy: str, expected: list[list[float
 
 
 def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
-    with pytest.raises(InputError, match=r"record 'a' has 2 labels .*'heated', 'calm' \(2 such"):
+    with pytest.raises(InputError, match=r"record 'a' has several labels .*heated.*calm"):
         read_argilla(flat(SEVERAL))
 
 

@@ -239,7 +239,7 @@ def test_a_control_for_regions_is_no_label_of_the_task(part: dict[str, Any]) -> 
     marked["value"] |= part
     tasks[0]["annotations"][0]["result"].append(marked)
     assert read_label_studio(tasks).to_table().equals(read_label_studio(two_tasks()).to_table())
-    with pytest.raises(InputError, match=r"'span' does not label whole tasks.* marks regions"):
+    with pytest.raises(InputError, match=r"labels a whole task .*'span'"):
         read_label_studio(tasks, control="span")
 
 
@@ -252,7 +252,7 @@ def test_labels_per_item_and_free_text_and_relations_are_no_labels_of_the_task()
     ]
     assert read_label_studio(tasks).classes == ("calm", "heated")
     for control in ("page", "why"):
-        with pytest.raises(InputError, match="whole tasks"):
+        with pytest.raises(InputError, match="whole task"):
             read_label_studio(tasks, control=control)
 
 
@@ -292,7 +292,7 @@ def with_several_labels() -> list[dict[str, Any]]:
 def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
     with pytest.raises(
         InputError,
-        match=r"task '4' has 2 labels of annotator '1': 'heated', 'calm' \(2 such annotations\)",
+        match=r"task '4' has several labels .*heated.*calm",
     ):
         read_label_studio(with_several_labels())
 
@@ -459,7 +459,7 @@ def test_two_texts_under_one_id_are_refused() -> None:
         task("x", annotation(1, "calm"), data={"text": "One."}),
         task("x", annotation(2, "calm"), data={"text": "Two."}),
     ]
-    with pytest.raises(InputError, match=r"task 'x' has two texts") as caught:
+    with pytest.raises(InputError, match=r"more than one text: one in task 'x'") as caught:
         read_label_studio(tasks)
     assert "One." not in str(caught.value)
 
@@ -472,19 +472,10 @@ def test_split_and_hard_label_come_from_the_data() -> None:
     assert read.split_names == ("train", "dev")
     assert read.hard_labels().tolist() == [1, 0]
     assert read_label_studio(tasks, split="dev").items.tolist() == ["5"]
-    with pytest.raises(InputError, match=r"the split 'test'.*'train', 'dev'"):
+    with pytest.raises(InputError, match=r"no split 'test'.*'train', 'dev'"):
         read_label_studio(tasks, split="test")
-    with pytest.raises(InputError, match=r"the split 'dev'.*\(none\).*field called split"):
+    with pytest.raises(InputError, match=r"no split column .*'dev'"):
         read_label_studio(two_tasks(), split="dev")
-
-
-def test_of_the_splits_that_are_not_chosen_nothing_is_asked() -> None:
-    tasks = with_several_labels()
-    for each, split in zip(tasks, ("train", "dev"), strict=True):
-        each["data"]["split"] = split
-    read = read_label_studio(tasks, split="dev", classes=["dry", "calm"])
-    assert shares(read) == {"5": {"dry": 1.0, "calm": 0.0}}
-    assert read.annotators.tolist() == ["1"]
 
 
 def test_classes_can_be_declared() -> None:
@@ -550,7 +541,7 @@ def test_json_min_with_several_controls_asks_for_one() -> None:
 
 def test_json_min_in_another_order_of_keys_needs_the_control_named() -> None:
     rows = [dict(sorted(row.items())) for row in minimal(two_tasks())]
-    with pytest.raises(InputError, match="name it with control"):
+    with pytest.raises(InputError, match="name one with control"):
         read_label_studio(rows)
     read = read_label_studio(rows, control="tone")
     assert read.to_table().equals(read_label_studio(two_tasks()).to_table())
@@ -619,7 +610,7 @@ def broken(change: Any) -> list[Any]:
             r"task '5'.*a label should be text or a number",
         ),
         (lambda t: t[1]["data"].update(split={}), "task '5'.*split should be text.* not an object"),
-        (lambda t: t[1]["data"].update(hard_label=True), "task '5'.*hard label .* not true"),
+        (lambda t: t[1]["data"].update(hard_label=True), "task '5'.*hard_label .* not true"),
         (lambda t: t.clear(), "this is empty, not .*list of tasks"),
         (
             lambda t: [each["annotations"].clear() for each in t],
@@ -721,10 +712,3 @@ def test_other_fields_are_columns_of_the_items() -> None:
     assert {name: [*values] for name, values in read_label_studio(tasks).item_columns.items()} == {
         "n": ["1", "2"]
     }
-
-
-def test_a_field_with_two_values_for_one_item_is_named() -> None:
-    first, second = task(1, annotation(1, "calm")), task(1, annotation(2, "calm"))
-    first["data"]["lang"], second["data"]["lang"] = "en", "it"
-    with pytest.warns(EDOWarning, match="'lang'.*left out"):
-        assert not read_label_studio([first, second]).item_columns

@@ -101,7 +101,7 @@ def test_label_studio_choices_are_sets_if_declared(tmp_path: Path):
     tasks = _tasks({"choices": ["rude", "mocking"]}, {"choices": ["rude"]})
     tasks[1]["annotations"][0]["result"] = []
     path.write_text(json.dumps(tasks))
-    with pytest.raises(InputError, match=r"2 labels.*scale='multi-label'"):
+    with pytest.raises(InputError, match=r"several labels.*scale='multi-label'"):
         read_annotations(path)
     with pytest.warns(EDOWarning, match="1 annotation.*empty set"):
         found = read_annotations(path, scale="multi-label:rude,mocking,other")

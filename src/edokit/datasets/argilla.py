@@ -10,7 +10,7 @@ from edokit._errors import InputError, counted, examples, option
 from edokit._io import parse_json
 from edokit._io.documents import show_value
 from edokit.annotations import Annotations
-from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
+from edokit.datasets.exports import OPTIONS, Collected, Record, list_at, load, object_at, plain
 from edokit.datasets.read import Source
 
 RESPONSES = ".responses"
@@ -20,8 +20,8 @@ _IDS = ("external_id", "id", "_server_id")
 _NO_FIELDS = {*_IDS, "status", "inserted_at", "updated_at", "metadata", "vectors", "fields"}
 _NO_FIELDS |= {"responses", "suggestions"}
 
-_Response = tuple[str, str, Any, Any, Any]
-"""Item, question, user, value and status."""
+_Response = tuple[Record, str, Any, Any, Any]
+"""Record, question, user, value and status."""
 
 
 def is_argilla(data: Any) -> bool:
@@ -57,22 +57,16 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
         if not all(isinstance(part, str | int | float) for part in _parts(value)):
             other_questions.add(name)
     labels = [name for name in counts if name not in other_questions]
-    question = collected.choose(
-        question,
-        counts,
-        found=[name for name in labels if counts[name]],
-        labels=labels,
-        otherwise="takes spans or ranks",
-    )
+    question = collected.choose(question, {q: counts[q] for q in labels if counts[q]}, labels)
     open_status = 0
-    for item, name, user, value, status in responses:
+    for record, name, user, value, status in responses:
         if name == question:
-            title = collected.where(item)
+            title = collected.where(record.item)
             labels = [plain(part, "a label", title) for part in _parts(value)]
             # A user who is not known is written out as None.
             unknown = user in (None, "", "None")
             annotator = None if unknown else plain(user, "the user of a response", title)
-            collected.add(item, annotator, None if value is None else labels)
+            collected.add(record, annotator, None if value is None else labels)
             open_status += bool(labels) and status is None
     if open_status:
         collected.notes.append(
@@ -135,12 +129,13 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
     # A flat export has everything in one place; its metadata are those with this prefix.
     roles = ("split", "hard_label")
     item_metadata = {key: metadata[key] for key in metadata if key not in record or key in roles}
-    collected.about.append((name, item_fields, item_metadata))
+    item_record = Record(name, item_fields, item_metadata)
+    collected.records.append(item_record)
     title = collected.where(name)
     for question, user, value, status in _responses(record, title):
         question = plain(question, "the question of a response", title)
         if status in (None, "submitted"):
-            yield name, question, user, value, status
+            yield item_record, question, user, value, status
         elif status not in ("draft", "discarded"):
             raise InputError(
                 f"{title} has a response of status {show_value(status)}, which is not 'submitted',"

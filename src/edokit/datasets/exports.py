@@ -9,19 +9,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
 import numpy as np
 
-from edokit._errors import InputError, counted, examples, one_of, option, warn, word
+from edokit._errors import InputError, counted, examples, one_of, option, warn
 from edokit._io import parse_json, read_json, read_text
 from edokit._io.documents import show_value
 from edokit._io.tables import read_table
-from edokit._lazy import pa
+from edokit._lazy import pa, pd
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
-from edokit.annotations.labels import MULTI_CHOICE_HINT, MultiChoice, as_label_map
+from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import ROLES, TEXTS, from_long_table
 from edokit.scales import NOMINAL, Declared, ScaleLike
 
@@ -88,6 +88,16 @@ def list_at(value: object, what: str, where: str) -> Sequence[Any]:
     )
 
 
+class Record(NamedTuple):
+    """An item of an export; an export may hold several records of one item."""
+
+    item: str
+    fields: Mapping[str, Any]
+    """Its fields, one of them the text."""
+    metadata: Mapping[str, Any]
+    """Further values (split, hard label)."""
+
+
 @dataclass
 class Collected:
     """Annotations from the export of an annotation tool, collected record by record."""
@@ -115,12 +125,12 @@ class Collected:
     scale: ScaleLike | None = None
     asked: str = ""
     """The control or question that the labels come from."""
-    rows: list[tuple[str, str, Sequence[str]]] = field(default_factory=list)
+    rows: list[tuple[Record, str, Sequence[str]]] = field(default_factory=list)
     """Item, annotator and labels of each annotation."""
-    about: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=list)
-    """Every item with its fields (one of them the text) and its metadata (split, hard label)."""
+    records: list[Record] = field(default_factory=list)
+    """Every item, with annotations or without."""
     hard_labels: dict[str, str] = field(default_factory=dict)
-    """Published hard label of an item."""
+    """Published hard label of an item, where an annotation gives it."""
     without_label: int = 0
     without_annotator: int = 0
     notes: list[str] = field(default_factory=list)
@@ -144,40 +154,28 @@ class Collected:
         """The item, for a message."""
         return f"{self.unit} {examples([item])}"
 
-    def choose(
-        self,
-        wanted: str | None,
-        counts: Mapping[str, int],
-        *,
-        found: Sequence[str],
-        labels: Collection[str],
-        otherwise: str,
-    ) -> str:
+    def choose(self, name: str | None, counts: Mapping[str, int], labels: Collection[str]) -> str:
         """The control or question that the labels come from; it must be named if there are several.
 
-        ``counts`` has the annotations of each one, ``labels`` those that label whole items,
-        ``found`` those that need not be named. ``otherwise`` says what the others do.
+        ``labels`` are those that label whole items, ``counts`` has the annotations of those that
+        need not be named.
         """
-        if wanted in labels or (wanted is None and len(found) == 1):
-            self.asked = found[0] if wanted is None else wanted
+        if name in labels or (name is None and len(counts) == 1):
+            self.asked = next(iter(counts)) if name is None else name
             return self.asked
-        asker, units = self.asker, f"{self.unit}s"
-        listed = ", ".join(f"{name!r} ({counted(counts[name], 'annotation')})" for name in found)
-        if wanted is None and found:
-            problem = f"several {asker}s give labels: {listed}"
-            hint = f"choose one with {option(asker, found[0])}"
-        elif wanted is None:
-            problem = f"no {asker} gives labels to the {len(self.about)} {units}"
-            hint = f"name it with {option(asker)}, or export {units} with labels"
-        elif wanted not in counts:
-            problem = f"no annotation is about the {asker} {wanted!r}; those with labels are"
-            problem, hint = f"{problem} {listed or 'none'}", "check the spelling"
+        listed = ", ".join(f"{k!r} ({counted(n, 'annotation')})" for k, n in counts.items())
+        if name is not None:
+            problem = f"no annotation labels a whole {self.unit} with the {self.asker} {name!r}"
+        elif counts:
+            problem = f"several {self.asker}s give labels"
         else:
-            problem = f"the {asker} {wanted!r} does not label whole {units}: it {otherwise}"
-            hint = f"choose one of {listed}" if found else f"export {units} with labels"
-        raise InputError(problem, hint)
+            problem = f"no {self.asker} gives labels to the {len(self.records)} {self.unit}s"
+        raise InputError(
+            f"{problem}; those with labels are {listed or 'none'}",
+            f"name one with {option(self.asker, next(iter(counts), 'NAME'))}",
+        )
 
-    def add(self, item: str, annotator: str | None, labels: Sequence[str] | None) -> None:
+    def add(self, record: Record, annotator: str | None, labels: Sequence[str] | None) -> None:
         """One annotation of an item; None where it holds no label, an empty list is a set."""
         if labels is None or not (labels or self.sets):
             self.without_label += 1
@@ -187,83 +185,81 @@ class Collected:
             annotator = f"unknown-{self.without_annotator}"
             if self.anonymous == "error":
                 raise InputError(
-                    f"{self.where(item)} has a labelled {self.answer} that names no annotator",
+                    f"{self.where(record.item)} has a labelled {self.answer} that names no"
+                    " annotator",
                     f"choose {option('anonymous', 'separate')} to count each as another annotator",
                 )
-        self.rows.append((item, annotator, [*dict.fromkeys(labels)]))
-
-    def once(self, known: dict[str, str], item: str, value: str, what: str) -> None:
-        """Set what is known about an item; two values that differ are refused."""
-        if known.setdefault(item, value) != value:
-            # Somebody's text is not shown in messages.
-            values_text = "" if what == "text" else f": {word(known[item])} and {word(value)}"
-            raise InputError(
-                f"{self.where(item)} has two {what}s{values_text}",
-                f"keep one of them, or give each {self.unit} its own id",
-            )
+        self.rows.append((record, annotator, [*dict.fromkeys(labels)]))
 
     def annotations(self) -> Annotations:
         """All of it as annotations; what was decided on the way is given in warnings."""
-        labelled = {item for item, _, _ in self.rows}
-        self._note_unlabelled(labelled)
-        texts, contexts = self._item_texts(labelled)
-        splits = self._splits()
-        self._map_labels()
-        self._select_split(splits)
-        items = [item for item, _, _ in self.rows]
-        kept_items = set(items)
-        hard_labels = {i: label for i, label in self.hard_labels.items() if i in kept_items}
-        table: dict[str, Any] = {"item": items, "annotator": [name for _, name, _ in self.rows]}
-        table["label"] = self._labels()
-        roles = {"text": texts, "context": contexts, "split": splits, "hard_label": hard_labels}
-        columns = {role: values for role, values in roles.items() if values}
-        used_names = {*ROLES, *table, *columns, self.text, self.context, self.item}
-        for name, values in {**columns, **self._columns(kept_items, used_names)}.items():
-            table[name] = [values.get(item, "") for item in items]
-        self._warn()
-        return from_long_table(
-            table,
+        items = [record.item for record, _, _ in self.rows]
+        labelled = {*items}
+        unlabelled = {record.item: None for record in self.records if record.item not in labelled}
+        if not labelled:
+            raise InputError(
+                f"none of the {len(unlabelled)} {self.unit}s has a label for {self.asked!r}",
+                f"export {self.unit}s that are labelled",
+            )
+        if unlabelled:
+            self.notes.append(
+                f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
+                f" annotation and are left out: {examples(unlabelled)}"
+            )
+        text = self.text or self._text_field([record.fields for record, _, _ in self.rows])
+        # A field called context goes with the text, as in a table.
+        context = self.context or ("context" if text not in (None, "context") else None)
+        several = self.sets or any(len(labels) > 1 for _, _, labels in self.rows)
+        table = pd.DataFrame(
+            {
+                **self._columns(record, text, context),
+                "item": record.item,
+                "annotator": annotator,
+                # Where some have several labels all are lists, as in a table: a choice called
+                # calm/heated is one label.
+                "label": json.dumps(labels) if several else labels[0],
+            }
+            for record, annotator, labels in self.rows
+        )
+        annotations = from_long_table(
+            table.fillna(""),
             classes=self.classes,
             duplicates=self.duplicates,
+            split=self.split,
             attributes=[],
+            label_map=self.label_map,
             multi_choice=self.multi_choice,
             scale=self.scale,
             place=lambda row: self.where(items[row]),
         )
+        self._warn()
+        return annotations
 
-    def _item_texts(self, labelled: set[str]) -> tuple[dict[str, str], dict[str, str]]:
-        """The texts of labelled items, and their contexts."""
-        about = [(item, fields) for item, fields, _ in self.about if item in labelled]
-        text_named, context_named = self.text is not None, self.context is not None
-        self.text = self.text or self._text_field([fields for _, fields in about])
-        texts = self._texts(about, self.text, text_named)
-        # A field of this name goes with the text, as in a table.
-        if self.text not in (None, "context"):
-            self.context = self.context or "context"
-        return texts, self._texts(about, self.context, context_named)
-
-    def _splits(self) -> dict[str, str]:
-        """The split of each item; hard labels in the metadata are noted, too."""
-        splits: dict[str, str] = {}
-        for item, _, metadata in self.about:
-            for role, values in (("split", splits), ("hard_label", self.hard_labels)):
-                if metadata.get(role) not in (None, ""):
-                    noun = role.replace("_", " ")
-                    value = plain(metadata[role], f"the {noun}", self.where(item))
-                    self.once(values, item, value, noun)
-        return splits
-
-    def _select_split(self, splits: Mapping[str, str]) -> None:
-        if self.split is not None:
-            self.rows = [row for row in self.rows if splits.get(row[0]) == self.split]
-        if not self.rows:
-            raise InputError(
-                f"no labelled {self.unit} is in the split {self.split!r}; there are the splits"
-                f" {examples(dict.fromkeys(splits.values()), 10) or '(none)'}",
-                "choose one of these"
-                if splits
-                else f"write it into a field called split, or leave {option('split')} out",
-            )
+    def _columns(self, record: Record, text: str | None, context: str | None) -> dict[str, str]:
+        """What is known of an item, by column: texts, split, hard label and plain fields."""
+        columns: dict[str, str] = {}
+        place = self.where(record.item)
+        for name, value in {**record.metadata, **record.fields}.items():
+            if name not in {*ROLES, text, context, self.item} and not isinstance(value, bool):
+                with suppress(InputError):
+                    columns[str(name)] = plain(value, "", "")
+        for role in ("split", "hard_label"):
+            if record.metadata.get(role) not in (None, ""):
+                columns[role] = plain(record.metadata[role], f"the {role}", place)
+        if record.item in self.hard_labels:
+            columns["hard_label"] = self.hard_labels[record.item]
+        for role, field_name in (("text", text), ("context", context)):
+            value = record.fields.get(field_name or "")
+            if isinstance(value, str):
+                # Half a surrogate pair, as a cut-off emoji leaves it, can't be stored.
+                value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                columns[role] = value
+            elif (self.columns or {}).get(role):
+                raise InputError(
+                    f"{place} has {show_value(value)} in the field {field_name!r}, not a text",
+                    f"its fields are {examples(record.fields, 10) or '(none)'}",
+                )
+        return columns
 
     def _warn(self) -> None:
         """Say what was decided on the way."""
@@ -278,69 +274,6 @@ class Collected:
             choice = option("anonymous", "separate")
             problem = f"name no annotator and count as one annotator each ({choice})"
             warn(f"{self.without_annotator} {self.answer}s {problem}")
-
-    def _map_labels(self) -> None:
-        labels_used = {label for _, _, labels in self.rows for label in labels}
-        mapping = as_label_map(self.label_map, labels_used.union(self.hard_labels.values()))
-        self.rows = [
-            (item, name, [*dict.fromkeys(mapping.get(label, label) for label in labels)])
-            for item, name, labels in self.rows
-        ]
-        hard = self.hard_labels.items()
-        self.hard_labels = {item: mapping.get(label, label) for item, label in hard}
-
-    def _columns(self, kept: set[str], taken: Collection[object]) -> dict[str, dict[str, str]]:
-        """Other fields and metadata of the items that are text or numbers, by name."""
-        columns: dict[str, dict[str, str]] = {}
-        differing = dict[str, None]()
-        for item, fields, metadata in self.about:
-            for name, value in {**metadata, **fields}.items():
-                if item not in kept or name in taken or isinstance(value, bool):
-                    continue
-                with suppress(InputError):
-                    text = plain(value, "", "")
-                    if columns.setdefault(str(name), {}).setdefault(item, text) != text:
-                        differing[str(name)] = None
-        if differing:
-            self.notes.append(
-                f"{examples(differing, 6)}: a {self.unit} has several values, so the field is left"
-                " out"
-            )
-        return {name: values for name, values in columns.items() if name not in differing}
-
-    def _note_unlabelled(self, labelled: set[str]) -> None:
-        everything = dict.fromkeys(item for item, _, _ in self.about)
-        empty = [item for item in everything if item not in labelled]
-        if not labelled:
-            raise InputError(
-                f"none of the {len(everything)} {self.unit}s has a label for {self.asked!r}",
-                f"export {self.unit}s that are labelled",
-            )
-        if empty:
-            self.notes.append(
-                f"{len(empty)} of {len(everything)} {self.unit}s have no annotation and are left"
-                f" out: {examples(empty)}"
-            )
-
-    def _texts(
-        self, about: Sequence[tuple[str, Mapping[str, Any]]], name: str | None, named: bool
-    ) -> dict[str, str]:
-        """The text of each item in a field, which every item has if the user named it."""
-        texts: dict[str, str] = {}
-        if name is None:
-            return texts
-        for item, fields in about:
-            value = fields.get(name)
-            if isinstance(value, str):
-                # Half a surrogate pair, as a cut-off emoji leaves it, can't be stored.
-                value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-                self.once(texts, item, value, "text")
-            elif named:
-                raise InputError(
-                    f"{self.where(item)} has {show_value(value)} in the field {name!r}, not a text",
-                    f"its fields are {examples(fields, 10)}" if fields else "it has no fields",
-                )
-        return texts
 
     def _text_field(self, rows: list[Mapping[str, Any]]) -> str | None:
         is_text: dict[str, bool] = {}
@@ -358,19 +291,3 @@ class Collected:
                 f" taken; choose one with {option('columns', {'text': names[0]})}"
             )
         return None
-
-    def _labels(self) -> list[str]:
-        """The label of each annotation; where some have several, all are lists, as in a table: a
-        choice called calm/heated is one label."""
-        several = [] if self.sets else [row for row in self.rows if len(row[2]) > 1]
-        if several and self.multi_choice == "error":
-            item, annotator, labels = several[0]
-            raise InputError(
-                f"{self.where(item)} has {counted(len(labels), 'label')} of annotator"
-                f" {annotator!r}:"
-                f" {examples(labels)} ({len(several)} such {self.answer}s)",
-                MULTI_CHOICE_HINT,
-            )
-        return [
-            json.dumps(labels) if self.sets or several else labels[0] for _, _, labels in self.rows
-        ]

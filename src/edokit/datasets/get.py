@@ -10,12 +10,10 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
-from threading import Event, Thread
 from typing import BinaryIO, NamedTuple
 
-from edokit._errors import InputError, examples, option, warn
+from edokit._errors import InputError, check_number, examples, option, warn
 from edokit._io import whole_file
 from edokit._version import __version__
 
@@ -49,12 +47,8 @@ class Published(NamedTuple):
 
     @property
     def url(self) -> str:
-        return f"{_RAW}/{self.folder}/{self.inside}/{self.name}"
-
-    @property
-    def inside(self) -> str:
-        """The dataset's folder in the repository."""
-        return self.dataset if self.folder == _FOLDER_2025 else f"{self.dataset}_dataset"
+        inside = self.dataset if self.folder == _FOLDER_2025 else f"{self.dataset}_dataset"
+        return f"{_RAW}/{self.folder}/{inside}/{self.name}"
 
     def digest_of(self, content: bytes) -> str:
         """The content's digest of the kind that is known of this file."""
@@ -196,17 +190,13 @@ def _get(
     timeout: float,
     open_url: Callable[[str], BinaryIO] | None,
 ) -> list[Path]:
-    if not 0 < timeout < float("inf"):
-        raise InputError(
-            f"{option('timeout', timeout)} is not a number of seconds above 0",
-            f"use {option('timeout', TIMEOUT)}",
-        )
+    check_number("timeout", timeout, 0, above=True)
     end = time.monotonic() + timeout
     paths = {file: Path(out) / file.dataset / file.name for file in files}
     missing = [file for file in files if not _is_right(paths[file], file, source is not None)]
     local = {} if source is None else _local_copy(Path(source), missing)
     for done, file in enumerate(missing, len(paths) - len(missing) + 1):
-        content = local[file] if local else _download(file, open_url or open_https, end, timeout)
+        content = local[file] if local else _download(file, open_url or open_https, end)
         with whole_file(paths[file]) as temporary:
             temporary.write_bytes(content)
         if progress is not None:
@@ -231,78 +221,45 @@ def open_https(url: str) -> BinaryIO:
     return body
 
 
-def _download(
-    file: Published, open_url: Callable[[str], BinaryIO], end: float, timeout: float
-) -> bytes:
+def _download(file: Published, open_url: Callable[[str], BinaryIO], end: float) -> bytes:
     """The content of a file; it stays in memory until it is known to be right."""
     content = bytearray()
-    failure: list[BaseException] = []
-    too_late = Event()
-
-    def fetch() -> None:
-        try:
-            with open_url(file.url) as body:
-                # What has arrived, so that the deadline is seen however slowly it comes.
-                read = getattr(body, "read1", body.read)
-                # More than expected is enough to know that it is another file.
-                while len(content) <= _LARGEST and not too_late.is_set():
-                    if not (part := read(1 << 16)):
-                        break
-                    content.extend(part)
-        except BaseException as error:
-            failure.append(error)
-
-    # A thread of its own: a server may also take for ever over the handshake or the headers.
-    thread = Thread(target=fetch, daemon=True)
-    thread.start()
-    thread.join(max(0.0, end - time.monotonic()))
-    hint = "run it again, finished files are kept"
-    if thread.is_alive():
-        too_late.set()
-        raise InputError(
-            f"can't download {file.url}: {len(content):,} bytes arrived before the {timeout:g}"
-            " seconds for all downloads were over",
-            f"{hint}; give more time with {option('timeout', round(4 * timeout) or 1)}, or take a"
-            f" local copy with {option('source', 'DIR')}",
-        )
-    for error in failure:
-        if not isinstance(error, OSError | http.client.HTTPException):
-            raise error
+    try:
+        with open_url(file.url) as body:
+            # What has arrived, so that the deadline is seen however slowly it comes.
+            read = getattr(body, "read1", body.read)
+            # More than expected is enough to know that it is another file.
+            while len(content) <= _LARGEST and (part := read(1 << 16)):
+                content.extend(part)
+                if time.monotonic() > end:
+                    raise TimeoutError(f"the time is over after {len(content):,} bytes")
+    except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         reason = getattr(error, "reason", None) or error
         raise InputError(
             f"can't download {file.url}: {reason or type(error).__name__}",
-            f"{hint}; or take a local copy with {option('source', 'DIR')}",
+            f"run it again, finished files are kept; give more time with {option('timeout')}, or"
+            f" take a local copy with {option('source', 'DIR')}",
         ) from error
     return _checked(bytes(content), file, file.url)
 
 
 def _local_copy(source: Path, files: Sequence[Published]) -> dict[Published, bytes]:
-    """The content of each file from a folder or zip laid out as ours, as the repository, or flat.
+    """The content of each file, which is anywhere in a folder or zip.
 
     A copy may also hold files as the shared task handed them out.
     """
-    inside: zipfile.ZipFile | None = None
-    if zipfile.is_zipfile(source):
-        inside = zipfile.ZipFile(source)
-    elif not source.is_dir():
-        raise InputError(
-            f"{source} is not a folder or zip with a local copy",
-            f"check the spelling of {option('source')}",
-        )
     contents: dict[Published, bytes] = {}
-    with inside or nullcontext():
-        for file in files:
-            for place, content in _candidates(source, inside, file):
-                is_earlier = file not in contents and file.is_earlier(content)
-                contents.setdefault(file, content if is_earlier else _checked(content, file, place))
-    absent = [file.name for file in files if file not in contents]
-    if absent:
-        raise InputError(
-            f"the local copy {source} is not complete: it has no {examples(absent)}",
-            f"take the folder {files[0].folder} of {REPOSITORY}",
-        )
+    for file in files:
+        copies = list(_copies(source, file.name))
+        if not copies:
+            raise InputError(
+                f"the local copy {source} is not complete: it has no {file.name}",
+                f"take the folder {file.folder} of {REPOSITORY}",
+            )
+        place, content = copies[0]
+        contents[file] = content if file.is_earlier(content) else _checked(content, file, place)
     earlier = [file.name for file, content in contents.items() if file.is_earlier(content)]
     if earlier:
         warn(
@@ -312,30 +269,24 @@ def _local_copy(source: Path, files: Sequence[Published]) -> dict[Published, byt
     return contents
 
 
-def _candidates(
-    source: Path, inside: zipfile.ZipFile | None, file: Published
-) -> Iterator[tuple[str, bytes]]:
-    """Where a local copy has a file of this name, and its content."""
-    if inside is None:
-        root = source / file.folder
-        for folder in (source, root):
-            for path in (folder / part / file.name for part in (file.dataset, file.inside, "")):
-                if path.is_file():
-                    yield str(path), path.read_bytes()
-                    return
+def _copies(source: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    """Place and content of the files of this name in a folder or zip."""
+    if source.is_dir():
+        for path in sorted(source.rglob(name)):
+            yield str(path), path.read_bytes()
         return
-    for entry in inside.infolist():
-        if PurePosixPath(entry.filename).name == file.name:
-            try:
-                # One byte more than it may have is enough to know that it is another file.
-                with inside.open(entry) as body:
-                    yield f"{entry.filename} in {source}", body.read(_LARGEST + 1)
-            except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error) as error:
-                raise InputError(
-                    f"can't read {entry.filename} in {source}: {error}",
-                    "it was cut off or changed: get it again",
-                ) from error
-            return
+    try:
+        with zipfile.ZipFile(source) as archive:
+            for entry in archive.namelist():
+                if PurePosixPath(entry).name == name:
+                    with archive.open(entry) as body:
+                        # One byte more than it may have shows that it is another file.
+                        yield f"{entry} in {source}", body.read(_LARGEST + 1)
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error) as error:
+        raise InputError(
+            f"can't read {name} from {source}, which is no folder or whole zip: {error}",
+            f"check {option('source')}, or get it again",
+        ) from error
 
 
 def _is_right(path: Path, file: Published, local: bool) -> bool:

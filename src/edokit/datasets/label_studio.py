@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edokit._errors import InputError, are, examples, one_of, option
+from edokit._errors import InputError, are, examples, one_of, option, word
 from edokit.annotations import Annotations
 from edokit.annotations.labels import joined
-from edokit.datasets.exports import OPTIONS, Collected, list_at, load, object_at, plain
+from edokit.datasets.exports import OPTIONS, Collected, Record, list_at, load, object_at, plain
 from edokit.datasets.read import Source
 
 CLOSED = ("choices", "taxonomy", "rating", "selected")
@@ -59,15 +59,15 @@ def read_label_studio(
         "a Label Studio export: a list of tasks with data and annotations",
         "export the project as JSON or JSON_MIN",
     )
-    task_annotations: list[tuple[str, Mapping[str, Any]]] = []
+    task_annotations: list[tuple[Record, Mapping[str, Any]]] = []
     for number, raw in enumerate([data] if isinstance(data, Mapping) else data, 1):
         task_annotations += _read_task(collected, raw, f"task number {number}", control)
     control = _choose_control(
         collected, [annotation for _, annotation in task_annotations], control
     )
     addresses: dict[str, str] = {}
-    for item, annotation in task_annotations:
-        title = collected.where(item)
+    for record, annotation in task_annotations:
+        title = collected.where(record.item)
         labels = [
             label
             for result in annotation.get("result") or ()
@@ -76,10 +76,15 @@ def read_label_studio(
         ]
         if not annotation.get("ground_truth") or ground_truth == "count":
             name = _annotator_name(annotation.get("completed_by"), annotator, addresses, title)
-            collected.add(item, name, labels)
+            collected.add(record, name, labels)
         elif labels and ground_truth == "hard_label":
             label = _one_label(labels, collected.multi_choice, title)
-            collected.once(collected.hard_labels, item, label, "hard label")
+            if collected.hard_labels.setdefault(record.item, label) != label:
+                raise InputError(
+                    f"{title} has two hard labels: {word(collected.hard_labels[record.item])} and"
+                    f" {word(label)}",
+                    "keep one of them",
+                )
     if addresses:
         collected.notes.append(
             f"{are(len(addresses), noun='annotator')} known by email alone, called"
@@ -99,7 +104,7 @@ def _is_minimal(row: Mapping[str, Any]) -> bool:
 
 def _read_task(
     collected: Collected, raw: Any, place: str, control: str | None
-) -> list[tuple[str, Mapping[str, Any]]]:
+) -> list[tuple[Record, Mapping[str, Any]]]:
     """The item's name with each of its annotations; the item itself is added to those collected."""
     task = object_at(raw, "a task", place)
     if _is_minimal(task):
@@ -114,7 +119,8 @@ def _read_task(
     value = task.get("id") if collected.item is None else fields[collected.item]
     item = plain(value, "the id of a task", place)
     item_fields = {key: value for key, value in fields.items() if key != collected.item}
-    collected.about.append((item, item_fields, item_fields))
+    record = Record(item, item_fields, item_fields)
+    collected.records.append(record)
     title = collected.where(item)
     key = "annotations" if "annotations" in task else "completions"
     annotations = []
@@ -123,7 +129,7 @@ def _read_task(
         if not annotation.get("was_cancelled") and not annotation.get("skipped"):
             for result in list_at(annotation.get("result"), "the result of an annotation", title):
                 object_at(result, "a result of an annotation", title)
-            annotations.append((item, annotation))
+            annotations.append((record, annotation))
     return annotations
 
 
@@ -176,13 +182,9 @@ def _choose_control(
             # Relations between regions belong to no control.
             if isinstance(result.get("from_name"), str):
                 kinds[result["from_name"]][_kind(result)] += 1
-    return collected.choose(
-        wanted,
-        {name: counts.total() for name, counts in kinds.items()},
-        found=[name for name, counts in kinds.items() if not counts.keys().isdisjoint(CLOSED)],
-        labels={name for name, counts in kinds.items() if not counts.keys().isdisjoint(ANSWERS)},
-        otherwise="marks regions or takes free text",
-    )
+    closed = {n: c.total() for n, c in kinds.items() if not c.keys().isdisjoint(CLOSED)}
+    labels = {name for name, counts in kinds.items() if not counts.keys().isdisjoint(ANSWERS)}
+    return collected.choose(wanted, closed, labels)
 
 
 def _labels_of(result: Mapping[str, Any], where: str) -> list[str]:

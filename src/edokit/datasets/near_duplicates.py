@@ -2,8 +2,8 @@
 
 Texts are compared as ``normal_form`` leaves them. Two are near-duplicates when their sets of
 five-character pieces overlap by at least ``threshold`` (Jaccard). The search is exact: two sets
-that overlap so much are nearly as large, share one of their rarest pieces and differ in few bits of
-their signatures, so only such pairs are compared. In a whole conversation the set phrases of an
+that overlap so much are nearly as large and share one of their rarest pieces, so only such pairs
+are compared. In a whole conversation the set phrases of an
 agent count as much as what the user says.
 """
 
@@ -33,8 +33,6 @@ _PAIRS_AT_ONCE = 4_000_000
 _COMPARED_AT_ONCE = 20_000
 # Products of the threshold and a count are off in the last bits.
 _ROUNDING = 1e-9
-# How many bits are set in each byte.
-_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)).reshape(-1, 8).sum(axis=1, dtype=np.uint8)
 
 Texts = Sequence[str] | npt.NDArray[np.object_]
 
@@ -161,61 +159,32 @@ def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[I
     order = np.argsort(sizes, kind="stable")
     pieces, sizes = pieces[order], sizes[order]
     # Each set (right) is compared with the smaller ones (left) that are large enough. Two sets that
-    # overlap by the threshold share one of the first pieces of each.
-    prefixes, ends, remaining = _first(pieces, threshold)
-    first_left, last_left, rest_left = _first(pieces, 2 * threshold / (1 + threshold))
+    # overlap by the threshold share one of the rarest pieces of each.
+    right_pieces = _rarest(pieces, threshold)
+    left_pieces = _rarest(pieces, 2 * threshold / (1 + threshold))
     smallest = np.searchsorted(sizes, threshold * sizes - _ROUNDING)
-    signatures = _signatures(pieces)
-    work = np.cumsum(prefixes @ np.bincount(first_left.indices, minlength=pieces.shape[1]))
+    work = np.cumsum(right_pieces @ np.bincount(left_pieces.indices, minlength=pieces.shape[1]))
     start = 0
     while start < len(sizes):
         done = work[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(work, done + _PAIRS_AT_ONCE)))
-        shared = (prefixes[start:stop] @ first_left[smallest[start] : stop].T).tocoo()
-        rows, columns = shared.col.astype(np.int64) + smallest[start], shared.row + np.int64(start)
-        # What two sets can share at most: the first pieces found, and those behind the first pieces
-        # of the set whose first pieces end before the other's.
-        bound = shared.data + np.where(
-            ends[columns] <= last_left[rows], remaining[columns], rest_left[rows]
-        )
-        total = sizes[rows] + sizes[columns]
-        minimum = threshold / (1 + threshold) * total - _ROUNDING
-        selected = np.flatnonzero((rows < columns) & (np.minimum(bound, sizes[rows]) >= minimum))
-        rows, columns, total, minimum = (
-            rows[selected],
-            columns[selected],
-            total[selected],
-            minimum[selected],
-        )
-        differ = _BITS[(signatures[rows] ^ signatures[columns]).view(np.uint8)].sum(axis=1)
-        selected = np.flatnonzero(total - differ >= 2 * minimum)
-        yield order[rows[selected]], order[columns[selected]]
+        shared = (right_pieces[start:stop] @ left_pieces[smallest[start] : stop].T).tocoo()
+        left, right = shared.col.astype(np.int64) + smallest[start], shared.row + np.int64(start)
+        selected = (left < right) & (left >= smallest[right])
+        yield order[left[selected]], order[right[selected]]
         start = stop
 
 
-def _first(pieces: sparse.csr_matrix, share: float) -> tuple[sparse.csr_matrix, Ints, Ints]:
-    """The rarest pieces of each set: one of them is shared by any set that shares this share.
-
-    Also the last of them [N], and how many pieces are not among them [N].
-    """
+def _rarest(pieces: sparse.csr_matrix, share: float) -> sparse.csr_matrix:
+    """The rarest pieces of each set: any set that shares this share of it has one of them."""
     from scipy import sparse
 
     sizes = np.diff(pieces.indptr).astype(np.int64)
     remaining = np.maximum(np.ceil(share * sizes - _ROUNDING).astype(np.int64) - 1, 0)
     in_prefix = np.arange(pieces.nnz) < np.repeat(pieces.indptr[1:] - remaining, sizes)
-    ends = np.cumsum(sizes - remaining)
-    columns = pieces.indices[in_prefix]
-    rows = (pieces.data[in_prefix], columns, np.append(0, ends))
-    return sparse.csr_matrix(rows, shape=pieces.shape), columns[ends - 1], remaining
-
-
-def _signatures(pieces: sparse.csr_matrix) -> npt.NDArray[np.uint64]:
-    """256 bits of each set [N, 4]; two sets differ in at least as many pieces as in bits."""
-    bit = (pieces.indices % 256).astype(np.uint8)
-    flag = np.uint64(1) << (bit % 64).astype(np.uint64)
-    # Each piece flips a bit.
-    words = (np.where(bit // 64 == k, flag, np.uint64(0)) for k in range(4))
-    return np.stack([np.bitwise_xor.reduceat(word, pieces.indptr[:-1]) for word in words], axis=1)
+    starts = np.append(0, np.cumsum(sizes - remaining))
+    rows = (pieces.data[in_prefix], pieces.indices[in_prefix], starts)
+    return sparse.csr_matrix(rows, shape=pieces.shape)
 
 
 def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> Floats:
