@@ -186,9 +186,7 @@ def test_two_datasets_in_one_folder_are_refused(tmp_path: Path) -> None:
 def test_an_item_that_stands_in_two_files_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "Tea_dev.json", item())
     write(tmp_path / "Tea_test.json", item())
-    with pytest.raises(
-        InputError, match=r"'dev-1' is in .*Tea_test\.json and also in .*Tea_dev\.json"
-    ):
+    with pytest.raises(InputError, match=r"Tea_test\.json has 'dev-1', as another file"):
         read_lewidi(tmp_path)
 
 
@@ -238,9 +236,7 @@ def test_a_malformed_conversation_is_named_too(tmp_path: Path, wrong: Any, says:
 def test_an_annotator_in_two_groups_is_refused(tmp_path: Path) -> None:
     groups = [dict.fromkeys(("Ann1", "Ann2", "Ann3"), name) for name in ("Early", "Late")]
     path = write(tmp_path / "a.json", *(item(other_info=group) for group in groups))
-    with pytest.raises(
-        InputError, match=r"'Ann1' is in group 'Early' and, in item 'dev-2' of .*'Late'"
-    ):
+    with pytest.raises(InputError, match=r"'group' .* not the same in all rows of an annotator"):
         read_lewidi(path)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from edokit._errors import InputError, counted, errors_in, examples, one_of, option, word
 from edokit._io import parse_json, read_json
+from edokit._lazy import pd
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.long_table import ROLES
@@ -54,18 +54,6 @@ FILE_NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
 _FIELDS = ("text", "annotators", "annotations", "hard_label")
 
 
-class _Item(NamedTuple):
-    name: str
-    split: str
-    text: str | tuple[str, ...]
-    """The turns where it is a conversation."""
-    annotators: list[str]
-    labels: list[str]
-    hard_label: str
-    groups: list[str]
-    columns: dict[str, str]
-
-
 def read_lewidi(
     path: str | Path,
     *,
@@ -85,36 +73,26 @@ def read_lewidi(
     `DIALOGUE_TEXTS`.
     """
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
-    rows: defaultdict[str, list[str]] = defaultdict(list)
-    groups: dict[str, str] = {}
-    items = list(_items(path))
-    columns = dict.fromkeys(name for item in items for name in item.columns)
-    for item in items:
-        for annotator, group in zip(item.annotators, item.groups, strict=False):
-            if groups.setdefault(annotator, group) != group:
-                raise wrong(
-                    f"annotator {annotator!r} is in group {groups[annotator]!r} and, in item"
-                    f" {item.name!r} of {path}, in group {group!r}"
-                )
-        text = item.text if isinstance(item.text, str) else dialogue_text(item.text, dialogue)
-        n = len(item.labels)
-        rows["item"] += [item.name] * n
-        rows["annotator"] += item.annotators
-        rows["label"] += item.labels
-        rows["split"] += [item.split] * n
-        rows["hard_label"] += [item.hard_label] * n
-        rows["text"] += [text] * n
-        for name in columns:
-            rows[name] += [item.columns.get(name, "")] * n
-    if groups:
-        rows["group"] = [groups.get(annotator, "") for annotator in rows["annotator"]]
+    rows: list[dict[str, str]] = []
+    for file in split_files(Path(path)):
+        file_rows = _rows(file, dialogue)
+        if repeated := {row["item"] for row in rows} & {row["item"] for row in file_rows}:
+            raise wrong(f"{file} has {examples(sorted(repeated))}, as another file has")
+        rows += file_rows
+    table = pd.DataFrame(rows)
+    if "group" in table:
+        # Not every item names the groups of its annotators.
+        table["group"] = table["group"].fillna(
+            table.groupby("annotator")["group"].transform("first")
+        )
+    table = table.fillna("")
     with errors_in(path):
         return Annotations.from_table(
-            rows,
+            table,
             classes=CLASSES if classes is None else classes,
             duplicates=duplicates,
             split=split,
-            attributes=["group"] if groups else [],
+            attributes=["group"] if "group" in table else [],
             scale=scale,
         )
 
@@ -127,25 +105,25 @@ def is_lewidi(data: Any) -> bool:
     )
 
 
-def _items(path: str | Path) -> Iterator[_Item]:
-    files: dict[str, Path] = {}
-    for file in split_files(Path(path)):
-        data = read_split(file)
-        match = FILE_NAME.fullmatch(file.stem)
-        # One file holds conversations throughout, or none.
-        conversations = any(
-            isinstance(raw, dict) and parse_dialogue(str(raw.get("text"))) for raw in data.values()
+def _rows(file: Path, dialogue: str) -> list[dict[str, str]]:
+    """A row per annotation."""
+    data = read_split(file)
+    match = FILE_NAME.fullmatch(file.stem)
+    # One file holds conversations throughout, or none.
+    conversations = any(
+        isinstance(raw, dict) and parse_dialogue(str(raw.get("text"))) for raw in data.values()
+    )
+    return [
+        row
+        for key, raw in data.items()
+        for row in _item_rows(
+            key,
+            raw,
+            match["split"] if match else "",
+            dialogue if conversations else None,
+            f"item {key!r} of {file}",
         )
-        for key, raw in data.items():
-            place = f"item {key!r} of {file}"
-            item = _item(key, raw, match["split"] if match else "", conversations, place)
-            if item.name in files:
-                raise InputError(
-                    f"item {item.name!r} is in {file} and also in {files[item.name]}",
-                    "leave one of the files out",
-                )
-            files[item.name] = file
-            yield item
+    ]
 
 
 def read_split(file: Path) -> dict[str, Any]:
@@ -185,17 +163,20 @@ def split_files(path: Path) -> list[Path]:
     return [file for _, _, file in sorted(splits)]
 
 
-def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _Item:
-    """One item of a file; ``split`` is the one that the file is named after."""
+def _item_rows(
+    key: str, item: Any, file_split: str, dialogue: str | None, where: str
+) -> list[dict[str, str]]:
+    """The annotations of an item; its text is a conversation where ``dialogue`` says how to join
+    its turns."""
     _check_fields(item, where)
-    split = str(item.get("split") or split).strip()
+    split = str(item.get("split") or file_split).strip()
     if not split:
         raise wrong(f"{where} does not name its split")
     labels = [part.strip() for part in item["annotations"].split(",")]
     annotators = [part.strip() for part in item["annotators"].split(",")]
     # Text in most places, a number in some rows of ConvAbuse.
     hard_label = as_name(item["hard_label"]).strip()
-    classes = SEVERITY if conversations else BINARY
+    classes = SEVERITY if dialogue else BINARY
     if not any(labels):
         raise wrong(f"{where} has no annotation")
     _check_labels(labels, classes, "annotation", where)
@@ -205,26 +186,29 @@ def _item(key: str, item: Any, split: str, conversations: bool, where: str) -> _
             f"{where} has {counted(len(labels), 'annotation')} by"
             f" {counted(sum(map(bool, annotators)), 'annotator')}"
         )
-    text = parse_dialogue(item["text"]) if conversations else item["text"]
-    if text is None:
+    turns = parse_dialogue(item["text"]) if dialogue else (item["text"],)
+    if turns is None:
         raise wrong(
             f"the text of {where} is not a conversation like others: JSON with the turns"
             f" {', '.join(TURNS)}"
         )
-    turns = (text,) if isinstance(text, str) else text
     check_unicode([key, split, *turns, *annotators], where)
     groups = _groups(item.get("other_info"), annotators, where)
-    return _Item(
-        name=f"{split}-{key}",
-        split=split,
-        text=text,
-        annotators=annotators,
-        labels=[classes[label] for label in labels],
-        hard_label=hard_label,
-        groups=groups,
+    shared = {
         # Where it has the groups of the annotators, the rest explains these.
-        columns=columns_of({"lang": item.get("lang")} if groups else item),
-    )
+        **columns_of({"lang": item.get("lang")} if groups else item),
+        "item": f"{split}-{key}",
+        "split": split,
+        "text": dialogue_text(turns, dialogue) if dialogue else turns[0],
+        "hard_label": hard_label,
+    }
+    rows = [
+        {**shared, "annotator": annotator, "label": classes[label]}
+        for annotator, label in zip(annotators, labels, strict=True)
+    ]
+    for row, group in zip(rows, groups, strict=False):
+        row["group"] = group
+    return rows
 
 
 def _check_fields(item: Any, where: str) -> None:

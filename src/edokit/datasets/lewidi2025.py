@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, option, warn
 from edokit._io import parse_json, read_json, read_text
+from edokit._lazy import pd
 from edokit._names import as_name, as_names
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice
@@ -86,11 +87,22 @@ def read_lewidi2025(
             f"{path}: no item of {splits} has annotations: its labels are held out",
             f"choose another {option('split')}, or read the texts alone: edo score --texts",
         )
-    rows = _long_rows(labelled, items)
     metadata = _metadata(Path(path))
     attributes = _attribute_names(metadata)
-    for name in attributes:
-        rows[name] = [_attribute(metadata, annotator, name) for annotator in rows["annotator"]]
+    rows = pd.DataFrame(
+        {
+            **{name: _attribute(metadata, annotator, name) for name in attributes},
+            **item.columns,
+            "item": item.name,
+            "split": item.split,
+            "text": item.text,
+            "context": item.context,
+            "annotator": annotator,
+            "label": ",".join(labels),
+        }
+        for item in labelled
+        for annotator, labels in item.labels.items()
+    ).fillna("")
     noted = SCALES.get(fields)
     declared = Declared(scale or noted or "nominal")
     if classes is None and declared.classes is None and noted is not None:
@@ -107,20 +119,6 @@ def read_lewidi2025(
         )
     _report(items, labelled)
     return annotations
-
-
-def _long_rows(labelled: Sequence[_Item], items: Sequence[_Item]) -> dict[str, list[str]]:
-    """A row per annotation, with the columns of all items."""
-    columns = dict.fromkeys(name for item in items for name in item.columns)
-    rows: defaultdict[str, list[str]] = defaultdict(list)
-    for item in labelled:
-        rows["annotator"] += item.labels
-        rows["label"] += map(",".join, item.labels.values())
-        item_columns = {name: item.columns.get(name, "") for name in columns}
-        roles = {"split": item.split, "text": item.text, "context": item.context}
-        for name, value in {**roles, "item": item.name, **item_columns}.items():
-            rows[name] += [value] * len(item.labels)
-    return rows
 
 
 def read_lewidi2025_items(path: str | Path, *, split: str | None = None) -> Items:

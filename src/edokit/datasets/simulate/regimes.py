@@ -7,14 +7,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
-from edokit._errors import InputError, counted, one_of
+from edokit._errors import InputError, counted, one_of, option
 from edokit.datasets.simulate.posts import VIEW_NAMES
 from edokit.scales import Declared, Scale
 
 
-def _check(holds: bool, given: str, rule: str, hint: str) -> None:
+def _check(holds: bool, name: str, value: object, rule: str) -> None:
     if not holds:
-        raise InputError(f"{given} is not possible: {rule}", hint)
+        raise InputError(
+            f"{option(name, value)} is not possible: {rule}", f"choose another {option(name)}"
+        )
 
 
 def _counts(value: object, least: int = 1) -> bool:
@@ -42,13 +44,11 @@ class Group:
 
     def __post_init__(self) -> None:
         rule = f"group {self.name!r} needs a share above 0"
-        hint = "leave the group out, or give it a share"
-        _check(0 < self.share < math.inf, f"share={self.share!r}", rule, hint)
+        _check(0 < self.share < math.inf, "share", self.share, rule)
         for side, weight in self.views.items():
             one_of(f"a view of group {self.name!r}", side, (*VIEW_NAMES, "always"))
-            problem = f"views of group {self.name!r}: {side}={weight!r}"
-            hint = "weights of -2 to 2 are usual"
-            _check(math.isfinite(weight), problem, "a weight is a finite number", hint)
+            rule = f"a view of group {self.name!r} is a finite number"
+            _check(math.isfinite(weight), side, weight, rule)
 
 
 @dataclass(frozen=True)
@@ -88,76 +88,54 @@ class Regime:
     `Group.views`) that speak for it."""
 
     def __post_init__(self) -> None:
-        _check(
-            len(self.items) == 3 and all(map(_counts, self.items, (1, 0, 0))),
-            f"items={self.items!r}",
-            "it takes three whole numbers (train, dev, test), train at least 1",
-            "write for example items=(600, 100, 100)",
-        )
-        _check(
-            _counts(self.annotators),
-            f"annotators={self.annotators!r}",
-            "it takes a whole number above 0",
-            "write for example annotators=5",
-        )
-        _check(
-            all(_counts(count) and count <= self.annotators for count in self.per_item)
-            and _are_weights(self.per_item.values()),
-            f"per_item={dict(self.per_item)!r}",
-            f"it maps counts of 1 to {self.annotators} annotators to shares",
-            "write for example per_item={1: 1.0}, or add annotators",
-        )
-        if self.labels:
-            self._check_labels()
-        else:
-            _check(
-                len(self.balance) >= 2
-                and min(self.balance) > 0
-                and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6),
-                f"balance={self.balance!r}",
-                "each of two or more classes has a share above 0, and the shares sum to 1",
-                "write for example balance=(0.7, 0.3)",
-            )
         names = [group.name for group in self.groups]
-        _check(
-            0 < len(names) == len(set(names)) <= self.annotators,
-            f"groups={names!r}",
-            f"the names differ, and there are 1 to {self.annotators} groups (the annotators)",
-            "rename or leave out groups, or add annotators",
-        )
-        problem, hint = f"structured={self.structured!r}", "0 is pure noise, 1 pure structure"
-        _check(0 <= self.structured <= 1, problem, "it lies in [0, 1]", hint)
+        weights = ("group_weight", "personal_weight", "threshold_weight")
+        rules = {
+            "items": (
+                len(self.items) == 3 and all(map(_counts, self.items, (1, 0, 0))),
+                "it takes three whole numbers (train, dev, test), train at least 1",
+            ),
+            "annotators": (_counts(self.annotators), "it takes a whole number above 0"),
+            "per_item": (
+                all(_counts(count) and count <= self.annotators for count in self.per_item)
+                and _are_weights(self.per_item.values()),
+                f"it maps counts of 1 to {self.annotators} annotators to shares",
+            ),
+            "balance": self._balance_rule(),
+            "groups": (
+                0 < len(names) == len(set(names)) <= self.annotators,
+                f"the names differ, and there are 1 to {self.annotators} groups (the annotators)",
+            ),
+            "structured": (0 <= self.structured <= 1, "it lies in [0, 1]"),
+            "threshold_weight": (
+                _are_weights([getattr(self, name) for name in weights]),
+                f"{', '.join(weights)} are 0 or more, and one is above 0",
+            ),
+            "ordinal": (not (self.ordinal and self.labels), "labels of a set have no order"),
+        }
         for name in ("disagreement", "noise_spread", "activity_spread"):
-            value = getattr(self, name)
-            problem, hint = f"{name}={value!r}", f"use {name}=0.5"
-            _check(0 <= value < math.inf, problem, "it is 0 or more", hint)
-        weights = (self.group_weight, self.personal_weight, self.threshold_weight)
-        _check(
-            _are_weights(weights),
-            f"(group_weight, personal_weight, threshold_weight)={weights}",
-            "they are 0 or more, and one is above 0",
-            "for no lasting disagreement set structured=0",
-        )
-
-    def _check_labels(self) -> None:
-        _check(
-            len(self.balance) == len(self.labels) and all(0 < share < 1 for share in self.balance),
-            f"balance={self.balance!r} for {counted(len(self.labels), 'label')}",
-            "each label has a share of the items above 0 and below 1",
-            "write for example balance=(0.3, 0.2, 0.4) for three labels",
-        )
-        _check(
-            not self.ordinal,
-            "ordinal=True with labels",
-            "labels of a set have no order",
-            "leave one of them out",
-        )
-        for name, weights in self.labels.items():
-            for side in weights:
+            rules[name] = (0 <= getattr(self, name) < math.inf, "it is 0 or more")
+        for name, (holds, rule) in rules.items():
+            _check(holds, name, getattr(self, name), rule)
+        for name, sides in self.labels.items():
+            for side in sides:
                 one_of(f"a side of label {name!r}", side, VIEW_NAMES)
-            problem = f"labels: {name}={dict(weights)!r}"
-            is_valid = any(weights.values()) and all(map(math.isfinite, weights.values()))
-            _check(is_valid, problem, "it takes finite weights, not all 0", "write {'irony': 1.0}")
+            is_valid = any(sides.values()) and all(map(math.isfinite, sides.values()))
+            _check(is_valid, "labels", {name: dict(sides)}, "it takes finite weights, not all 0")
+
+    def _balance_rule(self) -> tuple[bool, str]:
+        """Whether the balance is possible, and the rule that it follows."""
+        if self.labels:
+            return (
+                len(self.balance) == len(self.labels) and all(0 < b < 1 for b in self.balance),
+                f"each of {counted(len(self.labels), 'label')} has a share above 0 and below 1",
+            )
+        return (
+            len(self.balance) >= 2
+            and min(self.balance) > 0
+            and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6),
+            "each of two or more classes has a share above 0, and the shares sum to 1",
+        )
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -179,22 +157,19 @@ class Regime:
     def sized(self, items: tuple[int, int, int] | float) -> Regime:
         """The same with other numbers of items, or with a fraction of them."""
         if isinstance(items, int | float):
-            rule = "a fraction of the items lies in (0, 1]"
-            hint = "give counts as items=(train, dev, test)"
-            _check(0 < items <= 1, f"items={items!r}", rule, hint)
+            rule = "a fraction of the items lies in (0, 1]; counts are three: train, dev, test"
+            _check(0 < items <= 1, "items", items, rule)
             train, dev, test = (math.ceil(n * items) for n in self.items)
             return replace(self, items=(train, dev, test))
         return replace(self, items=items)
 
     def with_classes(self, n_classes: int) -> Regime:
         """The same with n classes; above the first, each is half as frequent as the one before."""
-        problem, rule = f"n_classes={n_classes!r}", "it takes a whole number from 2"
-        _check(_counts(n_classes, 2), problem, rule, "use n_classes=3, for example")
+        _check(_counts(n_classes, 2), "n_classes", n_classes, "it takes a whole number from 2")
         if n_classes == len(self.balance):
             return self
-        problem = f"n_classes={n_classes!r} in regime {self.name!r}"
-        hint = "leave it out, or write a regime with other labels"
-        _check(not self.labels, problem, f"its labels are {', '.join(self.labels)}", hint)
+        rule = f"the labels of regime {self.name!r} are {', '.join(self.labels)}"
+        _check(not self.labels, "n_classes", n_classes, rule)
         above = 1.0 - self.balance[0]
         halving = [0.5**c for c in range(n_classes - 1)]
         shares = [above * part / sum(halving) for part in halving]
