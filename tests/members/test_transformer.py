@@ -448,13 +448,10 @@ def test_accumulated_halves_learn_like_the_whole(
     np.testing.assert_allclose(halves, whole, atol=1e-3)
 
 
-def test_prediction_halves_its_batch_too(
+def test_too_large_a_batch_of_predictions_names_the_option(
     fitted: TransformerMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts, _ = texts_and_classes(40, 7)
-    before = fitted.predict_proba(texts)
-    fail_above(monkeypatch, 16, training_only=False)
-    np.testing.assert_allclose(fitted.predict_proba(texts), before, atol=1e-6)
     fail_above(monkeypatch, 15, training_only=False)
     with pytest.raises(InputError, match="eval_batch_size"):
         fitted.predict_proba(texts)
@@ -468,24 +465,6 @@ def test_texts_must_be_texts(model: str) -> None:
         texts = [*lesson().texts[:-1], odd]
         with pytest.raises(InputError, match=f"text 64 of 64 is {said}"):
             member(model).fit(lesson(texts=texts), random_state=0)
-
-
-def test_a_lesson_without_texts_is_refused(model: str) -> None:
-    empty = lesson(texts=[], targets=lambda epoch: np.empty((0, 2)))
-    with pytest.raises(InputError, match="there are no texts"):
-        member(model).fit(empty, random_state=0)
-
-
-def test_targets_must_fit_the_texts(model: str) -> None:
-    with pytest.raises(InputError, match=r"shape \[63, 2\] instead of shape \[64, 2\]"):
-        member(model).fit(lesson(targets=lambda epoch: np.ones((63, 2))), random_state=0)
-    with pytest.raises(InputError, match="finite"):
-        member(model).fit(lesson(targets=lambda epoch: np.full((64, 2), np.nan)), random_state=0)
-
-
-def test_dev_texts_need_labels(model: str) -> None:
-    with pytest.raises(InputError, match="24 dev texts, but 0 soft labels"):
-        member(model).fit(lesson(dev_soft_labels=None), random_state=0)
 
 
 def test_known_annotators_need_annotations(model: str, people: TransformerMember) -> None:

@@ -146,15 +146,6 @@ def test_sets_are_pooled_label_by_label(model: str) -> None:
 
 
 def test_what_does_not_fit_together_is_refused(model: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="need soft labels of shape"):
-        members(model).fit(
-            joint_data(annotations=labels(np.ones((3, 2)), np.zeros(N))),
-            head=EDOHead(K),
-            random_state=0,
-        )
-    wrong = joint_data(targets=lambda epoch: np.ones((N, 2)))
-    with pytest.raises(InputError, match=r"shape \[64, 3, 2\]"):
-        members(model).fit(wrong, head=EDOHead(K), random_state=0)
     with pytest.raises(InputError, match="a head per member"):
         members(model, annotators=True).fit(joint_data(), head=EDOHead(K), random_state=0)
     with pytest.raises(InputError, match="trained end to end"):

@@ -146,13 +146,6 @@ class EndToEndMembers(FineTunedMember):
         self.scale_, sets = data.scale, data.scale.is_multi_label
         soft = np.asarray(data.annotations.soft_labels, dtype=np.float32)
         hard = np.asarray(data.annotations.hard_labels(), dtype=np.int64)
-        shape = (len(data.texts), self.n_classes)
-        if soft.shape != shape or hard.shape != (shape if sets else shape[:1]):
-            raise InputError(
-                f"{shape[0]} texts of {shape[1]} classes need soft labels of shape {list(shape)}"
-                f" and as many hard labels; these have {list(soft.shape)} and {list(hard.shape)}",
-                "pass labels for the texts, in their order",
-            )
         head = self.new_head(data.scale.row_codes(hard)) if head is None else head
 
         def loss_of(network: Any, logits: torch.Tensor, batch: Any) -> torch.Tensor:
@@ -175,8 +168,7 @@ class EndToEndMembers(FineTunedMember):
             pooled: Floats = data.scale.from_rows(answers, self.n_classes)
             return pooled
 
-        heads = (shape[0], self.n_members, self.n_classes)
-        targets = EpochTargets(data.targets, heads, soft_labels=soft, hard_labels=hard)
+        targets = EpochTargets(data.targets, soft_labels=soft, hard_labels=hard)
         task = Task(targets, loss_of, pool, None, head, self.joint_learning_rate)
         self._tune(data, task, random_state, progress)
         head.load_state_dict(self._tuned.network.joint.state_dict())

@@ -272,7 +272,6 @@ class Endpoint:
     retries: int = 5
     concurrency: int = 8
     prices: tuple[float, float] | None = None
-    _resume_at: float = 0.0  # on the monotonic clock, when the server asked to wait
 
     def cost(self, tokens_in: int, tokens_out: int) -> float | None:
         """The cost of tokens, if prices are known."""
@@ -282,15 +281,8 @@ class Endpoint:
 
     def key(self, request: Request) -> str:
         """A digest of everything that determines the answer."""
-        return _digest([self.base_url, dict(request.body), request.draw])
-
-    def fact(self, name: str, value: Any = None) -> Any:
-        """A fact about the server that was learned before; with a value, it is written."""
-        key = _digest([self.base_url, name])
-        with _answer_cache() as cache:
-            if value is not None:
-                cache.put(key, value)
-            return cache.get(key)
+        parts = [self.base_url, dict(request.body), request.draw]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def cached(self, requests: Sequence[Request]) -> int:
         """How many of these distinct requests have been answered before."""
@@ -366,22 +358,15 @@ class Endpoint:
     def _post(self, client: Any, request: Request, stop: threading.Event) -> Answer:
         """The answer to a request, which is repeated while that may help."""
         for attempt in range(self.retries + 1):
-            while (seconds := self._resume_at - time.monotonic()) > 0 and not stop.is_set():
-                stop.wait(seconds)
             try:
                 return self._attempt(client, request)
             except _TemporaryError as error:
                 problem = error
-            if attempt >= min(self.retries, problem.retries):
-                break
-            if problem.pause is None:
-                stop.wait(min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0))
-            elif problem.pause <= _LONGEST_WAIT:
-                self._resume_at = max(self._resume_at, time.monotonic() + problem.pause)
-            else:
-                problem.reason += f" and asked to wait {problem.pause:.0f} s"
-                break
-            if stop.is_set():
+            pause = problem.pause
+            if pause is None:
+                pause = min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0)
+            is_final = attempt >= min(self.retries, problem.retries) or pause > _LONGEST_WAIT
+            if is_final or stop.wait(pause):
                 break
         attempts = counted(attempt + 1, "attempt")
         raise InputError(
@@ -503,10 +488,6 @@ def _client(timeout: float, connections: int, base_url: str) -> Any:
         # A proxy of the environment can't reach what is on this machine.
         trust_env=not is_loopback(urlsplit(base_url).hostname),
     )
-
-
-def _digest(parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 class _Token(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
-from edokit.members.pretrained import free_memory, out_of_memory
 from edokit.members.recipes._tokens import Arrays, Pairs, Reader, Tokens
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
-_PAIRS = 8192  # pairs of a text and an annotator that go through the head at once
 
 
 class MemberNetwork(nn.Module):  # type: ignore[misc]
@@ -372,30 +369,19 @@ def parameter_groups(
 
 
 @contextmanager
-def adversarial_step(
-    weight: nn.Parameter, norm: float, earlier: torch.Tensor | None = None
-) -> Iterator[None]:
+def adversarial_step(weight: nn.Parameter, norm: float) -> Iterator[None]:
     """Inside, ``weight`` is moved one step of this norm up its gradient; after it, as before.
 
-    ``earlier`` is the part of the gradient that other batches left, where gradients accumulate.
-    Without a gradient nothing moves.
+    Without a usable gradient nothing moves.
     """
-    if weight.grad is None:
-        yield
-        return
-    with torch.no_grad():
-        gradient = weight.grad if earlier is None else weight.grad - earlier
-        length = gradient.norm()
-        # Chosen on the device, so that the host need not wait for the length.
-        usable = torch.isfinite(length) & (length > 0)
-        step = torch.where(usable, norm / length, torch.zeros_like(length))
-        before = weight.detach().clone()
-        weight.add_(torch.where(usable, gradient * step, torch.zeros_like(gradient)))
+    before = weight.detach().clone()
+    if weight.grad is not None:
+        step = weight.grad * (norm / weight.grad.norm())
+        weight.data.add_(step.nan_to_num(0.0, 0.0, 0.0))
     try:
         yield
     finally:
-        with torch.no_grad():
-            weight.copy_(before)
+        weight.data.copy_(before)
 
 
 def in_batches(
@@ -440,32 +426,8 @@ def predict_probabilities(
     device: torch.device,
     pairs: Pairs | None = None,
 ) -> tuple[Floats, Floats | None]:
-    """Probabilities of the texts [N, …, C] and of the pairs [P, C], in their order.
-
-    Where a batch does not fit into memory, batches half as large are tried once.
-    """
+    """Probabilities of the texts [N, …, C] and of the pairs [P, C], in their order."""
     network.eval()
-    for size in (batch_size, -(-batch_size // 2)):
-        try:
-            return _probabilities(network, tokens, reader, size, device, pairs)
-        except RuntimeError as error:
-            if not out_of_memory(error):
-                raise
-        free_memory(device)
-    raise InputError(
-        f"a batch of {size} texts does not fit into the GPU's memory",
-        f"lower {option('eval_batch_size')} or {option('max_length')}",
-    )
-
-
-def _probabilities(
-    network: Any,
-    tokens: Sequence[Tokens],
-    reader: Reader,
-    batch_size: int,
-    device: torch.device,
-    pairs: Pairs | None,
-) -> tuple[Floats, Floats | None]:
     head = network.head
     order: list[Ints] = []
     outputs: list[torch.Tensor] = []
@@ -481,12 +443,11 @@ def _probabilities(
             positions, rows = pairs.of(items)
             is_known = (pairs.annotators[positions] >= 0).reshape(len(positions), -1).any(axis=1)
             positions, rows = positions[is_known], rows[is_known]
-            for start in range(0, len(positions), _PAIRS):
-                part = slice(start, start + _PAIRS)
-                codes = pairs.annotators[positions[part]]
-                inputs = on_device({"rows": rows[part], "annotators": codes}, device)
-                logits = head(pooled, **inputs)[len(items) :]
-                pair_outputs.append((positions[part], head.link.probabilities(logits)))
+            if not len(positions):
+                continue
+            arrays = {"rows": rows, "annotators": pairs.annotators[positions]}
+            logits = head(pooled, **on_device(arrays, device))[len(items) :]
+            pair_outputs.append((positions, head.link.probabilities(logits)))
     anonymous = _in_order(order, outputs)
     if pairs is None:
         return anonymous, None
@@ -498,13 +459,8 @@ def _probabilities(
 
 
 def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:
-    """Arrays as tensors where the network is; to a GPU without making the host wait."""
-    cuda = device.type == "cuda"
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return {
-        name: (tensor.pin_memory() if cuda else tensor).to(device, non_blocking=cuda)
-        for name, tensor in tensors.items()
-    }
+    """Arrays as tensors where the network is."""
+    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
 
 def uses_bfloat16(device: torch.device) -> bool:
@@ -512,7 +468,6 @@ def uses_bfloat16(device: torch.device) -> bool:
     return device.type == "cuda" and bool(torch.cuda.is_bf16_supported())
 
 
-def half_precision(device: torch.device) -> AbstractContextManager[Any]:
+def half_precision(device: torch.device) -> torch.autocast:
     """Inside, the encoder computes in bfloat16 where the device can."""
-    enabled = uses_bfloat16(device)
-    return torch.autocast(device.type, dtype=torch.bfloat16) if enabled else nullcontext()
+    return torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16(device))

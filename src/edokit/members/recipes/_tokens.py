@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import KnownAnnotators, attributes_of, label_shares
 from edokit.members.recipe import Text, check_texts
 
 Arrays = dict[str, npt.NDArray[Any]]
-_AT_ONCE = 1000
 _MULTIPLE = 8  # tensor cores work on lengths in eights
 
 
@@ -56,9 +54,8 @@ class Reader:
         tokens: dict[Text, Tokens] = {}
         for kind in (str, tuple):
             distinct = list(dict.fromkeys(text for text in texts if isinstance(text, kind)))
-            for start in range(0, len(distinct), _AT_ONCE):
-                part = distinct[start : start + _AT_ONCE]
-                tokens.update(zip(part, self._encode(part), strict=True))
+            if distinct:
+                tokens.update(zip(distinct, self._encode(distinct), strict=True))
         return [tokens[text] for text in texts]
 
     def padded(self, tokens: Sequence[Tokens]) -> Arrays:
@@ -157,24 +154,13 @@ class EpochTargets:
     ``labels`` are arrays of further labels of the items, by name.
     """
 
-    def __init__(
-        self, targets: Callable[[int], Floats], shape: tuple[int, ...], **labels: npt.NDArray[Any]
-    ) -> None:
-        self._targets, self._shape, self._labels = targets, shape, labels
+    def __init__(self, targets: Callable[[int], Floats], **labels: npt.NDArray[Any]) -> None:
+        self._targets, self._labels = targets, labels
         self.begin(0)
 
     def begin(self, epoch: int) -> None:
         """Draw the targets of an epoch."""
-        targets = np.asarray(self._targets(epoch), dtype=np.float32)
-        if targets.shape != self._shape:
-            raise InputError(
-                f"the targets of epoch {epoch} have shape {list(targets.shape)} instead of shape"
-                f" {list(self._shape)} (texts first, classes last)",
-                "pass one row per text",
-            )
-        if not np.isfinite(targets).all():
-            raise InputError(f"the targets of epoch {epoch} are not finite", "fill the gaps")
-        self.targets = targets
+        self.targets = np.asarray(self._targets(epoch), dtype=np.float32)
 
     @property
     def prior(self) -> tuple[Floats, ...]:

@@ -80,9 +80,17 @@ class FineTuned:
     ) -> tuple[Floats, Any]:
         """Probabilities of all heads [N, …, C], and those of pairs [P, C]."""
         network, reader = self.network, self.reader
-        return _network.predict_probabilities(
-            network, reader(texts), reader, batch_size, self.device, pairs
-        )
+        try:
+            return _network.predict_probabilities(
+                network, reader(texts), reader, batch_size, self.device, pairs
+            )
+        except RuntimeError as error:
+            if not pretrained.out_of_memory(error):
+                raise
+            raise InputError(
+                f"a batch of {batch_size} texts does not fit into the GPU's memory",
+                f"lower {option('eval_batch_size')} or {option('max_length')}",
+            ) from None
 
     def save(self, folder: Path) -> None:
         """Write weights, the encoder's config and the tokenizer: nothing that executes on load."""
@@ -117,8 +125,6 @@ def fine_tune(
     member: FineTunedMember, data: MemberData, task: Task, *, seed: int, progress: Progress | None
 ) -> FineTuned:
     """Train from the pretrained weights; out of memory once, batches are halved and accumulated."""
-    if not len(data.texts):
-        raise InputError("there are no texts to train on", "pass some")
     training = _Training(member, data, task, seed, progress)
     device, batch_size, accumulation = training.device, member.batch_size, 1
     cuda = device.type == "cuda"
@@ -166,12 +172,6 @@ class _Training:
         self.device = pretrained.choose_device(member.device)
         self.reader: Reader = member.reader(member.model)
         self.criterion = member.criterion or ("rps" if data.scale.positions else "ce")
-        n_labels = 0 if data.dev_soft_labels is None else len(data.dev_soft_labels)
-        if len(data.dev_texts) and n_labels != len(data.dev_texts):
-            raise InputError(
-                f"there are {len(data.dev_texts)} dev texts, but {n_labels} soft labels for them",
-                "pass dev_soft_labels, or no dev texts",
-            )
 
     def run(self, batch_size: int, accumulation: int) -> FineTuned:
         """Train a new network on batches of this size, so many of which make a step."""
@@ -257,13 +257,11 @@ class _Training:
             (loss / parts).backward()
             return loss.detach()
 
-        norm, embeddings = self.member.adversarial, network.backbone.get_input_embeddings().weight
-        if not norm:
-            return loss_and_gradient()
-        earlier = None if embeddings.grad is None else embeddings.grad.clone()
         loss = loss_and_gradient()
-        with _network.adversarial_step(embeddings, norm, earlier):
-            loss_and_gradient()
+        if norm := self.member.adversarial:
+            embeddings = network.backbone.get_input_embeddings().weight
+            with _network.adversarial_step(embeddings, norm):
+                loss_and_gradient()
         return loss
 
     def _evaluate(self, tuned: FineTuned) -> tuple[dict[str, float], float]:

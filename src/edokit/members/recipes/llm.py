@@ -494,10 +494,6 @@ class LanguageModel(LanguageModelOptions, Member):
             return 0
         if self._top is not None:
             return self._top
-        fact = f"top_logprobs of {self.model}"
-        cached = self._server.fact(fact)
-        if cached is not None and (cached or self.probabilities == "auto"):
-            return int(cached)
         returned = 0
         for top in _TOP:
             with suppress(endpoints.RefusedError):
@@ -512,7 +508,6 @@ class LanguageModel(LanguageModelOptions, Member):
         if not returned:
             # Without log-probabilities, a refusal has another reason.
             self._ask(self._requests([messages], 0)[:1], [text])
-        self._server.fact(fact, returned)
         return returned
 
     def _report(self, done: int, total: int, answers: int) -> None:
@@ -527,8 +522,11 @@ class LanguageModel(LanguageModelOptions, Member):
     ) -> None:
         """Add the requests that would be sent, and how many are cached, to the session."""
         sampled = self.probabilities == "samples" or not questions.have_logprobs
-        top = 0 if sampled else self._server.fact(f"top_logprobs of {self.model}")
-        requests = self._requests(prompts, _TOP[0] if top is None else int(top))
+        top = 0 if sampled else self._top
+        if top is None:  # that of requests which were answered before, if any were
+            answered = (k for k in (0, *_TOP) if self._server.cached(self._requests(prompts, k)))
+            top = next(answered, None)
+        requests = self._requests(prompts, _TOP[0] if top is None else top)
         distinct = list({self._server.key(request): request for request in requests}.values())
         cached = self._server.cached(distinct)
         # A token is about four characters; an answer has as many as it may, at most.

@@ -42,6 +42,14 @@ class SklearnMember(Member):
     multi_label = True
     code_options = ("allow",)
 
+    _fitted: Any = None
+    _tfidf: TfIdf | None = None
+    _n = 0  # targets that it learned from
+    _labels = False  # whether it learned sets
+    _seen: Ints = np.empty(0, dtype=np.int64)
+    _always: Bools = np.zeros(0, dtype=bool)
+    _shared: TextCounts | None = None
+
     def __init__(
         self, n_classes: int, *, estimator: str = "", features: str = "tfidf", allow: str = ""
     ) -> None:
@@ -56,12 +64,7 @@ class SklearnMember(Member):
                 "the recipe 'sklearn' needs an estimator, but got none",
                 f"choose {option('estimator', 'sklearn.naive_bayes.ComplementNB(alpha=0.3)')}",
             )
-        self._fitted: Any = read_estimator(estimator, self.allow)
-        self._tfidf: TfIdf | None = None
-        self._seen = np.empty(0, dtype=np.int64)
-        self._n, self._labels = 0, False
-        self._always: Bools = _NEVER
-        self._count: Any = recall
+        self._fitted = read_estimator(estimator, self.allow)
 
     @classmethod
     def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts | None:
@@ -74,7 +77,7 @@ class SklearnMember(Member):
         """Learn from the targets of epoch 0; shares become weighted rows."""
         targets = data.targets(0)
         self._labels, self._n = data.scale.is_multi_label, len(targets)
-        self._count = data.shared or recall
+        self._shared = data.shared
         self._fitted = read_estimator(self.estimator, self.allow)
         if self._labels:
             rows, sets, weights = _sets_of(targets)
@@ -87,7 +90,7 @@ class SklearnMember(Member):
             weights = targets[rows, classes]
             self._seen = np.unique(classes)
         if self.features == "tfidf":
-            self._tfidf = TfIdf.fit(self._count(data.texts), _BLOCK_WEIGHTS)
+            self._tfidf = TfIdf.fit((self._shared or recall)(data.texts), _BLOCK_WEIGHTS)
         if self._constant:
             answer = "set" if self._labels else "class"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
@@ -170,25 +173,17 @@ class SklearnMember(Member):
         path = folder / _ARRAYS
         forms = {"n_classes": "i", "seen": "i P", "n": "i", "features": "t", "estimator": "t"}
         arrays = read_arrays(path, forms)
-        with errors_in(path):
-            one_of("features", str(arrays["features"]), FEATURES)
-        labels = "always" in arrays
-        if labels:
-            arrays = read_arrays(path, {**forms, "always": "i C"})
-        if not labels or len(arrays["seen"]):
-            check_seen(path, arrays["seen"], int(arrays["n_classes"]))
-        if labels and len(arrays["always"]) != int(arrays["n_classes"]):
-            raise InputError(
-                f"{path} is damaged: it has not {int(arrays['n_classes'])} labels",
-                "train the member again",
-            )
         member = cls.__new__(cls)
-        member._labels = labels
-        member._always = arrays["always"].astype(bool) if labels else _NEVER
-        member.n_classes, member.allow = int(arrays["n_classes"]), ()
         member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
+        with errors_in(path):
+            one_of("features", member.features, FEATURES)
         member._seen, member._n = arrays["seen"], int(arrays["n"])
-        member._count, member._tfidf, member._fitted = recall, None, None
+        member.n_classes, member.allow = int(arrays["n_classes"]), ()
+        if "always" in arrays:
+            always = read_arrays(path, {"always": "i C"})["always"].astype(bool)
+            member._labels, member._always, member.n_classes = True, always, len(always)
+        if len(member._seen) or not member._labels:
+            check_seen(path, member._seen, member.n_classes)
         if member.features == "tfidf":
             arrays = read_arrays(path, {"columns": "i F", "idf": "f F"})
             TfIdf.check(path, arrays)
@@ -205,7 +200,7 @@ class SklearnMember(Member):
 
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
-            return self._tfidf.transform(self._count(texts))
+            return self._tfidf.transform((self._shared or recall)(texts))
         return list(map(joined, texts))
 
     def _weight_parameter(self) -> str:
@@ -227,9 +222,6 @@ class SklearnMember(Member):
         return f"{prefix}sample_weight"
 
 
-_NEVER = np.zeros(0, dtype=bool)
-
-
 def _sets_of(targets: Floats) -> tuple[Ints, Bools, Floats]:
     """Rows with whole sets of labels whose weighted shares are the targets [N, L].
 
@@ -248,86 +240,63 @@ _EXAMPLE = "write for example sklearn.naive_bayes.ComplementNB(alpha=0.3)"
 
 def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
     """The estimator, not fitted; ``allowed`` names packages beside scikit-learn."""
+    hint = _EXAMPLE
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        packages = {"sklearn", *allowed}
-        estimator = _value(tree, packages)
-        if isinstance(tree, ast.Name | ast.Attribute):
-            estimator = _make(tree, packages, [], {})
-        if not hasattr(estimator, "fit"):
-            raise _WrongError("it has no fit")
-        if not hasattr(type(estimator), "predict_proba"):
-            raise _WrongError(
-                f"{type(estimator).__name__} gives no probabilities",
-                "put it into sklearn.calibration.CalibratedClassifierCV(…)",
-            )
-    except (SyntaxError, ValueError, RecursionError) as error:
-        explained = isinstance(error, _WrongError)
-        reason, hint = error.args if explained else (f"it can't be read: {error}", _EXAMPLE)
-        raise InputError(
-            f"{option('estimator')} must be an import path with parameters, but in {text!r}"
-            f" {reason}",
-            hint,
-        ) from error
-    return estimator
+        is_name = isinstance(tree, ast.Name | ast.Attribute)
+        estimator = _value(ast.Call(tree, [], []) if is_name else tree, {"sklearn", *allowed})
+        if hasattr(type(estimator), "predict_proba"):
+            return estimator
+        reason = f"{type(estimator).__name__} gives no probabilities"
+        hint = "put it into sklearn.calibration.CalibratedClassifierCV(…)"
+    except _ForeignError as error:
+        reason = f"{error} is not among the allowed packages {', '.join(['sklearn', *allowed])}"
+        hint = f"if you trust it, allow it with {option('allow', str(error))}"
+    except (SyntaxError, ValueError, TypeError, ImportError, AttributeError) as error:
+        reason = str(error)
+    except RecursionError:
+        reason = "too much is nested"
+    raise InputError(
+        f"{option('estimator')} must be an import path with parameters, but in {text!r}: {reason}",
+        hint,
+    )
 
 
-class _WrongError(ValueError):
-    """What is wrong with the text of an estimator, and what to do about it."""
-
-    def __init__(self, reason: object, hint: str = _EXAMPLE) -> None:
-        super().__init__(reason, hint)
+class _ForeignError(Exception):
+    """A package that is not allowed."""
 
 
 def _value(node: ast.AST, packages: Collection[str]) -> Any:
-    if isinstance(node, ast.Call):
-        if any(keyword.arg is None for keyword in node.keywords):
-            raise _WrongError("** is not understood")
-        arguments = [_value(argument, packages) for argument in node.args]
-        keywords = {str(keyword.arg): _value(keyword.value, packages) for keyword in node.keywords}
-        return _make(node.func, packages, arguments, keywords)
+    """A plain value, a public name of a package, or an estimator that is made by a call."""
     if isinstance(node, ast.List | ast.Tuple):
         values = [_value(element, packages) for element in node.elts]
         return values if isinstance(node, ast.List) else tuple(values)
     if isinstance(node, ast.Name | ast.Attribute):
-        return _find(node, packages)
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise _WrongError(f"{ast.unparse(node)!r} is no plain value") from error
-
-
-def _make(
-    function: ast.AST, packages: Collection[str], arguments: list[Any], keywords: dict[str, Any]
-) -> Any:
-    factory = _find(function, packages)
+        return _find(ast.unparse(node), packages)
+    if not isinstance(node, ast.Call):
+        try:
+            return ast.literal_eval(node)
+        except ValueError as error:
+            raise ValueError(f"{ast.unparse(node)!r} is no plain value") from error
+    factory = _find(ast.unparse(node.func), packages)
     is_estimator = isinstance(factory, type) and hasattr(factory, "get_params")
-    is_function = getattr(factory, "__module__", "") in _FACTORIES and callable(factory)
-    if not (is_estimator or is_function):
-        raise _WrongError(f"{ast.unparse(function)} is no estimator")
-    try:
-        return factory(*arguments, **keywords)
-    except TypeError as error:
-        raise _WrongError(error) from error
+    if not is_estimator and getattr(factory, "__module__", "") not in _FACTORIES:
+        raise ValueError(f"{ast.unparse(node.func)} is no estimator")
+    arguments = [_value(argument, packages) for argument in node.args]
+    keywords = {str(word.arg or "**"): _value(word.value, packages) for word in node.keywords}
+    return factory(*arguments, **keywords)
 
 
-def _find(node: ast.AST, packages: Collection[str]) -> Any:
-    path = ast.unparse(node)
-    parts = path.split(".")
-    if not all(part.isidentifier() and not part.startswith("_") for part in parts):
-        raise _WrongError(f"{path} is no public name")
-    if parts[0] not in packages:
-        raise _WrongError(
-            f"{parts[0]} is not among the allowed packages {', '.join(sorted(packages))}",
-            f"if you trust it, allow it with {option('allow', parts[0])}",
-        )
-    try:
-        module = import_module(".".join(parts[:-1])) if len(parts) > 1 else None
-        target = getattr(module, parts[-1])
-    except (ImportError, AttributeError) as error:
-        raise _WrongError(error) from error
+def _find(path: str, packages: Collection[str]) -> Any:
+    """What a dotted path names, without running anything but imports of allowed packages."""
+    package, *names = path.split(".")
+    if not names or not all(n.isidentifier() and not n.startswith("_") for n in (package, *names)):
+        raise ValueError(f"{path} is no public name")
+    if package not in packages:
+        raise _ForeignError(package)
+    target = getattr(import_module(".".join([package, *names[:-1]])), names[-1])
     # What a module has imported from elsewhere may be anything.
-    origin = str(getattr(target, "__module__", None) or parts[0]).partition(".")[0]
+    origin = str(getattr(target, "__module__", None) or package).partition(".")[0]
     if isinstance(target, ModuleType) or origin not in packages:
-        raise _WrongError(f"{path} is not a name of {parts[0]} itself")
+        raise ValueError(f"{path} is not a name of {package} itself")
     return target

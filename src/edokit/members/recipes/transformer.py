@@ -20,13 +20,7 @@ from edokit.annotator_effects import (
     mean_over_pairs,
 )
 from edokit.members.pretrained import require_packages
-from edokit.members.recipe import (
-    MemberData,
-    Progress,
-    Text,
-    distinct_texts,
-    known_labels,
-)
+from edokit.members.recipe import MemberData, Progress, Text, distinct_texts, known_labels
 from edokit.members.recipes._fine_tuning import FineTunedMember, SavedMember
 
 
@@ -85,7 +79,7 @@ class TransformerMember(FineTunedMember):
         self.check_data(data)
         n_texts = len(data.texts)
         self.constant_ = None
-        targets = _tokens.EpochTargets(data.targets, (n_texts, self.n_classes))
+        targets = _tokens.EpochTargets(data.targets)
         if self.knows_annotators:
             return self._fit_annotators(data, targets, random_state, progress)
         exclusive = not data.scale.is_multi_label
