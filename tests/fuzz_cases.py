@@ -27,8 +27,9 @@ from edokit.members.recipe import read_arrays
 from edokit.members.score import load_member
 from edokit.predictions import join_models, read_predictions, write_predictions
 from edokit.report import write_report
+from edokit.report.data import ReportData
 from edokit.report.results import ranked_scores, read_comparison, read_search
-from edokit.report.summary import describe_choice
+from edokit.report.summary import summarize
 from edokit.runs import RunRecord, digest
 from edokit.tuning.storage import open_storage
 from fuzz_damage import another
@@ -141,7 +142,7 @@ def _run(path: Path) -> RunRecord:
 
 def _search(path: Path) -> Any:
     found = read_search(path.parent)
-    return describe_choice(found, None)
+    return summarize(ReportData("run", search=found))
 
 
 def _manifest(path: Path) -> Any:

@@ -24,7 +24,7 @@ from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.figures import figure_layouts, write_all
 from edokit.report.items import filters, item_table, minority_lost
 from edokit.report.results import best_values, parse_search, ranked_scores, read_comparison
-from edokit.report.summary import describe_choice, summarize
+from edokit.report.summary import summarize
 from edokit.scales import Declared, Scale
 
 SEVEN = Declared(POINTS).on("1234567")
@@ -260,7 +260,7 @@ def test_a_search_of_ratings_is_shown_in_its_metrics(ordinal: ReportData) -> Non
     assert search.headline == "rps"
     assert set(search.trials[0].metrics) == {"f1", "rps", "w1"}
     assert "rps" not in search.trials[0].settings
-    text = describe_choice(search, None)
+    (text,) = summarize(ReportData("run", search=search)).weights
     assert "the lowest RPS on the front" in text
     assert "Its RPS is 0.2000 in-sample (optimistic) and 0.2500 cross-fitted" in text
     ordinal.search = search

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +17,16 @@ from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation, evaluate_items
-from edokit.report.summary import describe_improvement, describe_weights, lead, summarize
+from edokit.report.summary import Summary, summarize
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return collect(make_run(tmp_path_factory.mktemp("words"), items=300))
+
+
+def summary_of(ensemble: EDOEnsemble | None, evaluation: Evaluation | None) -> Summary:
+    return summarize(ReportData("run", ensemble=ensemble, evaluation=evaluation))
 
 
 def with_differences(evaluation: Evaluation, **tests: PairedTest) -> Evaluation:
@@ -47,7 +50,7 @@ def test_a_gain_is_called_by_its_interval(
     assert found.evaluation is not None
     test = PairedTest((low + high) / 2, low, high, 0.5, 300)
     evaluation = with_differences(found.evaluation, ce=test)
-    assert words in describe_improvement(evaluation)[0]
+    assert words in summary_of(found.ensemble, evaluation).improvement[0]
 
 
 DOWN = PairedTest(-0.02, -0.03, -0.01, 0.01, 300)
@@ -89,14 +92,12 @@ def test_the_lead_names_all_four_metrics_by_their_intervals(
 ) -> None:
     assert found.evaluation is not None
     evaluation = with_differences(found.evaluation, f1=f1, ce=ce, md=md, bs=bs)
-    assert words in lead(found.ensemble, evaluation)
+    assert words in summary_of(found.ensemble, evaluation).lead
 
 
 def test_the_lead_says_when_the_items_are_those_of_the_fit(tmp_path: Path) -> None:
     seen = collect(make_run(tmp_path, test=False))
-    assert "In-sample (optimistic), on the 60 items of the fit, the" in lead(
-        seen.ensemble, seen.evaluation
-    )
+    assert "In-sample (optimistic), on the 60 items of the fit, the" in summarize(seen).lead
 
 
 def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path) -> None:
@@ -114,14 +115,14 @@ def test_a_page_has_the_intervals_of_the_comparison_that_it_shows(tmp_path: Path
         page, table = evaluation.differences[metric], ours.against[metric]
         assert (page.low, page.high) == pytest.approx((table.low, table.high))
         assert page.p_value == table.p_value
-    assert "(90\u00a0%: " in describe_improvement(evaluation)[0]
+    assert "(90\u00a0%: " in summary_of(None, evaluation).improvement[0]
 
 
 def test_an_ensemble_no_better_than_a_constant_is_called_so(found: ReportData) -> None:
     evaluation = found.evaluation
     assert evaluation is not None
     assert summarize(found).headline == []
-    assert "A constant answer" in " ".join(describe_improvement(evaluation))
+    assert "A constant answer" in " ".join(summary_of(found.ensemble, evaluation).improvement)
     edo, *others = evaluation.scores
     level = replace(edo, against_constant={**edo.against_constant, "ce": LEVEL})
     said = replace(evaluation, scores=[level, *others]).headline
@@ -136,25 +137,9 @@ def test_an_ensemble_no_better_than_a_constant_is_called_so(found: ReportData) -
     assert "and not clearly better than it in F1" in second
 
 
-def test_an_old_ensemble_has_the_constant_of_the_items_and_says_so(tmp_path: Path) -> None:
-    run = make_run(tmp_path)
-    path = run / "ensemble" / "ensemble.json"
-    content = json.loads(path.read_text())
-    del content["constant"]
-    write_json(content, path)
-    data = collect(run)
-    assert data.evaluation is not None
-    assert data.evaluation.constant is not None
-    assert "without the shares of its fit data" in " ".join(data.missing)
-    people = data.evaluation.annotations
-    assert people is not None
-    shares = people.soft_labels.mean(axis=0)
-    assert data.evaluation.constant.ce == pytest.approx(-(shares * np.log(shares)).sum())
-
-
 def test_every_metric_has_its_difference(found: ReportData) -> None:
     assert found.evaluation is not None
-    told = " ".join(describe_improvement(found.evaluation))
+    told = " ".join(summary_of(found.ensemble, found.evaluation).improvement)
     assert all(f"({name})" in told for name in ("MD", "BS"))
 
 
@@ -170,14 +155,14 @@ def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> N
     ensemble = found.ensemble
     assert ensemble is not None
     heaviest = ensemble.members_[int(np.argmax(ensemble.weights_))]
-    sentence = describe_weights(ensemble, found.evaluation)[1]
+    sentence = summary_of(ensemble, found.evaluation).weights[1]
     assert sentence.startswith(f"“{heaviest}” ({ensemble.weights_.max():.3f})")
 
 
 def test_equal_weights_are_called_equal() -> None:
     people, pool = people_and_pool()
     even = EDOEnsemble.from_weights([1 / 3] * 3, pool, people, ties="random")
-    assert describe_weights(even, None)[1] == "Their weights are equal (0.333)."
+    assert summary_of(even, None).weights[1] == "Their weights are equal (0.333)."
 
 
 def test_members_without_weight_are_counted(found: ReportData) -> None:
@@ -185,7 +170,7 @@ def test_members_without_weight_are_counted(found: ReportData) -> None:
     assert ensemble is not None
     without = len(ensemble.members_) - ensemble.size_
     assert without >= 1
-    text = " ".join(describe_weights(ensemble, None))
+    text = " ".join(summary_of(ensemble, None).weights)
     assert f"{without} member{'s have' if without > 1 else ' has'} no weight" in text
     assert "would raise the loss" in text
 
@@ -221,7 +206,7 @@ def test_a_correlation_is_called_by_its_size_and_interval(
 ) -> None:
     assert found.evaluation is not None
     evaluation = replace(found.evaluation, rho=Interval(rho, low, high))
-    assert words in describe_improvement(evaluation)[-1]
+    assert words in summary_of(found.ensemble, evaluation).improvement[-1]
 
 
 @pytest.mark.parametrize(("count", "rare"), [(2, True), (11, False)])
@@ -261,7 +246,7 @@ def test_a_small_difference_is_called_slight(found: ReportData, size: float, wor
     assert found.evaluation is not None
     one = PairedTest(size, size / 2, size * 2, 0.01, 300)
     evaluation = with_differences(found.evaluation, f1=LEVEL, ce=one, md=LEVEL, bs=LEVEL)
-    assert words in lead(found.ensemble, evaluation)
+    assert words in summary_of(found.ensemble, evaluation).lead
 
 
 @pytest.mark.parametrize("count", [2, 11])
@@ -295,5 +280,5 @@ def test_a_member_differs_that_is_clearly_farther_from_the_others(
     object.__setattr__(evaluation, "distances", distances)
     own = np.arange(len(ensemble.members_), dtype=float)
     ensemble.member_ce_ = np.where(own == heaviest, 10.0, own)
-    text = " ".join(describe_weights(ensemble, evaluation))
+    text = " ".join(summary_of(ensemble, evaluation).weights)
     assert ("differs from the others" in text) == differs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,10 +14,16 @@ _FEWEST = 10
 """Labels from which on the agreement of an annotator with the others says something."""
 
 
-def render_lines(template: str, **content: Any) -> list[str]:
-    """The lines that a template in ``assets`` makes of its content."""
+def render_lines(
+    template: str,
+    *,
+    package: str = "edokit.diagnosis",
+    filters: Mapping[str, Any] | None = None,
+    **content: Any,
+) -> list[str]:
+    """The lines that a template in the ``assets`` of a package makes of its content."""
     environment = Environment(
-        loader=PackageLoader("edokit.diagnosis", "assets"),
+        loader=PackageLoader(package, "assets"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -28,6 +35,7 @@ def render_lines(template: str, **content: Any) -> list[str]:
         "quoted": repr,
         "trimmed": str.rstrip,
         "counted": counted,
+        **(filters or {}),
     }
     text = environment.get_template(template).render(content)
     return [line.replace("\0", "\n") for line in text.rstrip("\n").split("\n")]

@@ -98,6 +98,13 @@ def prose(text: object, most: int = 900) -> Markup:
     return Markup("".join(marked))
 
 
+FILTERS: dict[str, Any] = {
+    function.__name__: function
+    for function in (number, signed, percent, count, interval, listed, clean, prose)
+}
+"""Of templates, by name."""
+
+
 def embed(value: Any) -> Markup:
     """A value as JSON that can't leave its script element."""
     text = json_text(value, allow_nan=False, separators=(",", ":"))

@@ -21,17 +21,7 @@ from edokit.panels import PanelAnswer, PanelComparison
 from edokit.report.chart import DARK, class_colours
 from edokit.report.charts import LOSS_TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
-from edokit.report.formatting import (
-    asset,
-    clean,
-    count,
-    embed,
-    interval,
-    number,
-    percent,
-    prose,
-    signed,
-)
+from edokit.report.formatting import FILTERS, asset, clean, count, embed, percent
 from edokit.report.items import item_table, shortened
 from edokit.report.results import Trial, best_values, is_ours, ranked_scores
 from edokit.report.summary import EQUAL, summarize
@@ -183,8 +173,7 @@ def _fill(template: str, *scripts: str, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (number, signed, percent, interval, clean, prose, printable)
-    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters |= FILTERS | {"printable": printable}
     page = environment.get_template(template).render(
         **content,
         version=__version__,
