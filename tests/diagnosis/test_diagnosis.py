@@ -335,22 +335,6 @@ def test_a_group_differs_only_by_more_than_chance(labels: int, differs: bool) ->
     assert ["more often" in one for one in words] == [True] * differs
 
 
-def test_more_pairs_of_annotators_than_memory_holds_are_refused_before_any_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def work(_: object) -> None:
-        raise AssertionError("work was done")
-
-    monkeypatch.setattr("edokit.diagnosis.core.LabelVectors.of", work)
-    monkeypatch.setattr("edokit.diagnosis.core.free_memory", lambda: 2.0**30)
-    labels = np.zeros((2, 30_000), dtype=int)
-    labels[:, ::2] = 1
-    many = Annotations.from_matrix(labels)
-    with pytest.raises(InputError, match="30,000 annotators make 1,800,000,000 pairs") as found:
-        diagnose(many)
-    assert "67.1 GiB of memory, and 1.0 GiB are free" in found.value.message
-
-
 @pytest.mark.parametrize(("count", "most"), [(2, np.log(3) - np.log(2) * 2 / 3), (11, np.log(3))])
 def test_entropy_is_compared_with_what_the_labels_can_show(count: int, most: float) -> None:
     codes = np.array([[0, 1, min(2, count - 1)]] * 20).astype(str)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, check_seed, in_bytes, option
-from edokit._parallel import free_memory
+from edokit._errors import InputError, check_number, check_seed, option
 from edokit._types import Ints
 from edokit.annotations import Annotations
 from edokit.diagnosis import overview
@@ -34,8 +33,6 @@ from edokit.predictions import Predictions
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
-_PAIR_BYTES = 40
-"""Sparse matrices of pairs: a number and a column each, and a copy while they are squared."""
 PARTS = ("item", "annotator", "group_item", "rest")
 
 
@@ -163,27 +160,30 @@ def diagnose(
     (True, ['views', 'random-select'])
     """
     check_seed(random_state)
-    _check_permutations(permutations)
-    annotations = _as_annotations(annotations)
-    _check_pairs(annotations)
+    if permutations:
+        hint = f"fewer reach no p-value of 5 %; {option('permutations', 0)} tests nothing"
+        check_number("permutations", permutations, FEWEST_PERMUTATIONS, whole=True, hint=hint)
+    if isinstance(annotations, str | Path):
+        from edokit.datasets import read_annotations
+
+        annotations = read_annotations(annotations)
+    if not len(annotations):
+        raise InputError("there are no annotations to diagnose", "pass at least one annotation")
     vectors = LabelVectors.of(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
     analysis = _analyse(annotations, vectors, declared, names, permutations, random_state, step)
-    if declared is None:
-        group, names, about_groups = _found_groups(vectors, analysis)
+    about: dict[str, Any] = {"kind": "none", "attribute": None, "reason": None, "stability": None}
+    if declared is not None:
+        group, about["kind"] = declared, "declared"
+        about["attribute"] = groups if isinstance(groups, str) else None
+    elif (reason := _why_no_groups(analysis)) is not None:
+        group, about["reason"] = np.full(vectors.annotators, -1), reason
     else:
-        attribute = groups if isinstance(groups, str) else None
-        group, about_groups = declared, {"kind": "declared", "attribute": attribute}
-    about_groups = {"kind": "none", "attribute": None, "reason": None, "stability": None} | (
-        about_groups
-    )
-    grouped = about_groups["kind"] != "none"
-    about_groups["unassigned"] = int((group < 0).sum()) if grouped else 0
-    about_groups["groups"] = overview.describe_groups(annotations, group, names) if grouped else []
-    per_annotator = overview.describe_annotators(annotations)
-    for row, code in zip(per_annotator, group, strict=True):
-        row["group"] = names[code] if code >= 0 else None
-    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if grouped else 0
+        group, names = _found_groups(vectors, analysis.clusters)
+        about |= {"kind": "found", "stability": stability(analysis.groupings)}
+    without = group < 0 if names else np.zeros(len(group), dtype=bool)
+    about["unassigned"] = int(without.sum())
+    about["groups"] = overview.describe_groups(annotations, group, names) if names else []
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
     findings: dict[str, Any] = {"test": analysis.test, "careless": analysis.careless}
@@ -191,8 +191,8 @@ def diagnose(
     advice, limits = advise(
         annotations,
         findings | {"variance": estimated},
-        about_groups,
-        unassigned,
+        about,
+        int((without & (vectors.per_annotator > 0)).sum()),
         analysis.single_groups,
     )
     account = None
@@ -208,41 +208,14 @@ def diagnose(
         coverage=overview.coverage(annotations),
         agreement=overview.agreement(annotations) | {"matrix": overview.matrix(annotations, group)},
         entropy=overview.entropy(annotations),
-        per_annotator=per_annotator,
-        groups=about_groups,
+        per_annotator=overview.describe_annotators(annotations, group, names),
+        groups=about,
         variance=variance,
         **findings,
         advice=advice,
         limits=limits,
         explained=account,
     )
-
-
-def _check_permutations(permutations: int) -> None:
-    is_integer = isinstance(permutations, int | np.integer) and not isinstance(permutations, bool)
-    if not is_integer or not (permutations == 0 or permutations >= FEWEST_PERMUTATIONS):
-        raise InputError(
-            f"with {option('permutations', permutations)} no p-value reaches 5 %; it takes at least"
-            f" {FEWEST_PERMUTATIONS}, or 0 for no test",
-            f"use {option('permutations', PERMUTATIONS)}",
-        )
-
-
-def _as_annotations(annotations: Annotations | str | Path) -> Annotations:
-    """The annotations, read if they are a path; there must be some."""
-    if isinstance(annotations, str | Path):
-        from edokit.datasets import read_annotations
-
-        annotations = read_annotations(annotations)
-    if not isinstance(annotations, Annotations):
-        raise InputError(
-            f"{option('annotations')} is a {type(annotations).__name__}, neither Annotations nor a"
-            " path",
-            "make it with Annotations.from_table or Annotations.from_matrix",
-        )
-    if not len(annotations):
-        raise InputError("there are no annotations to diagnose", "pass at least one annotation")
-    return annotations
 
 
 @dataclass
@@ -301,19 +274,6 @@ def _lasting_share(variance: dict[str, Any]) -> float | None:
     return float(max(sum(lasting), 0.0) / max(sum(lasting) + noise, 1e-12))
 
 
-def _check_pairs(annotations: Annotations) -> None:
-    """Refuse annotations whose pairs of annotators do not fit into memory, before any work."""
-    per_item = np.bincount(annotations.item_codes).astype(np.float64)
-    pairs, memory = float(per_item @ per_item), free_memory()
-    if pairs * _PAIR_BYTES > memory:
-        raise InputError(
-            f"{len(annotations.annotators):,} annotators make {pairs:,.0f} pairs who labelled the"
-            f" same item, up to {int(per_item.max()):,} annotators an item; to compare them takes"
-            f" about {in_bytes(pairs * _PAIR_BYTES)} of memory, and {in_bytes(memory)} are free",
-            "diagnose a sample of the items or of the annotators",
-        )
-
-
 def _careless(
     annotations: Annotations,
     vectors: LabelVectors,
@@ -362,29 +322,29 @@ def _declared_groupings(
     return [grouping] if grouping.count >= 2 else [], single
 
 
-def _found_groups(
-    vectors: LabelVectors, analysis: _Analysis
-) -> tuple[Ints, list[str], dict[str, Any]]:
-    """The found group of each annotator [A], their names, and what is known about them."""
+def _why_no_groups(analysis: _Analysis) -> str | None:
+    """Why no groups are shown; None if some were found."""
     clusters, test, careless = analysis.clusters, analysis.test, analysis.careless
-    nobody = np.full(vectors.annotators, -1, dtype=np.int64)
     if clusters is None or clusters.count < 2:
-        reason = "too few annotators labelled enough contested items to look for groups"
         if clusters is not None and (clusters.group >= 0).sum() > 2:
-            reason = "annotators agree within no two groups more than across them"
-        return nobody, [], {"reason": reason}
+            return "annotators agree within no two groups more than across them"
+        return "too few annotators labelled enough contested items to look for groups"
     p = 0.0 if test is None else test["group_item"]["p"]
     if p is None or p > LEVEL:
         reason = "the groups that can be found are no clearer than in permuted labels"
-        return nobody, [], {"reason": reason + ("" if p is None else f" (p = {p:.2g})")}
+        return reason + ("" if p is None else f" (p = {p:.2g})")
     if careless and careless["explains"]:
-        return nobody, [], {"reason": "without the careless annotators there is no structure left"}
-    # A is the group with the most labels.
-    codes = clusters.group
-    labels = np.bincount(np.maximum(codes, 0), weights=vectors.per_annotator * (codes >= 0.0))
+        return "without the careless annotators there is no structure left"
+    return None
+
+
+def _found_groups(vectors: LabelVectors, clusters: Clusters | None) -> tuple[Ints, list[str]]:
+    """The found group of each annotator [A] and their names; A has the most labels."""
+    assert clusters is not None
+    codes, placed = clusters.group, clusters.group >= 0
+    labels = np.bincount(codes[placed], vectors.per_annotator[placed])
     rank = np.append(np.argsort(np.argsort(-labels, kind="stable"), kind="stable"), -1)
-    about = {"kind": "found", "stability": stability(analysis.groupings)}
-    return rank[codes], list(ascii_uppercase[: clusters.count]), about
+    return rank[codes], list(ascii_uppercase[: clusters.count])
 
 
 def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:

@@ -25,10 +25,8 @@ _BINS = 20
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
     """Labels per item and per annotator, gaps, and pairs of annotators with shared items."""
-    per_item, per_annotator = (
-        annotations.annotations_per_item,
-        annotations.annotations_per_annotator,
-    )
+    per_item = annotations.annotations_per_item
+    per_annotator = annotations.annotations_per_annotator
     counts, items = np.unique(per_item, return_counts=True)
     labelled = ~annotations.repeated
     annotators = len(annotations.annotators)
@@ -197,7 +195,9 @@ def _label_vectors(annotations: Annotations) -> tuple[Floats, Floats]:
     return label_sums(annotations, of_classes), lengths[:, 0]
 
 
-def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
+def describe_annotators(
+    annotations: Annotations, group: Ints | None = None, names: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Labels, base rates and agreement with the others of each annotator, in the data's order.
 
     ``expected`` is the mean agreement of two *others* on the same items, as far as these have two.
@@ -230,7 +230,7 @@ def describe_annotators(annotations: Annotations) -> list[dict[str, Any]]:
             "mean": float(shares[a] @ positions) if positions and labelled[a] else None,
             "agreement": float(agreement[a] / number[a]) if number[a] else None,
             "expected": float(expected[a] / compared[a]) if compared[a] else None,
-            "group": None,
+            "group": None if group is None or group[a] < 0 else names[group[a]],
         }
         for a, name in enumerate(annotations.annotators)
     ]

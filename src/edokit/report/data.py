@@ -239,7 +239,7 @@ class _Source:
         """The caller's items, else the test items of the run, else those it was fitted on."""
         data, record = self.data, self.data.record
         options: dict[str, Any] = {"random_state": 0 if record is None else record.seed}
-        if data.comparison is not None and data.comparison.samples is not None:
+        if data.comparison is not None and data.comparison.samples:
             # The intervals of the comparison that the page shows.
             options |= {"samples": data.comparison.samples, "level": data.comparison.level}
             by = data.comparison.by if by is None else by

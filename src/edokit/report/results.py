@@ -17,7 +17,7 @@ from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
 from edokit.metrics import METRIC, SEARCH_METRICS, PairedTest
 from edokit.report.evaluation import ABOUT, Evaluation
-from edokit.report.formatting import clean, number
+from edokit.report.formatting import number
 from edokit.tuning import Correlation
 
 _ABOUT = ABOUT | {
@@ -84,12 +84,23 @@ class _Skipped(Document):
     reason: str = ""
 
 
-class _ComparisonFile(Document):
+class Comparison(Document):
+    """The content of ``compare/methods.json``."""
+
     methods: list[_Method]
     samples: Count | None = None
-    level: Annotated[float, Field(gt=0, lt=1)] | None = None
-    by: list[str] | None = None
+    """Bootstrap samples."""
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    """Of the intervals."""
+    by: list[str] = Field(default_factory=list)
+    """Item columns that it was sliced by."""
     skipped: list[_Skipped] = Field(default_factory=list)
+    """Methods that could not be fitted."""
+
+    @property
+    def scores(self) -> list[Score]:
+        """The methods."""
+        return [_score(row) for row in self.methods]
 
 
 @dataclass(frozen=True)
@@ -149,13 +160,8 @@ def read_search(folder: Path) -> Search:
 
 def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
-    document = to_model(
-        content,
-        _SearchFile,
-        "search.json",
-        title="the result of a search",
-        hint="run the search again",
-    )
+    about = {"title": "the result of a search", "hint": "run the search again"}
+    document = to_model(content, _SearchFile, "search.json", **about)
     chosen = document.chosen or _ChosenTrial()
     headline = document.metrics[1]
     estimates = {
@@ -202,35 +208,10 @@ def _finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """The content of ``compare/methods.json``."""
-
-    scores: list[Score]
-    skipped: list[str]
-    """Methods that could not be fitted, each with its reason."""
-    samples: int | None
-    level: float
-    """Of the intervals."""
-    by: list[str] = field(default_factory=list)
-    """Item columns that it was sliced by."""
-
-
 def read_comparison(path: Path) -> Comparison:
     """Read ``compare/methods.json``."""
-    document = read_model(
-        path,
-        _ComparisonFile,
-        title="the result of a comparison",
-        hint="run the comparison again",
-    )
-    return Comparison(
-        [_score(row) for row in document.methods],
-        [f"{clean(row.name, 60)}: {clean(row.reason, 300)}" for row in document.skipped],
-        document.samples or None,
-        document.level or 0.95,
-        document.by or [],
-    )
+    about = {"title": "the result of a comparison", "hint": "run the comparison again"}
+    return read_model(path, Comparison, **about)
 
 
 def _score(row: Any) -> Score:
