@@ -27,13 +27,15 @@ from edokit.objective.pools import (
     softmax,
     without_gradient,
 )
-from edokit.objective.settings import CE, Pool, Regularize, Settings
+from edokit.objective.settings import CE, TERMS, Pool, Regularize, Settings
 from edokit.objective.summaries import Problem
 
 # Numbers of P in one block: of numpy arrays so few that they stay in the cache, of tensors enough
 # for a fast product.
 _CACHED = 2**16
 _BLOCK = 2**19
+QUADRATIC = {"div": "distances", "rps": "rank_products"}
+"""Terms vᵀMv, and the fields of `Problem` that hold their matrices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,36 +87,34 @@ def joint_loss(
 
     # [T, 1], or [1, 1] where all rows share their settings.
     weights = {
-        term: like([getattr(c, term) for c in configurations], v)[:, None]
-        for term in ("f1", "ce_weight", "div", "reg", "rps", "w1")
+        term: like([c.signed_weight(term) for c in configurations], v)[:, None] for term in TERMS
     }
-    signs = like([c.diversity.sign for c in configurations], v)[:, None]
     on_raw = like([c.regularize is Regularize.RAW for c in configurations], v)[:, None]
-    f1 = 1.0 - xp.matmul(v, problem.hit_rates)
+    raw, on_effective = xp.zeros_like(v) if w is None else w, 1.0 - on_raw
     variants = [c.ce for c in configurations]
     ce, ce_gradient = _cross_entropy(v, problem, variants, noise, temperature)
-    raw = xp.zeros_like(v) if w is None else w
-    on_effective = 1.0 - on_raw
-    reg = xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1)
-    total = weights["f1"][:, 0] * f1 + weights["ce_weight"][:, 0] * ce + weights["reg"][:, 0] * reg
-    gradient = (
-        weights["ce_weight"] * ce_gradient
-        - weights["f1"] * problem.hit_rates
-        + 2.0 * weights["reg"] * on_effective * v
-    )
-    div = rps = w1 = xp.full_like(f1, xp.nan)
-    if problem.distances is not None:
-        weight = signs * weights["div"]
-        div, slope = _quadratic(v, problem.distances)
-        total, gradient = total + weight[:, 0] * div, gradient + weight * slope
-    if problem.rank_products is not None:
-        rps, slope = _quadratic(v, problem.rank_products)
-        total, gradient = total + weights["rps"][:, 0] * rps, gradient + weights["rps"] * slope
+    # Each term [T] with its gradient [T, K].
+    terms = {
+        "f1": (1.0 - xp.matmul(v, problem.hit_rates), -problem.hit_rates),
+        "ce_weight": (ce, ce_gradient),
+        "reg": (
+            xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1),
+            2.0 * on_effective * v,
+        ),
+    }
+    for term, name in QUADRATIC.items():
+        if (matrix := getattr(problem, name)) is not None:
+            terms[term] = _quadratic(v, matrix)
     if any(c.w1 for c in configurations):
         w1, slope = smooth_w1(v, *problem.scale_rows, problem.steps)
-        w1, slope = w1 / problem.items, slope / problem.items
-        total, gradient = total + weights["w1"][:, 0] * w1, gradient + weights["w1"] * slope
+        terms["w1"] = w1 / problem.items, slope / problem.items
+    total, gradient = xp.zeros_like(ce), xp.zeros_like(v)
+    for term, (value, slope) in terms.items():
+        total, gradient = total + weights[term][:, 0] * value, gradient + weights[term] * slope
+    absent = (xp.full_like(ce, xp.nan), None)
+    div, rps, w1 = (terms.get(term, absent)[0] for term in ("div", "rps", "w1"))
     gradient_w = 2.0 * weights["reg"] * on_raw * raw
+    f1, reg = terms["f1"][0], terms["reg"][0]
     parts = (total, f1, ce, div, reg, gradient, ce_gradient, gradient_w, rps, w1)
     return Loss(*(part if is_batch else part[0, ...] for part in parts))
 

@@ -233,6 +233,11 @@ class Settings(Objective):
                 f"choose {option('pool', 'linear')}",
             )
 
+    def signed_weight(self, term: str) -> float:
+        """Weight of a term in the loss; negative where the term is rewarded."""
+        weight: float = getattr(self, term)
+        return self.diversity.sign * weight if term == "div" else weight
+
     @classmethod
     def of(cls, objective: Objective, pool: Pool | str = Pool.LINEAR) -> Settings:
         """The objective with this pool; a penalty still to be chosen takes the default."""

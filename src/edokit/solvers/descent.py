@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._types import Floats
 from edokit.objective import EPSILON, Pool, Problem
-from edokit.objective.loss import SMOOTHING
+from edokit.objective.loss import QUADRATIC, SMOOTHING
 from edokit.objective.pools import slices
 from edokit.solvers.batches import Block
 
@@ -36,13 +36,8 @@ class Columns(NamedTuple):
 
     pooled: int
     drawn: int
-    lambda_f1: Floats
-    lambda_ce: Floats
-    lambda_div: Floats  # with the sign s
-    lambda_reg: Floats
+    weights: dict[str, Floats]  # λ of each term, that of div with the sign s
     on_raw: Floats  # 1 where the squared norm is of the raw weights w, 0 where of v
-    lambda_rps: Floats
-    lambda_w1: Floats
     learning_rate: Floats
     temperature: Floats
     temperature_decay: Floats
@@ -92,21 +87,30 @@ class _Steps:
         self._rates, self._taken = rates, 0
         self._mean, self._square = np.zeros_like(rates), np.zeros_like(rates)
         self._largest_rate = float(rates.max())
-        self._twice_div = self._full(2.0 * columns.lambda_div)
-        self._twice_reg = self._full(2.0 * columns.lambda_reg * (1.0 - columns.on_raw))
-        self._twice_raw = self._full(2.0 * columns.lambda_reg * columns.on_raw)
+        weights = columns.weights
+        self._twice_div = self._full(2.0 * weights["div"])
+        self._twice_reg = self._full(2.0 * weights["reg"] * (1.0 - columns.on_raw))
+        self._twice_raw = self._full(2.0 * weights["reg"] * columns.on_raw)
         # What the linear terms are multiplied with: −λ_F1, and λ_CE where the members' own count.
-        member_ce = columns.lambda_ce.copy()
+        lambda_ce, lambda_w1 = weights["ce_weight"], weights["w1"]
+        member_ce = lambda_ce.copy()
         member_ce[:, : columns.pooled] = member_ce[:, runs - columns.drawn :] = 0.0
-        self._linear = np.concatenate([-columns.lambda_f1, member_ce], axis=2)
-        self._pooled = Pooled(columns.lambda_ce, columns.pooled, pool) if columns.pooled else None
-        self._drawn = Drawn(columns.lambda_ce, columns.drawn) if columns.drawn else None
-        self._scaled = Scaled(columns.lambda_w1, problem.steps) if columns.lambda_w1.any() else None
-        # Like all terms that need no items, of all items at every step.
-        self._ranks: Floats | None = None
-        if columns.lambda_rps.any():
-            self._ranks = problem.rank_products
-            self._twice_rps = self._full(2.0 * columns.lambda_rps)
+        self._linear = np.concatenate([-weights["f1"], member_ce], axis=2)
+        # Terms with items in them: each lays out some steps, then adds its slope.
+        self._of_items: list[Pooled | Scaled | Drawn] = []
+        if columns.pooled:
+            self._of_items.append(Pooled(lambda_ce, columns.pooled, pool))
+        if columns.drawn:
+            self._of_items.append(Drawn(lambda_ce, columns.drawn))
+        if lambda_w1.any():
+            self._of_items.append(Scaled(lambda_w1, problem.steps))
+        self._per_item = 2 * members if columns.drawn else int(problem.targets.shape[1])
+        # Other quadratic terms than div are of all items at every step.
+        self._quadratic = [
+            (self._full(2.0 * weights[term]), getattr(problem, matrix))
+            for term, matrix in QUADRATIC.items()
+            if term != "div" and weights[term].any()
+        ]
         self._kept = np.tri(members)[min_members - 1 :]  # [M, K] 1 where a size keeps a member
         self._kept_by = np.ascontiguousarray(self._kept.T)
         self._everything = np.ones((sizes, sizes))  # a product with it is the sum, in each column
@@ -131,9 +135,7 @@ class _Steps:
         return np.repeat(column.reshape(rows, 1), members, axis=1)
 
     def at_a_time(self, block: Block) -> int:
-        _, _, rows, members, _ = self._shape
-        items, classes = block.targets.shape[3:]
-        numbers = rows * items * (2 * members if self._drawn else classes)
+        numbers = self._shape[2] * block.targets.shape[3] * self._per_item
         return max(1, _STEPS_BLOCK // int(numbers))
 
     def take(self, block: Block, part: slice, temperature: Floats) -> None:
@@ -145,12 +147,8 @@ class _Steps:
         noise = noise.reshape(-1, rows, sizes)
         linear = (self._linear @ block.linear[part]).reshape(-1, rows, members)
         distances = block.distances[part]
-        if self._pooled is not None:
-            self._pooled.lay_out(block, part)
-        if self._drawn is not None:
-            self._drawn.lay_out(block, part, temperature)
-        if self._scaled is not None:
-            self._scaled.lay_out(block, part)
+        for term in self._of_items:
+            term.lay_out(block, part, temperature)
         # Far from zero, logits are brought back before they are exponentiated.
         reach = _FURTHEST * self._largest_rate * len(noise)
         furthest = float(((np.abs(self._parameters) + reach) * self._colder).max())
@@ -186,15 +184,11 @@ class _Steps:
             in_v = (in_v.reshape(seeds, runs, members) @ distances).reshape(rows, members)
         in_v += linear
         in_v += self._twice_reg * v
-        if self._ranks is not None:
-            in_v += self._twice_rps * np.dot(v, self._ranks)
+        for twice, matrix in self._quadratic:
+            in_v += twice * np.dot(v, matrix)
         by_seed, slopes = (v.reshape(seeds, runs, members), in_v.reshape(seeds, runs, members))
-        if self._pooled is not None:
-            self._pooled.add_slope(by_seed, slopes, b)
-        if self._drawn is not None:
-            self._drawn.add_slope(by_seed, slopes, b)
-        if self._scaled is not None:
-            self._scaled.add_slope(by_seed, slopes, b)
+        for term in self._of_items:
+            term.add_slope(by_seed, slopes, b)
         return in_v
 
     def _gradient(self, in_v: Floats) -> Floats:
@@ -251,7 +245,7 @@ class Pooled:
         self._minus = -lambda_ce[:, :count]
         self._count, self._pool = count, pool
 
-    def lay_out(self, block: Block, part: slice) -> None:
+    def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
         """Get ready for some steps of a block."""
         assert block.rows is not None
         self._rows = block.rows[part]
@@ -289,7 +283,7 @@ class Scaled:
     def __init__(self, lambda_w1: Floats, steps: Floats) -> None:
         self._factors = lambda_w1[..., None] * steps  # [S, R, 1, C − 1]
 
-    def lay_out(self, block: Block, part: slice) -> None:
+    def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
         """Get ready for some steps of a block."""
         assert block.rows is not None
         assert block.soft_labels is not None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +25,13 @@ from edokit.objective import (
     softmax,
 )
 from edokit.objective.pools import slices
+from edokit.objective.settings import TERMS
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Columns, descend
 from edokit.solvers.exact import expected, solution_at
 from edokit.solvers.solution import GumbelSettings, Solution, Trajectory
 
-TERMS = ("f1", "ce", "div", "reg", "total")
+_OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
 # must not decide.
 _TIE = 1e-3
@@ -93,12 +96,15 @@ def solve_gumbel(
             data.prepared[key] = _Prepared(data, steering.order)
         ready = data.prepared[key]
         problem, batches = ready.batches(batch[0][0])
+        flat = [run for alike in batch for run in alike]
+        for run in flat:
+            problem.check_scale(run.settings)
         path = descend(
             batches.epochs(
                 steering.epochs,
                 [alike[0].seed for alike in batch],
                 problem.members - steering.min_members + 1,
-                pooled=columns.pooled > 0 or bool(columns.lambda_w1.any()),
+                pooled=columns.pooled > 0 or bool(columns.weights["w1"].any()),
                 sampled=columns.drawn > 0,
                 keep=keep,
             ),
@@ -106,7 +112,6 @@ def solve_gumbel(
             problem=problem,
             min_members=steering.min_members,
         )
-        flat = [run for alike in batch for run in alike]
         batch_solutions = _solutions(path, flat, problem, ready.ranks, trajectory)
         solutions.update(zip((run.place for run in flat), batch_solutions, strict=True))
     if data.is_sampled:
@@ -175,26 +180,21 @@ def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
 def _columns(batch: Sequence[Sequence[_Run]]) -> Columns:
     """The numbers in which the runs of a batch differ."""
 
-    def numbers(run: _Run) -> tuple[float, ...]:
-        settings, options = run.settings, run.options
-        return (
-            settings.f1,
-            settings.ce_weight,
-            settings.diversity.sign * settings.div,
-            settings.reg,
-            settings.regularize is Regularize.RAW,
-            settings.rps,
-            settings.w1,
-            options.learning_rate,
-            options.temperature,
-            options.temperature_decay,
-            options.min_temperature,
-        )
+    def column(number: Callable[[_Run], float]) -> Floats:
+        return np.array([[[number(run)] for run in seed] for seed in batch], dtype=np.float64)
 
-    rows = [[numbers(run) for run in seed] for seed in batch]
-    columns = np.moveaxis(np.array(rows, dtype=np.float64), 2, 0)[..., None]
     kinds = [run.settings.ce for run in batch[0]]
-    return Columns(kinds.count(CE.MEAN), kinds.count(CE.RANDOM), *columns)
+    return Columns(
+        kinds.count(CE.MEAN),
+        kinds.count(CE.RANDOM),
+        {term: column(partial(_signed_weight, term)) for term in TERMS},
+        column(lambda run: run.settings.regularize is Regularize.RAW),
+        *(column(attrgetter(f"options.{name}")) for name in Columns._fields[4:]),
+    )
+
+
+def _signed_weight(term: str, run: _Run) -> float:
+    return run.settings.signed_weight(term)
 
 
 class _Prepared:
@@ -275,7 +275,7 @@ def _solutions(
         replace(
             solution,
             trajectory=Trajectory(
-                **{name: np.array([at[name][t] for at in losses]) for name in TERMS},
+                **{name: np.array([at[name][t] for at in losses]) for name in _OF_TRAJECTORY},
                 temperature=temperature[:, t],
                 sizes=sizes[:, t],
                 weights=_as_given(averaged[:, t], ranks),
@@ -289,7 +289,7 @@ def _solutions(
 
 def _terms(problem: Problem, settings: Settings) -> list[str]:
     scaled = ["rps"] * (problem.rank_products is not None) + ["w1"] * bool(settings.w1)
-    return [*TERMS, *scaled]
+    return [*_OF_TRAJECTORY, *scaled]
 
 
 def _losses(
@@ -300,7 +300,7 @@ def _losses(
         joint_loss(v[part], problem, settings[part], w=w[part])
         for part in slices(len(v), max(1, _BLOCK // problem.rows.size))
     ]
-    names = (*TERMS, "rps", "w1", "ce_gradient")
+    names = (*_OF_TRAJECTORY, "rps", "w1", "ce_gradient")
     return {name: np.concatenate([getattr(loss, name) for loss in parts]) for name in names}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -11,7 +11,15 @@ import numpy as np
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
-from edokit.objective.loss import SMOOTHING, pool_ce, pool_hessian, pool_rows, smooth_w1, w1_hessian
+from edokit.objective.loss import (
+    QUADRATIC,
+    SMOOTHING,
+    pool_ce,
+    pool_hessian,
+    pool_rows,
+    smooth_w1,
+    w1_hessian,
+)
 from edokit.objective.pools import slices, spread
 
 # Numbers looked at in one go: read from memory once, used twice while they are in the cache.
@@ -34,45 +42,33 @@ class JointObjective:
         ce: CrossEntropy | None = None,
         w1: PoolW1 | DataW1 | None = None,
     ) -> None:
+        problem.check_scale(settings)
         self.problem, self.settings = problem, settings
         self.members = problem.members
-        problem.check_scale(settings)
         self.w1 = PoolW1(problem) if w1 is None and settings.w1 else w1
         if ce is None:
-            ce = PoolCE(problem) if settings.ce is CE.MEAN else MemberCE(problem.member_ce)
+            ce = PoolCE(problem) if settings.ce is CE.MEAN else Linear(problem.member_ce)
         self.ce = ce
-        self._signed = settings.diversity.sign * settings.div
+        matrices = {term: getattr(problem, name) for term, name in QUADRATIC.items()}
+        self._terms: dict[str, Term] = {
+            "f1": Linear(-problem.hit_rates, 1.0),
+            "ce_weight": ce,
+            **{term: Quadratic(matrix) for term, matrix in matrices.items() if matrix is not None},
+            **({} if self.w1 is None else {"w1": self.w1}),
+            "reg": Quadratic(np.eye(problem.members)),
+        }
+        weights = {term: settings.signed_weight(term) for term in self._terms}
+        self._weights = {term: weight for term, weight in weights.items() if weight}
 
     def value(self, v: Floats) -> float:
         """The joint loss at v [K]."""
-        problem, settings = self.problem, self.settings
-        value = settings.ce_weight * self.ce.value(v) if settings.ce_weight else 0.0
-        if settings.f1:
-            value += settings.f1 * (1.0 - float(v @ problem.hit_rates))
-        if settings.reg:
-            value += settings.reg * float(v @ v)
-        if self._signed:
-            value += self._signed * float(v @ problem.distances @ v)
-        if settings.rps:
-            value += settings.rps * float(v @ problem.rank_products @ v)
-        if self.w1 is not None:
-            value += settings.w1 * self.w1.value(v)
-        return value
+        return sum(weight * self._terms[term].value(v) for term, weight in self._weights.items())
 
     def slope(self, v: Floats) -> Floats:
         """Its gradient [K]."""
-        problem, settings = self.problem, self.settings
-        slope: Floats = 2.0 * settings.reg * v
-        if settings.ce_weight:
-            slope += settings.ce_weight * self.ce.gradient(v)
-        if settings.f1:
-            slope -= settings.f1 * problem.hit_rates
-        if self._signed:
-            slope += 2.0 * self._signed * (problem.distances @ v)
-        if settings.rps:
-            slope += 2.0 * settings.rps * (problem.rank_products @ v)
-        if self.w1 is not None:
-            slope += settings.w1 * self.w1.gradient(v)
+        slope = np.zeros(self.members)
+        for term, weight in self._weights.items():
+            slope += weight * self._terms[term].gradient(v)
         return slope
 
     def curvature(
@@ -81,53 +77,60 @@ class JointObjective:
         """Its Hessian among the members ``inside`` [k], which hold all weight: the convex part, and
         the diversity term where that is concave (else None): [k, k] each.
         """
-        if self.settings.ce_weight:
-            convex = self.settings.ce_weight * self.ce.hessian(v, inside, rough)
-        else:
-            convex = np.zeros((len(inside), len(inside)))
-        convex[np.diag_indices(len(inside))] += 2.0 * self.settings.reg
-        if self.settings.rps:
-            among = np.ix_(inside, inside)
-            convex += 2.0 * self.settings.rps * self.problem.rank_products[among]
-        if self.w1 is not None:
-            convex += self.settings.w1 * self.w1.hessian(v, inside, rough)
-        if self._signed == 0:
-            return convex, None
-        diversity = 2.0 * self._signed * self.problem.distances[np.ix_(inside, inside)]
-        if self.settings.diversity is Diversity.SUPPRESS:
-            return convex, diversity
-        return convex + diversity, None
+        hessians = {
+            term: weight * self._terms[term].hessian(v, inside, rough)
+            for term, weight in self._weights.items()
+        }
+        is_concave = self.settings.diversity is Diversity.SUPPRESS
+        concave = hessians.pop("div", None) if is_concave else None
+        return sum(hessians.values(), np.zeros((len(inside), len(inside)))), concave
 
     def terms(self, v: Floats) -> dict[str, float]:
         """The terms at v [K] before weighting, and the total; no ``div`` without distances."""
-        terms = {"f1": float(1.0 - v @ self.problem.hit_rates), "ce": self.ce.value(v)}
-        if self.problem.distances is not None:
-            terms["div"] = float(v @ self.problem.distances @ v)
-        if self.problem.rank_products is not None:
-            terms["rps"] = float(v @ self.problem.rank_products @ v)
-        if self.w1 is not None:
-            terms["w1"] = self.w1.value(v)
-        return {**terms, "reg": float(v @ v), "total": self.value(v)}
+        terms = {name: term.value(v) for name, term in self._terms.items()}
+        return {
+            "f1": terms.pop("f1"),
+            "ce": terms.pop("ce_weight"),
+            **terms,
+            "total": self.value(v),
+        }
 
 
-class MemberCE:
-    """The weighted mean of the members' own cross-entropies: linear in v.
+class Linear:
+    """A term that is linear in v, such as the weighted mean of the members' own cross-entropies.
 
-    Like the classes below, it gives the mean over items at weights v [K], the gradient [K], and the
-    Hessian [k, k] among the members ``inside``, which hold all weight (``rough``: a good guess).
+    Like the classes below, it gives the value at weights v [K] (a mean over items), the gradient
+    [K], and the Hessian [k, k] among the members ``inside``, which hold all weight (``rough``: a
+    good guess).
     """
 
-    def __init__(self, member_ce: Floats) -> None:
-        self._member_ce = member_ce
+    def __init__(self, slope: Floats, offset: float = 0.0) -> None:
+        self._slope, self._offset = slope, offset
 
     def value(self, v: Floats) -> float:
-        return float(v @ self._member_ce)
+        return self._offset + float(v @ self._slope)
 
     def gradient(self, v: Floats) -> Floats:
-        return self._member_ce
+        return self._slope
 
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
         return np.zeros((len(inside), len(inside)))
+
+
+class Quadratic:
+    """vᵀMv of a symmetric matrix."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self._matrix = matrix
+
+    def value(self, v: Floats) -> float:
+        return float(v @ self._matrix @ v)
+
+    def gradient(self, v: Floats) -> Floats:
+        return 2.0 * (self._matrix @ v)
+
+    def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
+        return 2.0 * self._matrix[np.ix_(inside, inside)]
 
 
 # What is pooled [K, n] and the targets: flat [n] for a linear pool, [n / C, C] for a log pool.
@@ -146,20 +149,17 @@ class PoolCE:
             has_label = targets > 0
             # What nobody chose adds nothing; leaving it out costs about one look at the rest.
             sparse = has_label.mean() < 0.5
-            self._all = (
-                (problem.rows[:, has_label], targets[has_label])
-                if sparse
-                else (problem.rows, targets)
-            )
+            rows = problem.rows
+            self._all = (rows[:, has_label], targets[has_label]) if sparse else (rows, targets)
         enough = max(_ROUGH_ITEMS, _ROUGH_ITEMS_PER_MEMBER * problem.members)
         self._stride = max(1, int(problem.items // max(enough, _ROUGH_SHARE * problem.items)))
-        self._known: dict[bytes, tuple[float, Floats]] = {}
+        self._at = lru_cache(_REMEMBERED)(lambda key: self._evaluate(np.frombuffer(key)))
 
     def value(self, v: Floats) -> float:
-        return self._at(v)[0]
+        return self._at(v.tobytes())[0]
 
     def gradient(self, v: Floats) -> Floats:
-        return self._at(v)[1]
+        return self._at(v.tobytes())[1]
 
     def hessian(self, v: Floats, inside: Ints, rough: bool = False) -> Floats:
         use_all = not rough or self._stride == 1
@@ -173,15 +173,6 @@ class PoolCE:
             for part, labels in self._blocks(rows, targets)
         )
         return total * (share / self._items)
-
-    def _at(self, v: Floats) -> tuple[float, Floats]:
-        """Value and gradient; what was asked a moment ago is not computed again."""
-        key = v.tobytes()
-        if key not in self._known:
-            if len(self._known) == _REMEMBERED:
-                del self._known[next(iter(self._known))]
-            self._known[key] = self._evaluate(v)
-        return self._known[key]
 
     def _evaluate(self, v: Floats) -> tuple[float, Floats]:
         value, gradient = 0.0, np.zeros(len(v))
@@ -297,4 +288,5 @@ class DataW1(DataCE):
         return self._data.w1_curvatures(weights, members, self.smoothing)
 
 
-CrossEntropy: TypeAlias = MemberCE | PoolCE | DataCE
+CrossEntropy: TypeAlias = Linear | PoolCE | DataCE
+Term: TypeAlias = CrossEntropy | Quadratic | PoolW1
