@@ -54,7 +54,7 @@ def test_intervals_floor_and_annotators_come_with_it() -> None:
 @pytest.mark.parametrize(
     ("probabilities", "options", "words"),
     [
-        (P[:2], {}, r"\(2, 2\).* 3 items and 2 classes"),
+        (P[:2], {}, r"\(2, 2\).*N=3, C=2"),
         ({**TABLE, "item": ["c", "a", "x"]}, {}, "1 of 3 is missing: 'b'"),
         (P * 1.1, {}, "'a'"),
         (P, {"samples": 20}, "20 .* at least 50"),

@@ -23,6 +23,7 @@ from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
 from edokit.metrics import ce, entropy, headline_metric
+from edokit.metrics.resampling import Resampling
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, write_predictions
 from edokit.report import write_panel_page
@@ -101,10 +102,8 @@ def _run(
         [Score(name, "") for name in probabilities],
         {name: item_scores(p, scale.hard(p), q, y, scale) for name, p in probabilities.items()},
         "uniform",
-        scale=scale,
-        samples=SAMPLES,
-        level=0.95,
-        random_state=random_state,
+        Resampling(SAMPLES, random_state=random_state),
+        scale,
     )
     # Only a simulation knows the true distribution of labels.
     truth = scale.rows(simulation.truth[simulation.rows("test")])

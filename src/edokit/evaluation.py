@@ -28,11 +28,9 @@ from edokit.metrics import (
     best_possible,
     bootstrap,
     compute_metrics,
-    headline_metric,
     metrics_of,
 )
-from edokit.metrics.compute import floor_items
-from edokit.metrics.resampling import intervals
+from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.metrics.scorers import SCORERS, official_items
 from edokit.metrics.scores import annotation_errors
 from edokit.predictions import Predictions, model_from_table, read_predictions
@@ -45,68 +43,96 @@ from edokit.scales import NOMINAL, Scale, check_same_scale
 if TYPE_CHECKING:
     from edokit.ensemble import EDOEnsemble
 
+# With fewer resamples the ends of an interval are mostly noise.
 FEWEST_SAMPLES = 50
-"""With fewer resamples the ends of an interval are mostly noise."""
+# Answers for each annotator, and those for nobody in particular.
 KNOWN, ANONYMOUS = "known", "anonymous"
-"""Answers for each annotator, and those for nobody in particular."""
 _NAMED = 3  # annotators that a headline names
 Table: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
 
 
 @dataclass(frozen=True)
 class OfficialScores:
-    """The official scores of a shared task."""
+    """The official scores of a shared task.
+
+    Attributes
+    ----------
+    scorer : str
+    scores : dict of str to float
+        The scores by name.
+    intervals : dict of str to (float, float)
+        Bootstrap interval of each over items; empty where there are none.
+    constant : dict of str to float
+        Those of the constant answer.
+    note : str
+        What was compared.
+    """
 
     scorer: str
     scores: dict[str, float]
-    """The scores by name."""
     intervals: dict[str, tuple[float, float]]
-    """Bootstrap interval of each over items; empty where there are none."""
     constant: dict[str, float]
-    """Those of the constant answer."""
     note: str
-    """What was compared."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Metrics of one set of probabilities, as `edokit.evaluate` returns them."""
+    """Metrics of one set of probabilities, as `edokit.evaluate` returns them.
+
+    Attributes
+    ----------
+    items : int
+        Number of items.
+    metrics : dict of str to float or None
+        Metrics by name; None where undefined.
+    best_possible : dict of str to float or None
+        The best value that any answer can have on these annotations: for the CE the mean entropy
+        of the soft labels, see `edokit.metrics.best_possible`.
+    constant_metrics : dict of str to float or None
+        The metrics of the constant answer.
+    level : float
+        Level of the intervals.
+    intervals : dict of str to Interval
+        Bootstrap interval of each metric; empty where there are none.
+    annotators : list of dict
+        Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``, with
+        intervals over the annotator's items (``ce_interval``, ``error_interval``), how far the CE
+        is above that on all other labels (``against_rest``, corrected for the number of
+        annotators), whether it clearly is (``served_badly``), and both errors of anonymous answers,
+        if there are.
+    scores : tuple of Score
+        The main metrics of the probabilities (``edo`` where an ensemble made them), of ``uniform``
+        where members' predictions were given, and of ``constant``, with paired tests between them.
+    constant : Constant
+        The constant answer.
+    slices : tuple of Slice
+        The same by the values of item columns.
+    subject : str
+        What the headline is about.
+    scale : Scale
+        The answer scale.
+    official : OfficialScores or None
+        The scores of the ``scorer``.
+    pairs : tuple of Score
+        Of answers for annotators: the main metrics on their own labels, of ``known`` answers, of
+        ``anonymous`` ones to the same pairs, where there are some, and of ``constant``; resampled
+        by item.
+    """
 
     items: int
-    """Number of items."""
     metrics: dict[str, float | None]
-    """Metrics by name; None where undefined."""
     best_possible: dict[str, float | None]
-    """The best value that any answer can have on these annotations: for the CE the mean entropy of
-    the soft labels, see `edokit.metrics.best_possible`."""
     constant_metrics: dict[str, float | None]
-    """The metrics of the constant answer."""
     level: float
-    """Level of the intervals."""
     intervals: dict[str, Interval]
-    """Bootstrap interval of each metric; empty where there are none."""
     annotators: list[dict[str, Any]]
-    """Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``, with
-    intervals over the annotator's items (``ce_interval``, ``error_interval``), how far the CE is
-    above that on all other labels (``against_rest``, corrected for the number of annotators),
-    whether it clearly is (``served_badly``), and both errors of anonymous answers, if there are."""
     scores: tuple[Score, ...]
-    """The main metrics of the probabilities (``edo`` where an ensemble made them), of ``uniform``
-    where members' predictions were given, and of ``constant``, with paired tests between them."""
     constant: Constant
-    """The constant answer."""
     slices: tuple[Slice, ...] = ()
-    """The same by the values of item columns."""
     subject: str = "The predictions"
-    """What the headline is about."""
     scale: Scale = NOMINAL
-    """The answer scale."""
     official: OfficialScores | None = None
-    """The scores of the ``scorer``."""
     pairs: tuple[Score, ...] = ()
-    """Of answers for annotators: the main metrics on their own labels, of ``known`` answers, of
-    ``anonymous`` ones to the same pairs, where there are some, and of ``constant``; resampled by
-    item."""
 
     @property
     def ce_floor(self) -> float:
@@ -116,14 +142,9 @@ class Evaluation:
     @property
     def headline(self) -> list[str]:
         """What must not be missed: no better than a constant, one label for all, a bad slice."""
+        about: Any = {"subject": self.subject, "source": self.constant.source}
         return [
-            *worth(
-                self.scores[0],
-                self.scores[-1],
-                self.items,
-                subject=self.subject,
-                source=self.constant.source,
-            ),
+            *worth(self.scores[0], self.scores[-1], self.items, **about),
             *worst_slice(self.slices, self.level),
             *(self._about_annotators() if self.pairs else ()),
         ]
@@ -172,18 +193,14 @@ class Evaluation:
             ``[low, high]``, ``best_possible``, ``headline``, ``constant``, ``methods``, ``slices``,
             ``annotators``, ``pairs`` and, with a scorer, ``official``.
         """
-        result: dict[str, Any] = {
+        intervals = {name: [ends.low, ends.high] for name, ends in self.intervals.items()}
+        return {
             "items": self.items,
             **self.metrics,
             "ce_floor": self.ce_floor,
             "level": self.level,
-        }
-        if self.intervals:
-            result["intervals"] = {name: [i.low, i.high] for name, i in self.intervals.items()}
-        if self.official is not None:
-            result["official"] = asdict(self.official)
-        return {
-            **result,
+            **({"intervals": intervals} if intervals else {}),
+            **({} if self.official is None else {"official": asdict(self.official)}),
             "scale": self.scale.kind,
             "best_possible": self.best_possible,
             "headline": self.headline,
@@ -292,21 +309,15 @@ def evaluate(
         ensemble = EDOEnsemble.load(ensemble)
     answers = _read_answers(probabilities, predictions, ensemble, labelled, invalid)
     labelled = answers.labelled
-    classes, q, scale = labelled.classes, labelled.soft_labels, labelled.scale
-    p, on = answers.probabilities, dict[str, Any](scale=scale)
+    q, scale, p = labelled.soft_labels, labelled.scale, answers.probabilities
+    on: Any = {"scale": scale}
     y = labelled.hard_labels(ties=ties, random_state=random_state)
     constant = _constant(ensemble, train_annotations, labelled, y, ties)
     constant_rows = np.tile(constant.shares, (len(q), 1))
-    resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    scores, losses = score_answers(
-        answers.by_name, constant, q, y, classes, scale=scale, **resampling
-    )
-    pair_scores: list[Score] = []
-    if answers.by_annotator is not None:
-        pair_scores = _score_pairs(answers, constant, ties, resampling)
-    hard = scale.indicators(same_label(constant, len(q)), len(classes)).astype(np.float64)
+    resampling = Resampling(samples, level, random_state)
+    scores, losses = score_answers(answers.by_name, constant, labelled, y, resampling)
+    hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
     hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
-    floor = floor_items(q, headline_metric(scale), scale)
     subject = "The predictions" if ensemble is None else "The ensemble"
     return Evaluation(
         items=len(q),
@@ -315,34 +326,32 @@ def evaluate(
         constant_metrics=compute_metrics(constant_rows, q, y, **on)
         | compute_metrics(hard, q, y, metrics=hard_metrics, **on),
         level=level,
-        intervals=bootstrap(p, q, y, **on, **resampling) if samples else {},
+        intervals=bootstrap(p, q, y, **on, **vars(resampling)) if samples else {},
         annotators=_annotator_errors(labelled, answers.errors(), level if samples else None),
         scores=tuple(scores),
         constant=constant,
-        slices=score_slices(slices, scores, losses, floor, "uniform", **on, **resampling),
+        slices=score_slices(slices, scores, losses, labelled, resampling),
         subject=Path(probabilities).name if isinstance(probabilities, str | Path) else subject,
         scale=scale,
-        official=None
-        if scorer is None
-        else _official_scores(scorer, answers, constant_rows, y, resampling),
-        pairs=tuple(pair_scores),
+        official=_official_scores(scorer, answers, constant_rows, y, resampling),
+        pairs=_score_pairs(answers, constant, ties, resampling),
     )
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """What is evaluated, in the order of the annotations' items and classes."""
+    """What is evaluated [N, C], in the order of the annotations' items and classes.
+
+    ``by_annotator`` [M, C] are the answers for each pair of an item and an annotator, ``anonymous``
+    those for nobody in particular, ``uniform`` the mean of the members.
+    """
 
     labelled: Annotations
     name: str
     probabilities: Floats
-    """[N, C]."""
     by_annotator: Floats | None = None
-    """The answers for each pair of an item and an annotator [M, C]."""
     anonymous: Floats | None = None
-    """Those for nobody in particular, beside them [N, C]."""
     uniform: Floats | None = None
-    """The mean of the members [N, C]."""
 
     @property
     def by_name(self) -> dict[str, Floats]:
@@ -381,7 +390,8 @@ def _read_answers(
         if isinstance(members, Predictions) and members.annotators is not None:
             members = members.annotated(labelled)
             if ensemble is not None:
-                members = _with_anonymous(members, ensemble)
+                if any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_):
+                    members = members.with_anonymous()
                 if probabilities is None:
                     probabilities = _pooled(ensemble, members)
             members = members.panel_means()
@@ -399,7 +409,12 @@ def _read_answers(
             f" {option('predictions', 'FILE')}",
         )
     if ensemble is not None:
-        _check_classes(ensemble, answers.classes)
+        if set(ensemble.fitted_.classes) != set(answers.classes):
+            raise InputError(
+                f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
+                f" probabilities are about {examples(answers.classes, 20)}",
+                "give the ensemble that made them",
+            )
         if members is not None:
             members = select_members(members, ensemble.members_, "predictions")
     if set(labelled.classes) < set(answers.classes):
@@ -418,42 +433,35 @@ def _read_answers(
 
 
 def _official_scores(
-    scorer: str, answers: _Answers, constant_rows: Floats, y: Codes, resampling: Mapping[str, Any]
-) -> OfficialScores:
+    scorer: str | None, answers: _Answers, constant_rows: Floats, y: Codes, resampling: Resampling
+) -> OfficialScores | None:
+    if scorer is None:
+        return None
     labelled, by_annotator = answers.labelled, answers.by_annotator
     items = official_items(scorer, labelled, answers.probabilities, y, by_annotator)
     constant_items = official_items(scorer, labelled, constant_rows, y)
     return OfficialScores(
         scorer,
         {name: float(values.mean()) for name, values in items.items()},
-        intervals(items, **resampling),
+        intervals_and_tests(items, (), resampling)[0] if resampling.samples else {},
         {name: float(values.mean()) for name, values in constant_items.items()},
         _compared(scorer, labelled.scale, by_annotator is not None),
     )
 
 
 def _score_pairs(
-    answers: _Answers, constant: Constant, ties: Ties, resampling: Mapping[str, Any]
-) -> list[Score]:
+    answers: _Answers, constant: Constant, ties: Ties, resampling: Resampling
+) -> tuple[Score, ...]:
     """Scores of answers for annotators on their own labels, beside the anonymous answers."""
-    labelled = answers.labelled
-    rows = labelled.pairs()
-    assert answers.by_annotator is not None
-    by_name = {KNOWN: answers.by_annotator}
+    if answers.by_annotator is None:
+        return ()
+    rows, by_name = answers.labelled.pairs(), {KNOWN: answers.by_annotator}
     if answers.anonymous is not None:
-        by_name[ANONYMOUS] = answers.anonymous[positions(owners(rows.items), labelled.items)]
-    scores, _ = score_answers(
-        by_name,
-        constant,
-        rows.soft_labels,
-        rows.hard_labels(ties=ties, random_state=resampling["random_state"]),
-        labelled.classes,
-        reference=ANONYMOUS,
-        clusters=owner_codes(rows.items),
-        scale=labelled.scale,
-        **resampling,
-    )
-    return scores
+        item_rows = positions(owners(rows.items), answers.labelled.items)
+        by_name[ANONYMOUS] = answers.anonymous[item_rows]
+    y = rows.hard_labels(ties=ties, random_state=resampling.random_state)
+    by_item = replace(resampling, clusters=owner_codes(rows.items))
+    return tuple(score_answers(by_name, constant, rows, y, by_item, ANONYMOUS)[0])
 
 
 def _annotator_errors(
@@ -466,51 +474,38 @@ def _annotator_errors(
     """
     from scipy.special import stdtrit  # Student's t
 
-    codes = labelled.annotator_codes
-    n = np.bincount(codes, minlength=len(labelled.annotators))
-    judged, enough = np.flatnonzero(n), (n >= FEWEST_ITEMS) & (n.sum() - n >= FEWEST_ITEMS)
-    people: list[dict[str, Any]] = [
-        {"annotator": str(labelled.annotators[a]), "n": int(n[a])} for a in judged
-    ]
+    # By code, as several annotators may be called the same.
+    tables = {
+        prefix: pd.DataFrame({"ce": ce, "error": error}).groupby(labelled.annotator_codes)
+        for prefix, (ce, error) in errors.items()
+    }
+    n = tables[""].size()
+    other_labels = (n.sum() - n).clip(lower=1)
+    enough = (n >= FEWEST_ITEMS) & (other_labels >= FEWEST_ITEMS)
+    columns: dict[str, Any] = {"annotator": labelled.annotators[n.index], "n": n}
 
-    def moments(values: Floats) -> tuple[Floats, Floats]:
-        """Mean of each annotator, and the variance of that mean."""
-        mean = np.bincount(codes, values, minlength=len(n)) / np.maximum(n, 1)
-        squares = np.bincount(codes, (values - mean[codes]) ** 2, minlength=len(n))
-        return mean, squares / np.maximum(n - 1, 1) / np.maximum(n, 1)
+    def ends(centers: Any, variances: Any, tail: float) -> list[list[float] | None]:
+        half = stdtrit(n - 1, tail) * np.sqrt(variances)
+        pairs = np.stack([centers - half, centers + half], axis=1).tolist()
+        return [pair if is_enough else None for pair, is_enough in zip(pairs, enough, strict=True)]
 
-    def ends(a: Any, center: float, variance: float, tail: float) -> list[float] | None:
-        if level is None or not enough[a]:
-            return None
-        half = float(stdtrit(n[a] - 1, tail) * np.sqrt(variance))
-        return [float(center) - half, float(center) + half]
-
-    for prefix, ce_and_error in errors.items():
-        for name, values in zip(("ce", "error"), ce_and_error, strict=True):
-            mean, variance = moments(values)
-            for person, a in zip(people, judged, strict=True):
-                person[f"{prefix}{name}"] = float(mean[a])
-                if level is not None and not prefix:
-                    interval = ends(a, mean[a], variance[a], (1 + level) / 2)
-                    person[f"{name}_interval"] = interval
-    values = next(iter(errors.values()))[0]
-    mean, variance = moments(values)
-    other_labels = np.maximum(n.sum() - n, 1)
+    for prefix, table in tables.items():
+        for name in ("ce", "error"):
+            columns[f"{prefix}{name}"] = means = table[name].mean()
+            if level is not None and not prefix:
+                variances = table[name].var() / n
+                columns[f"{name}_interval"] = ends(means, variances, (1 + level) / 2)
+    values, mean = errors[""][0], columns["ce"]
     mean_of_others = (values.sum() - n * mean) / other_labels
-    variance = variance + values.var() / other_labels
+    variances = tables[""]["ce"].var() / n + values.var() / other_labels
     # Two annotators are one comparison, each the rest of the other.
-    comparisons = max(int(enough.sum()) - (len(judged) == 2), 1)
+    comparisons = max(int(enough.sum()) - (len(n) == 2), 1)
     tail = 1 - (1 - (level or 0.0)) / (2 * comparisons)
-    for person, a in zip(people, judged, strict=True):
-        interval = ends(a, mean[a] - mean_of_others[a], variance[a], tail)
-        person["against_rest"] = interval
-        person["served_badly"] = interval is not None and interval[0] > 0
+    intervals = ends(mean - mean_of_others, variances, tail)
+    columns["against_rest"] = [None] * len(n) if level is None else intervals
+    columns["served_badly"] = [bool(pair and pair[0] > 0) for pair in columns["against_rest"]]
+    people: list[dict[str, Any]] = pd.DataFrame(columns, dtype=object).to_dict("records")  # type: ignore[assignment]
     return people
-
-
-def _with_anonymous(members: Predictions, ensemble: EDOEnsemble) -> Predictions:
-    learned = any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_)
-    return members.with_anonymous() if learned else members
 
 
 def _pooled(ensemble: EDOEnsemble, members: Predictions) -> Predictions:
@@ -524,15 +519,6 @@ def _pooled(ensemble: EDOEnsemble, members: Predictions) -> Predictions:
         annotators=pooled.annotators,
         scale=pooled.scale,
     ).named()
-
-
-def _check_classes(ensemble: EDOEnsemble, classes: Sequence[str]) -> None:
-    if set(ensemble.fitted_.classes) != set(classes):
-        raise InputError(
-            f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
-            f" probabilities are about {examples(classes, 20)}",
-            "give the ensemble that made them",
-        )
 
 
 _MEASURES = {
@@ -583,16 +569,15 @@ def _constant(
     ties: Ties,
 ) -> Constant:
     """The constant answer: of the training items, else of the ensemble, else of these items."""
-    classes, scale = labelled.classes, labelled.scale
-    if train is not None:
-        labels = _annotations(train)
-        check_same_scale(labels.scale, "training annotations", scale, "annotations")
-        if labels.classes != classes:
-            labels = labels.with_classes(classes)
-        from edokit.baselines.methods import ConstantAnswer
+    if train is None:
+        return constant_of(ensemble, labelled, y)
+    from edokit.baselines.methods import ConstantAnswer
 
-        return ConstantAnswer(ties=ties).take_shares(labels, "train").constant_
-    return constant_of(ensemble, classes, labelled.soft_labels, y, scale)
+    labels = _annotations(train)
+    check_same_scale(labels.scale, "training annotations", labelled.scale, "annotations")
+    if labels.classes != labelled.classes:
+        labels = labels.with_classes(labelled.classes)
+    return ConstantAnswer(ties=ties).take_shares(labels, "train").constant_
 
 
 def _as_predictions(
@@ -619,7 +604,14 @@ def _as_predictions(
     elif isinstance(source, Mapping):
         source = pa.table(dict(source))
     elif not isinstance(source, Predictions | Annotations | pa.Table):
-        source = _array_table(np.asarray(source), annotations)
+        source = Predictions.from_arrays(
+            np.asarray(source),
+            items=annotations.items,
+            classes=annotations.classes,
+            layout="NC",
+            invalid=invalid,
+            scale=annotations.scale,
+        )
     if isinstance(source, pa.Table):
         source = _from_table(source, path, annotations, invalid)
     if isinstance(source, Annotations):
@@ -637,18 +629,6 @@ def _as_predictions(
     if (member.annotators == "").any():
         anonymous = member.anonymous().align(annotations.items)
     return member.panel_means().align(annotations.items), pairs, anonymous
-
-
-def _array_table(array: npt.NDArray[Any], annotations: Annotations) -> pa.Table:
-    n, c = len(annotations.items), len(annotations.classes)
-    if array.shape != (n, c):
-        raise InputError(
-            f"the probabilities have the shape {array.shape}, the annotations {n} items"
-            f" and {c} classes",
-            f"give an array of shape ({n}, {c}), or a table with item and p_<class> columns",
-        )
-    columns = {f"p_{name}": array[:, k] for k, name in enumerate(annotations.classes)}
-    return pa.table({"item": annotations.items, **columns})
 
 
 def _as_answers(answers: Annotations, annotations: Annotations) -> Predictions:
@@ -696,14 +676,8 @@ def _from_table(
             if set(declared.classes or ()) == set(predictions.classes):
                 predictions = predictions.order_classes(declared.classes or ())
             predictions = replace(predictions, scale=declared.on(predictions.classes))
-    array = checked(
-        *(
-            predictions.probabilities,
-            predictions.items,
-            predictions.members,
-            invalid,
-            f" in {path}",
-        ),
-        sets=predictions.scale.is_multi_label,
+    rows, sets = predictions.probabilities, predictions.scale.is_multi_label
+    names = predictions.items, predictions.members
+    return replace(
+        predictions, probabilities=checked(rows, *names, invalid, f" in {path}", sets=sets)
     )
-    return replace(predictions, probabilities=array)

@@ -76,8 +76,8 @@ def test_a_certain_and_wrong_prediction_is_clipped() -> None:
         ([0, 1], [0, 1], [0, 2], r"labels\[1\] is 2"),
         ([0, 1], ["a", "b"], [0, 1], "annotator codes"),
         ([0, 1], [0, 1], [[0.5, 0.5]], r"labels has the shape \[1, 2\].* probabilities \[2, 2\]"),
-        ([0, 1], [0, 1], [[0.5, 0.7], [0.5, 0.5]], "row 0 of labels sums to 1.2"),
-        ([0, 1], [0, 1], [[1.0], [0.5, 0.5]], "rows of labels differ in length"),
+        ([0, 1], [0, 1], [[0.5, 0.7], [0.5, 0.5]], r"sum of labels\[0\] is 1.2"),
+        ([0, 1], [0, 1], [[1.0], [0.5, 0.5]], "labels is no array .* same length"),
     ],
 )
 def test_bad_annotations_are_refused(

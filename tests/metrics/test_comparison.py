@@ -9,7 +9,7 @@ from scipy import stats
 from edokit import metrics
 from edokit._errors import InputError
 from edokit.metrics import resampling as intervals
-from edokit.metrics.resampling import paired_tests
+from edokit.metrics.resampling import Resampling, intervals_and_tests
 
 
 def two_methods(items: int, seed: int, gain: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -112,21 +112,23 @@ def test_the_seed_decides_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPat
 
 def test_pairs_tested_together_come_out_as_each_alone() -> None:
     pairs = [two_methods(50, seed=seed, gain=0.2 * seed) for seed in range(3)]
-    for pair, together in zip(pairs, paired_tests(pairs, samples=400, random_state=3), strict=True):
+    losses = {(seed, side): pair[side] for seed, pair in enumerate(pairs) for side in (0, 1)}
+    names = [((seed, 0), (seed, 1)) for seed in range(3)]
+    _, tests = intervals_and_tests(losses, names, Resampling(200, random_state=3))
+    for pair, together in zip(pairs, tests, strict=True):
         alone = metrics.paired_test(*pair, samples=400, random_state=3)
         assert together.p_value == alone.p_value
         assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
-    assert paired_tests([]) == []
 
 
 @pytest.mark.parametrize(
     ("a", "b", "options", "message"),
     [
         ([1.0, 2.0], [1.0], {}, "a has 2 losses, b has 1"),
-        ([], [], {}, "no items"),
+        ([], [], {}, r"a has the shape \[0\]"),
         ([1.0, np.nan], [1.0, 2.0], {}, r"a\[1\] is nan"),
         ([[1.0]], [1.0], {}, r"a has the shape \[1, 1\], not \[N\]"),
-        ([1.0], ["x"], {}, "b holds .* not numbers"),
+        ([1.0], ["x"], {}, "b is no array of numbers"),
         ([1.0], [1.0], {"samples": 0}, "samples is 0"),
         ([1.0], [1.0], {"level": 1.0}, "level is 1.0"),
     ],

@@ -27,7 +27,7 @@ def test_evaluate_gives_what_each_metric_gives(problem: Problem) -> None:
         "soft_f1": pytest.approx(1 - metrics.md(p, q) / 2),
         "po_jsd": metrics.po_jsd(p, q),
         "entropy_correlation": metrics.entropy_correlation(p, q),
-        "ece": metrics.ece(p, q),
+        "ece": pytest.approx(metrics.ece(p, q), abs=1e-15),
     }
 
 
@@ -36,13 +36,6 @@ def test_every_value_is_a_plain_number_that_json_can_write() -> None:
         values = metrics.compute_metrics(*simulated(items, 3))
         assert json.loads(json.dumps(values, allow_nan=False)) == values
         assert list(values) == list(metrics.METRICS)
-
-
-def test_the_bins_of_the_ece_can_be_chosen() -> None:
-    p, q, y = simulated(100, 2)
-    assert metrics.compute_metrics(p, q, y, bins=4, binning="mass")["ece"] == metrics.ece(
-        p, q, 4, "mass"
-    )
 
 
 def test_only_the_named_metrics_are_computed() -> None:

@@ -168,7 +168,7 @@ def test_items_count_the_same_whatever_their_annotators() -> None:
 
 
 def test_what_a_score_does_not_fit_is_refused() -> None:
-    with pytest.raises(InputError, match="number of points"):
+    with pytest.raises(InputError, match="points is None"):
         lewidi2025_b([0], [1], [2], "ordinal")
     with pytest.raises(InputError, match="2 annotations have predicted answers"):
         lewidi2025_b([0, 1], [1], [2], "nominal")

@@ -24,7 +24,7 @@ from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._names import owners
 from edokit._outputs import begin_run, output_folder
-from edokit._types import Codes, Floats, Ints, Strings
+from edokit._types import Codes, Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
 from edokit.baselines.scores import (
@@ -47,7 +47,6 @@ from edokit.baselines.slices import (
     worst_slice,
 )
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import (
     align_inputs,
     align_test_inputs,
@@ -60,13 +59,12 @@ from edokit.ensemble.inputs import (
 )
 from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
-from edokit.metrics.compute import floor_items
+from edokit.metrics.resampling import Resampling
 from edokit.predictions import Predictions, write_predictions
 from edokit.runs import InputReader, RunRecord, merge_options
 from edokit.scales import Scale, check_same_scale
 
 REFERENCE = "uniform"
-"""The method that the others are tested against."""
 _TEST = ("difference", "low", "high", "p_value")
 
 _SLOW = "a search that takes seconds to a minute; ask for it by name, or for all methods"
@@ -80,6 +78,23 @@ Step = Callable[[int, int, str], None]
 class Comparison:
     """What each method scored on the test items: the result of `compare`.
 
+    Attributes
+    ----------
+    scores : tuple of Score
+        One per method, in the order of the table.
+    fitted : mapping of str to Method
+        The fitted methods by name.
+    test_predictions : Predictions
+        The methods' predictions of the test items: [N, methods, C].
+    facts : mapping
+        Items, classes, level of the intervals, the lowest CE possible on these soft labels.
+    skipped : mapping of str to str
+        Methods that could not be fitted on these data, with the reason.
+    files : InputReader
+        The files that were read, for the record of the run.
+    slices : tuple of Slice
+        The same methods by the values of item columns, the one of the headline first.
+
     Examples
     --------
     ``comparison["edo"].ce`` is one score, ``comparison.table()`` prints all of them, and
@@ -87,19 +102,12 @@ class Comparison:
     """
 
     scores: tuple[Score, ...]
-    """One per method, in the order of the table."""
     fitted: Mapping[str, Method]
-    """The fitted methods by name."""
     test_predictions: Predictions
-    """The methods' predictions of the test items: [N, methods, C]."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Items, classes, level of the intervals, the lowest CE possible on these soft labels."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Methods that could not be fitted on these data, with the reason."""
     files: InputReader = field(default_factory=InputReader, repr=False)
-    """The files that were read, for the record of the run."""
     slices: tuple[Slice, ...] = ()
-    """The same methods by the values of item columns, the one of the headline first."""
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""
@@ -145,8 +153,10 @@ class Comparison:
 
     def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
         """Markdown or LaTeX with all intervals, or every number as CSV."""
-        table = _number_table(self) if kind == "csv" else _text_table(self, full=True)
-        return table.text(kind)
+        if kind != "csv":
+            return _text_table(self, full=True).text(kind)
+        rows = [_numbers(score) for score in self.scores]
+        return Table("", list(rows[0]), [list(row.values()) for row in rows]).text(kind)
 
     def slice_table(self) -> Table:
         """F1 and CE (RPS) of the first method by slice, uniform mean and constant beside."""
@@ -176,26 +186,22 @@ class Comparison:
         """
         folder = local_path(folder)
         with output_folder(folder, "comparison", *self.files.paths, overwrite=overwrite):
-            self._write(folder, command, overwrite)
-
-    def _write(self, folder: Path, command: str, overwrite: bool) -> None:
-        begin_run(folder)
-        inside = folder / "compare"
-        write_json(self.to_dict(), inside / "methods.json")
-        for kind, ending in ENDINGS.items():
-            with whole_file(inside / f"methods.{ending}") as temporary:
-                temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
-            if not self.slices:
-                (inside / f"slices.{ending}").unlink(missing_ok=True)  # of an earlier comparison
-            else:
-                with whole_file(inside / f"slices.{ending}") as temporary:
-                    temporary.write_text(self.slice_text(kind), encoding="utf-8")  # type: ignore[arg-type]
-        write_predictions(self.test_predictions, inside / "test.npz")
-        ours = self.fitted.get("edo")
-        if isinstance(ours, EDOEnsemble):
-            ours.save(folder / "ensemble", overwrite=overwrite)
-        seed = int(self.facts["seed"])
-        RunRecord("compare", self.files.inputs(), seed=seed, command=command).save(folder)
+            begin_run(folder)
+            inside = folder / "compare"
+            write_json(self.to_dict(), inside / "methods.json")
+            for name, table in {"methods": self.text, "slices": self.slice_text}.items():
+                for kind, ending in ENDINGS.items():
+                    if name == "slices" and not self.slices:  # remove those of an earlier one
+                        (inside / f"slices.{ending}").unlink(missing_ok=True)
+                        continue
+                    with whole_file(inside / f"{name}.{ending}") as temporary:
+                        temporary.write_text(table(kind), encoding="utf-8")  # type: ignore[arg-type]
+            write_predictions(self.test_predictions, inside / "test.npz")
+            ours = self.fitted.get("edo")
+            if isinstance(ours, EDOEnsemble):
+                ours.save(folder / "ensemble", overwrite=overwrite)
+            seed = int(self.facts["seed"])
+            RunRecord("compare", self.files.inputs(), seed=seed, command=command).save(folder)
 
 
 @dataclass(frozen=True)
@@ -336,42 +342,32 @@ def compare(
         pools = _extra_pools(name, pool, data, pool_files)
         rows += _extra_rows(name, pools, with_edo="edo" in names)
     results = _fit_methods(rows, data, train_labels, options, step)
-    resampling: Any = {
-        "samples": options.samples,
-        "level": options.level,
-        "random_state": options.random_state,
-        "clusters": owner_codes(data.test.items),
-        "scale": data.scale,
-    }
-    scored = score_methods(results.scores, results.losses, REFERENCE, **resampling)
+    clusters = owner_codes(data.test.items)
+    resampling = Resampling(options.samples, options.level, options.random_state, clusters)
+    scored = score_methods(results.scores, results.losses, REFERENCE, resampling, data.scale)
     ours = _ours(scored)
     ranked = [ours, *(score for score in scored if score is not ours)]
-    floor = floor_items(data.test_labels.soft_labels, headline_metric(data.scale), data.scale)
     return Comparison(
         tuple(scored),
         results.fitted,
-        Predictions.from_arrays(
-            list(results.probabilities.values()),
-            items=data.test.items,
-            members=list(results.probabilities),
-            classes=data.classes,
-            layout=None,
+        Predictions(
+            np.stack(list(results.probabilities.values()), axis=1),
+            data.test.items,
+            tuple(results.probabilities),
+            data.classes,
             scale=data.scale,
         ),
         _facts(data, options, results, list(parts)),
         {**skipped, **results.failures},
         files,
-        score_slices(parts, ranked, results.losses, floor, REFERENCE, **resampling),
+        score_slices(parts, ranked, results.losses, data.test_labels, resampling),
     )
 
 
 def _refuse_same_items(fit: tuple[Any, Any], test: tuple[Any, Any]) -> None:
     """Refuse annotations and splits that are the same to fit on and to evaluate on."""
-    if all(isinstance(source, str | Path) for source, _ in (fit, test)):
-        is_same = Path(fit[0]) == Path(test[0])
-    else:
-        is_same = fit[0] is test[0]
-    if is_same and fit[1] == test[1]:
+    sources = [Path(s) if isinstance(s, str | Path) else id(s) for s, _ in (fit, test)]
+    if sources[0] == sources[1] and fit[1] == test[1]:
         splits = f"{option('split', 'dev')} and {option('test_split', 'test')}"
         raise InputError(
             f"the items to fit on and the items to evaluate on are the same: {source_name(*fit)}",
@@ -464,12 +460,6 @@ class _Results:
     losses: dict[str, dict[str, Floats]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def constant(self) -> Constant:
-        method: Any = self.fitted[CONSTANT]
-        constant: Constant = method.constant_
-        return constant
-
 
 def _fit_methods(
     rows: Sequence[_Row],
@@ -502,6 +492,9 @@ def _fit_methods(
             continue
         results.fitted[row.name] = method
         seconds = time.perf_counter() - start
+        weights = None
+        if hasattr(method, "weights_") and not row.alone:
+            weights = dict(zip(method.members_, method.weights_.tolist(), strict=True))
         (dev_losses, _), (results.losses[row.name], hard) = (
             _losses(row, method, pool, *labels, data.scale)
             for pool, labels in zip(row.pools, truth, strict=True)
@@ -514,21 +507,17 @@ def _fit_methods(
                 dev={metric: float(values.mean()) for metric, values in dev_losses.items()},
                 seconds=seconds,
                 size=None if row.alone else getattr(method, "size_", None),
-                weights=None if row.alone else _member_weights(method),
+                weights=weights,
                 only_label=None if hard is None else only_label(hard, data.classes),
             )
         )
     step(len(rows), len(rows), "done")
     if train_labels is not None:
+        constant: Any = results.fitted[CONSTANT]
         for method in results.fitted.values():
             if isinstance(method, EDOEnsemble):
-                method._keep(replace(method.fitted_, constant=results.constant))
+                method._keep(replace(method.fitted_, constant=constant.constant_))
     return results
-
-
-def _member_weights(method: Any) -> dict[str, float] | None:
-    weights = getattr(method, "weights_", None)
-    return None if weights is None else dict(zip(method.members_, weights.tolist(), strict=True))
 
 
 def _facts(
@@ -538,16 +527,21 @@ def _facts(
     scale, labels = data.scale, data.test_labels
     hard = labels.hard_labels(ties=options.ties, random_state=options.random_state)
     best = best_possible(labels.soft_labels, hard, metrics=main_metrics(scale), scale=scale)
+    constant: Any = results.fitted[CONSTANT]
+    ids = {"dev": data.dev.items, "test": data.test.items}
+    items = {split: len(set(owners(names))) for split, names in ids.items()}
+    pairs = {split: len(names) for split, names in ids.items()}
     return {
         "reference": REFERENCE,
-        **_counts({"dev": data.dev.items, "test": data.test.items}),
+        "items": items,
+        **({} if items == pairs else {"pairs": pairs}),
         "members": len(data.dev.members),
         "classes": list(data.classes),
         "scale": scale.to_text(data.classes),
         "headline_metric": headline_metric(scale),
         "constant": {
-            "shares": results.constant.shares.tolist(),
-            "source": results.constant.source,
+            "shares": constant.constant_.shares.tolist(),
+            "source": constant.constant_.source,
         },
         "ce_floor": best["ce"],
         "best_possible": best,
@@ -571,8 +565,7 @@ class _Row(NamedTuple):
     about: str
     method: str
     pools: tuple[Predictions, Predictions]
-    alone: bool = False
-    """Whether the row is about the members alone, not about their pool."""
+    alone: bool = False  # whether the row is about the members alone, not about their pool
 
 
 def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: bool) -> list[_Row]:
@@ -611,41 +604,35 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
 
     The short one fits into a terminal of 80 characters.
     """
-    scores, facts, tested = comparison.scores, comparison.facts, _tested(comparison)
-    metrics, headline = _metrics(comparison), METRIC[scores[0].headline].short
+    scores, facts = comparison.scores, comparison.facts
+    metrics, headline = scores[0].metrics, METRIC[scores[0].headline].short
     notes = comparison.headline if full else []
     notes += [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
-    if tested:
+    if scores[0].intervals:
         delta = f"Δ{headline} vs" if full else "Δ"
         columns = [f"{delta} {rival}" for rival in (CONSTANT, REFERENCE)]
         columns += [f"p vs {REFERENCE}", "≈ lowest"] if full else []
-        p_value = (
-            ", and the p-value of a paired sign-flip test (not corrected for the number of tests)"
-        )
+        p_value = ", and the p-value of a sign-flip test (not corrected for the number of tests)"
         notes.append(
             f"{delta[0]}: {facts['level']:.0%} bootstrap interval of the {headline} less that of"
-            f" {CONSTANT}"
-            f" ({SHARES[facts['constant']['source']]}) and of the uniform mean"
+            f" {CONSTANT} ({SHARES[facts['constant']['source']]}) and of the uniform mean"
             f"{p_value if full else ''}. ≈: not significantly above the lowest {headline},"
             f" {comparison.lowest.name}'s."
         )
         rows = [_tested_row(score, full) for score in scores]
     else:
         columns = ["size"]
-        rows = [[*_values(score), score.size] for score in scores]
+        rows = [[score.name, *score.metrics.values(), score.size] for score in scores]
     for reason in dict.fromkeys(comparison.skipped.values()):
         names = [name for name, text in comparison.skipped.items() if text == reason]
         notes.append(f"Without {', '.join(names)}: {reason}.")
-    dev, test = (_count_text(facts, split) for split in ("dev", "test"))
+    sizes = {split: counted(count, "item") for split, count in facts["items"].items()}
+    for split, count in facts.get("pairs", {}).items():
+        sizes[split] = f"{counted(count, 'pair')} of {sizes[split]}"
+    dev, test = sizes["dev"], sizes["test"]
     title = f"{counted(len(rows), 'method')}, fitted on {dev}, evaluated on {test}"
     header = ["method", *(METRIC[metric].label for metric in metrics), *columns]
     return Table(title, header, rows, notes, _best_cells(scores))
-
-
-def _count_text(facts: Mapping[str, Any], split: str) -> str:
-    """``12 pairs of 4 items``, or ``4 items``."""
-    items = counted(facts["items"][split], "item")
-    return f"{counted(facts['pairs'][split], 'pair')} of {items}" if "pairs" in facts else items
 
 
 def _best_cells(scores: Sequence[Score]) -> set[tuple[int, int]]:
@@ -659,7 +646,8 @@ def _best_cells(scores: Sequence[Score]) -> set[tuple[int, int]]:
 
 
 def _tested_row(score: Score, full: bool) -> list[Cell]:
-    cells, near = _values(score), "≈" if score.within_noise else ""
+    cells: list[Cell] = [score.name, *score.metrics.values()]
+    near = "≈" if score.within_noise else ""
     if full:
         for column, metric in enumerate(score.metrics, start=1):
             low, high = score.intervals[metric]
@@ -676,24 +664,12 @@ def _tested_row(score: Score, full: bool) -> list[Cell]:
     return cells
 
 
-def _counts(names: Mapping[str, Strings]) -> dict[str, dict[str, int]]:
-    """Items of each split and, where these are pairs of an item and an annotator, pairs."""
-    items = {split: len(set(owners(ids))) for split, ids in names.items()}
-    pairs = {split: len(ids) for split, ids in names.items()}
-    return {"items": items} if items == pairs else {"items": items, "pairs": pairs}
-
-
-def _number_table(comparison: Comparison) -> Table:
-    """One column per number: metrics, intervals, tests against uniform and constant, dev."""
-    rows = [_numbers(score, tested=_tested(comparison)) for score in comparison.scores]
-    return Table("", list(rows[0]), [list(row.values()) for row in rows])
-
-
-def _numbers(score: Score, *, tested: bool) -> dict[str, Cell]:
+def _numbers(score: Score) -> dict[str, Cell]:
+    """A column per number: metrics, intervals, tests against uniform and constant, dev."""
     row: dict[str, Cell] = {"method": score.name, "about": score.about, **score.metrics}
     row |= {f"dev_{metric}": score.dev[metric] for metric in score.metrics}
     row |= {"size": score.size, "seconds": score.seconds}
-    if tested:
+    if score.intervals:
         for metric in score.metrics:
             row[f"{metric}_low"], row[f"{metric}_high"] = score.intervals[metric]
         for rival, tests in ((REFERENCE, score.against), (CONSTANT, score.against_constant)):
@@ -702,15 +678,3 @@ def _numbers(score: Score, *, tested: bool) -> dict[str, Cell]:
                 row |= {f"{metric}_vs_{rival}_{part}": getattr(test, part, None) for part in _TEST}
         row[f"within_noise_of_lowest_{score.headline}"] = int(score.within_noise)
     return row
-
-
-def _tested(comparison: Comparison) -> bool:
-    return bool(comparison.scores[0].intervals)
-
-
-def _metrics(comparison: Comparison) -> list[str]:
-    return list(comparison.scores[0].metrics)
-
-
-def _values(score: Score) -> list[Cell]:
-    return [score.name, *score.metrics.values()]

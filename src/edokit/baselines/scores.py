@@ -13,51 +13,68 @@ from edokit._types import Codes, Floats, Ints
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
 from edokit.metrics._arrays import pair
-from edokit.metrics.resampling import intervals_and_tests
+from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
+    from edokit.annotations import Annotations
     from edokit.ensemble import EDOEnsemble
 
 CONSTANT = "constant"
-"""The method that gives every item the same answer."""
+# What the constant answer is, by its source.
 SHARES = {
     "train": "the shares of the training items",
     "fit": "the shares of the items of the fit",
     "items": "the shares of these very items",
 }
-"""What the constant answer is, by its source."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """One method on the test items."""
+    """One method on the test items.
+
+    Attributes
+    ----------
+    name : str
+    about : str
+        What the method does, in a few words.
+    metrics : mapping of str to float
+        The main metrics of the answer scale by name; ``score.ce`` is ``score.metrics["ce"]``.
+    intervals : mapping of str to (float, float)
+        Bootstrap interval of each metric.
+    against : mapping of str to PairedTest
+        Paired test of each metric against the reference: below 0, this method's value is lower.
+    against_constant : mapping of str to PairedTest
+        Paired test of each metric against the constant answer.
+    above_lowest : PairedTest or None
+        Paired test of the headline metric against the method that has the lowest.
+    headline : str
+        The metric that ranks methods: CE, or RPS on an ordinal scale.
+    dev : mapping of str to float
+        The same metrics on the items that it was fitted on.
+    size : int or None
+        How many members carry weight.
+    weights : mapping of str to float, or None
+        Weight of each member, where the method has some.
+    seconds : float
+        How long fitting took.
+    only_label : str or None
+        The class (or labels) that it gives every item, if that is the same one.
+    """
 
     name: str
-    about: str
-    """What the method does, in a few words."""
+    about: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """The main metrics of the answer scale by name; ``score.ce`` is ``score.metrics["ce"]``."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Bootstrap interval of each metric."""
     against: Mapping[str, PairedTest] = field(default_factory=dict)
-    """Paired test of each metric against the reference: below 0, this method's value is lower."""
     against_constant: Mapping[str, PairedTest] = field(default_factory=dict)
-    """Paired test of each metric against the constant answer."""
     above_lowest: PairedTest | None = None
-    """Paired test of the headline metric against the method that has the lowest."""
     headline: str = "ce"
-    """The metric that ranks methods: CE, or RPS on an ordinal scale."""
     dev: Mapping[str, float] = field(default_factory=dict)
-    """The same metrics on the items that it was fitted on."""
     size: int | None = None
-    """How many members carry weight."""
     weights: Mapping[str, float] | None = None
-    """Weight of each member, where the method has some."""
     seconds: float = 0.0
-    """How long fitting took."""
     only_label: str | None = None
-    """The class (or labels) that it gives every item, if that is the same one."""
 
     def __getattr__(self, name: str) -> float:
         if name not in METRIC:
@@ -82,14 +99,12 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        lowest = self.above_lowest
+        lowest, tested = self.above_lowest, bool(self.intervals)
         return {
             **self.on_items(),
             "about": self.about,
             f"against_lowest_{self.headline}": None if lowest is None else asdict(lowest),
-            f"within_noise_of_lowest_{self.headline}": self.within_noise
-            if self.intervals
-            else None,
+            f"within_noise_of_lowest_{self.headline}": self.within_noise if tested else None,
             "dev": dict(self.dev),
             "size": self.size,
             "weights": None if self.weights is None else dict(self.weights),
@@ -114,27 +129,16 @@ def score_methods(
     scores: Sequence[Score],
     losses: Mapping[str, Mapping[str, Floats]],
     reference: str,
-    *,
+    resampling: Resampling,
     scale: Scale = NOMINAL,
-    clusters: Ints | None = None,
-    samples: int,
-    level: float,
-    random_state: int,
 ) -> list[Score]:
-    """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N].
-
-    Rows of the same cluster [N], as the pairs of an item, are resampled together.
-    """
+    """The scores with test metrics, intervals and tests, from ``losses[name][metric]`` [N]."""
     metrics, headline = main_metrics(scale), headline_metric(scale)
-    evaluated = [
-        replace(
-            score,
-            metrics={metric: float(losses[score.name][metric].mean()) for metric in metrics},
-            headline=headline,
-        )
-        for score in scores
-    ]
-    if not samples:
+    evaluated = []
+    for score in scores:
+        means = {metric: float(losses[score.name][metric].mean()) for metric in metrics}
+        evaluated.append(replace(score, metrics=means, headline=headline))
+    if not resampling.samples:
         return evaluated
     lowest, names = lowest_score(evaluated).name, [score.name for score in evaluated]
     rivals = [rival for rival in (reference, CONSTANT) if rival in names]
@@ -144,10 +148,7 @@ def score_methods(
     ends, tests = intervals_and_tests(
         {(name, metric): losses[name][metric] for name in names for metric in metrics},
         [((name, metric), (rival, metric)) for name, rival, metric in comparisons],
-        clusters=clusters,
-        samples=samples,
-        level=level,
-        random_state=random_state,
+        resampling,
     )
     by_comparison = dict(zip(comparisons, tests, strict=True))
 
@@ -172,50 +173,33 @@ def lowest_score(scores: Sequence[Score]) -> Score:
     return min(scores, key=lambda score: score.metrics[score.headline])
 
 
-Answers = Mapping[str, Floats]
-"""Probabilities [N, C] by method."""
-
-
 def score_answers(
-    answers: Answers,
+    answers: Mapping[str, Floats],
     constant: Constant,
-    q: Floats,
+    labels: Annotations,
     y: Ints | Codes,
-    classes: Sequence[str],
-    *,
-    scale: Scale = NOMINAL,
-    about: Mapping[str, str] | None = None,
+    resampling: Resampling,
     reference: str = "uniform",
-    clusters: Ints | None = None,
-    samples: int,
-    level: float,
-    random_state: int,
+    about: Mapping[str, str] | None = None,
 ) -> tuple[list[Score], dict[str, dict[str, Floats]]]:
-    """The scores of these answers and, after them, of the constant; and the metrics by item."""
+    """The scores of these answers [N, C] and, after them, of the constant; the metrics by item."""
+    q, scale = labels.soft_labels, labels.scale
     hard = {name: scale.hard(p) for name, p in answers.items()}
     hard[CONSTANT] = same_label(constant, len(q))
     probabilities = {**answers, CONSTANT: np.tile(constant.shares, (len(q), 1))}
     losses = {name: item_scores(p, hard[name], q, y, scale) for name, p in probabilities.items()}
     scores = [
-        Score(name, (about or {}).get(name, ""), only_label=only_label(hard[name], classes))
+        Score(name, (about or {}).get(name, ""), only_label=only_label(hard[name], labels.classes))
         for name in probabilities
     ]
-    resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    resampling["clusters"] = clusters
-    return score_methods(scores, losses, reference, scale=scale, **resampling), losses
+    return score_methods(scores, losses, reference, resampling, scale), losses
 
 
-def constant_of(
-    ensemble: EDOEnsemble | None,
-    classes: Sequence[str],
-    q: Floats,
-    y: Ints | Codes,
-    scale: Scale = NOMINAL,
-) -> Constant:
+def constant_of(ensemble: EDOEnsemble | None, labels: Annotations, y: Ints | Codes) -> Constant:
     """The constant answer that an ensemble recorded, else that of these items."""
     if ensemble is not None:
-        return ensemble.constant_.ordered(ensemble.fitted_.classes, classes)
-    return constant_answer(q, y, scale, "items")
+        return ensemble.constant_.ordered(ensemble.fitted_.classes, labels.classes)
+    return constant_answer(labels.soft_labels, y, labels.scale, "items")
 
 
 def constant_answer(q: Floats, y: Ints | Codes, scale: Scale, source: str) -> Constant:

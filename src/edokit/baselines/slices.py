@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,42 +17,54 @@ import numpy as np
 from edokit._errors import InputError, counted, option
 from edokit._io.markup import Cell, Table
 from edokit._names import class_order
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Bools, Floats
 from edokit.annotations import Annotations
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
 from edokit.metrics import METRIC, Interval, headline_metric
-from edokit.metrics.resampling import quantiles, resampled_sums
-from edokit.scales import NOMINAL, Scale
+from edokit.metrics.compute import floor_items
+from edokit.metrics.resampling import Resampling, quantiles, resampled_sums
+from edokit.scales import as_number
 
+# Values of a column of text; of more, each slice has too few items to say anything.
 MOST_VALUES = 50
-"""Values of a column of text; of more, each slice has too few items to say anything."""
+# Different numbers that are a slice each; more are put into quarters.
 MOST_NUMBERS = 10
-"""Different numbers that are a slice each; more are put into quarters."""
+# A slice with fewer items has no intervals: resampled, they would be far too narrow.
 FEWEST_ITEMS = 10
-"""A slice with fewer items has no intervals: resampled, they would be far too narrow."""
 MISSING = "(missing)"
+# Resamples beyond each end of an interval, so that it is no matter of chance.
 _TAIL = 10
-"""Resamples beyond each end of an interval, so that it is no matter of chance."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The methods on the items with one value of a column."""
+    """The methods on the items with one value of a column.
+
+    Attributes
+    ----------
+    column : str
+    value : str or None
+        None where items have no value.
+    items : int
+    floor : float
+        The lowest possible value of the headline metric on these items.
+    scores : tuple of Score
+        One per method, with intervals and tests where there are enough items.
+    against_rest : mapping of str to Interval
+        How much ``ce``, ``ce_above_floor`` (``rps`` … on an ordinal scale) and ``f1`` of the first
+        method differ from those on all other items; the intervals are corrected for the number of
+        slices.
+    rest : mapping of str to float
+        The same on all other items.
+    """
 
     column: str
     value: str | None
-    """None where items have no value."""
     items: int
     floor: float
-    """The lowest possible value of the headline metric on these items."""
     scores: tuple[Score, ...]
-    """One per method, with intervals and tests where there are enough items."""
     against_rest: Mapping[str, Interval] = field(default_factory=dict)
-    """How much ``ce``, ``ce_above_floor`` (``rps`` … on an ordinal scale) and ``f1`` of the first
-    method differ from those on all other items; the intervals are corrected for the number of
-    slices."""
     rest: Mapping[str, float] = field(default_factory=dict)
-    """The same on all other items."""
 
     @property
     def name(self) -> str:
@@ -71,9 +83,7 @@ class Slice:
             "items": self.items,
             f"{self.scores[0].headline}_floor": self.floor,
             "methods": [score.on_items() for score in self.scores],
-            "against_rest": {
-                metric: asdict(interval) for metric, interval in self.against_rest.items()
-            },
+            "against_rest": {metric: asdict(ends) for metric, ends in self.against_rest.items()},
         }
 
 
@@ -87,8 +97,8 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
     for column in [by] if isinstance(by, str) else by or ():
         values = annotations.item_column(column, parameter="by")
         distinct = class_order(set(values) - {""})
-        numbers = _numbers(distinct)
-        if len(distinct) > MOST_NUMBERS and numbers is not None:
+        numbers = {value: as_number(value) for value in distinct}
+        if len(distinct) > MOST_NUMBERS and None not in numbers.values():
             parts: dict[str | None, Bools] = _quarters(values, numbers)
         elif len(distinct) > MOST_VALUES:
             raise InputError(
@@ -105,18 +115,10 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
     return slices
 
 
-def _numbers(texts: Sequence[str]) -> dict[str, float] | None:
-    try:
-        numbers = {value: float(value) for value in texts}
-    except ValueError:
-        return None
-    return numbers if all(map(math.isfinite, numbers.values())) else None
-
-
-def _quarters(values: Any, numbers: Mapping[str, float]) -> dict[str | None, Bools]:
+def _quarters(values: Any, numbers: Mapping[str, float | None]) -> dict[str | None, Bools]:
     """Four parts of about as many items, named by their smallest and largest number."""
-    value_numbers = np.array([numbers.get(value, np.nan) for value in values])
-    ends = np.unique(np.quantile(value_numbers[~np.isnan(value_numbers)], [0.25, 0.5, 0.75]))
+    value_numbers = np.array([numbers.get(value, np.nan) for value in values], dtype=np.float64)
+    ends = np.unique(np.nanquantile(value_numbers, [0.25, 0.5, 0.75]))
     part = np.where(np.isnan(value_numbers), -1, np.searchsorted(ends, value_numbers, side="left"))
     quarters: dict[str | None, Bools] = {}
     for k in np.unique(part[part >= 0]):
@@ -129,42 +131,39 @@ def score_slices(
     slices: Mapping[str, Mapping[str | None, Bools]],
     scores: Sequence[Score],
     losses: Mapping[str, Mapping[str, Floats]],
-    floor: Floats,
-    reference: str,
-    *,
-    scale: Scale = NOMINAL,
-    clusters: Ints | None = None,
-    samples: int,
-    level: float,
-    random_state: int,
+    labels: Annotations,
+    resampling: Resampling,
 ) -> tuple[Slice, ...]:
     """The methods on each slice; the first of ``scores`` is the one compared with the rest.
 
-    ``losses[name][metric]`` [N] are those of all items, ``floor`` [N] the lowest possible values
-    of the headline metric. Rows of the same cluster [N] are resampled together.
+    ``losses[name][metric]`` [N] are those of all items.
     """
     masks = [(c, value, mask) for c, parts in slices.items() for value, mask in parts.items()]
-    measures = _measures(losses[scores[0].name], floor, headline_metric(scale))
+    headline, clusters = headline_metric(labels.scale), resampling.clusters
+    floor, ours = floor_items(labels.soft_labels, headline, labels.scale), losses[scores[0].name]
+    above = ours[headline] - floor
+    measures = {headline: ours[headline], f"{headline}_above_floor": above, "f1": ours["f1"]}
     codes = np.arange(len(floor)) if clusters is None else clusters
     sizes = [[len(np.unique(codes[part])) for part in (mask, ~mask)] for _, _, mask in masks]
     tested = [k for k, both_sizes in enumerate(sizes) if min(both_sizes) >= FEWEST_ITEMS]
     # Two slices are one comparison, each the rest of the other; a single one has no rest.
     comparisons = sum({1: 0, 2: 1}.get(len(parts), len(parts)) for parts in slices.values())
-    corrected = 1 - (1 - level) / max(comparisons, 1)
-    tested_masks = [masks[k][2] for k in tested]
-    intervals = _against_rest(tested_masks, measures, clusters, samples, corrected, random_state)
+    corrected = replace(resampling, level=1 - (1 - resampling.level) / max(comparisons, 1))
+    intervals = _against_rest([masks[k][2] for k in tested], measures, corrected)
     against_rest = dict(zip(tested, intervals, strict=False))
     scored = []
     for k, (column, value, mask) in enumerate(masks):
+        within = replace(
+            resampling,
+            clusters=None if clusters is None else np.unique(codes[mask], return_inverse=True)[1],
+            samples=resampling.samples if sizes[k][0] >= FEWEST_ITEMS else 0,
+        )
         slice_scores = score_methods(
             [Score(score.name, score.about) for score in scores],
             {name: _masked(by_metric, mask) for name, by_metric in losses.items()},
-            reference,
-            scale=scale,
-            clusters=None if clusters is None else np.unique(codes[mask], return_inverse=True)[1],
-            samples=samples if sizes[k][0] >= FEWEST_ITEMS else 0,
-            level=level,
-            random_state=random_state,
+            "uniform",
+            within,
+            labels.scale,
         )
         rest_means = {m: float(v.mean()) for m, v in _masked(measures, ~mask).items() if len(v)}
         floor_mean = float(floor[mask].mean())
@@ -173,57 +172,43 @@ def score_slices(
     return tuple(scored)
 
 
-def _measures(losses: Mapping[str, Floats], floor: Floats, headline: str) -> dict[str, Floats]:
-    """What slices are compared by, item by item [N]."""
-    value = losses[headline]
-    return {headline: value, f"{headline}_above_floor": value - floor, "f1": losses["f1"]}
-
-
 def _masked(values: Mapping[str, Floats], mask: Bools) -> dict[str, Floats]:
     return {name: column[mask] for name, column in values.items()}
 
 
 def _against_rest(
-    masks: Sequence[Bools],
-    measures: Mapping[str, Floats],
-    clusters: Ints | None,
-    samples: int,
-    level: float,
-    random_state: int,
+    masks: Sequence[Bools], measures: Mapping[str, Floats], resampling: Resampling
 ) -> list[dict[str, Interval]]:
     """The difference between each slice and the rest, for each measure."""
-    if not samples or not masks:
+    if not resampling.samples or not masks:
         return []
-    inside = np.column_stack(masks).astype(np.float64)
-    samples = max(samples, math.ceil(2 * _TAIL / (1 - level)))
-    columns = [*inside.T, *(mask * values for values in measures.values() for mask in inside.T)]
-    columns += measures.values()
-    rng, slices = np.random.default_rng(random_state), len(masks)
+    samples = max(resampling.samples, math.ceil(2 * _TAIL / (1 - resampling.level)))
+    everybody = np.ones(len(masks[0]), dtype=bool)
+    groups = [mask.astype(np.float64) for mask in (*masks, everybody)]
+    # By group the number of items, then each measure; of all items at the end.
+    columns = [group * values for values in (everybody, *measures.values()) for group in groups]
 
     def differences(sums: Floats) -> Floats:
         """Sums [B, M] -> [B, measures, slices]."""
-        n, total_items = sums[:, :slices], sums[:, -1:]
-        parts = []
-        for k in range(len(measures)):
-            part = sums[:, slices * (k + 1) : slices * (k + 2)]
-            total = sums[:, slices * (1 + len(measures)) + k][:, None]
-            parts.append(part / n - (total - part) / (total_items - n))
-        return np.stack(parts, axis=1)
+        by_group = sums.reshape(len(sums), -1, len(groups))
+        inside, outside = by_group[..., :-1], by_group[..., -1:] - by_group[..., :-1]
+        means: Floats = inside[:, 1:] / inside[:, :1] - outside[:, 1:] / outside[:, :1]
+        return means
 
+    rng = np.random.default_rng(resampling.random_state)
     with np.errstate(divide="ignore", invalid="ignore"):
-        resampled = differences(resampled_sums(columns, samples, rng, clusters))
-        totals = [*(column.sum() for column in columns), len(inside)]
-        measured = differences(np.array([totals]))[0]
-    intervals = []
-    for s in range(slices):
-        by_metric = {}
-        for k, metric in enumerate(measures):
-            values = resampled[:, k, s]
-            by_metric[metric] = Interval(
-                float(measured[k, s]), *quantiles(values[np.isfinite(values)], level)
-            )
-        intervals.append(by_metric)
-    return intervals
+        sums = resampled_sums(columns, samples, rng, resampling.clusters)[:, :-1]
+        resampled = differences(sums)
+        measured = differences(np.array([[column.sum() for column in columns]]))[0]
+
+    def interval(k: int, s: int) -> Interval:
+        values = resampled[:, k, s]
+        ends = quantiles(values[np.isfinite(values)], resampling.level)
+        return Interval(float(measured[k, s]), *ends)
+
+    return [
+        {metric: interval(k, s) for k, metric in enumerate(measures)} for s in range(len(masks))
+    ]
 
 
 def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
@@ -241,23 +226,20 @@ def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
         worst = worse[max(worse)]
         ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
         constant_text = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
-        reason = (
-            ", and not only because annotators are more divided there" if metric == "ce" else ""
-        )
+        reason = ", and not only because annotators are more divided there"
         sentences.append(
             f"Worst slice in {METRIC[metric].short}: {worst.name}"
             f" ({counted(worst.items, 'item')}) has {worst.scores[0].metrics[metric]:.4f}"
-            f"{constant_text}"
-            f" against {worst.rest[metric]:.4f} on the rest (difference {signed(ends.low or 0.0)}"
-            f" to {signed(ends.high or 0.0)}, {level:.0%} corrected for the number of slices)"
-            f"{reason}."
+            f"{constant_text} against {worst.rest[metric]:.4f} on the rest"
+            f" (difference {signed(ends.low or 0.0)} to {signed(ends.high or 0.0)}, {level:.0%}"
+            f" corrected for the number of slices){reason if metric == 'ce' else ''}."
         )
     return sentences
 
 
-def _above(one: Slice, metric: str, sign: int) -> bool:
+def _above(part: Slice, metric: str, sign: int) -> bool:
     """Whether the whole interval of the difference is on the side of this sign."""
-    ends = one.against_rest[metric]
+    ends = part.against_rest[metric]
     return min(sign * (ends.low or 0.0), sign * (ends.high or 0.0)) > 0
 
 
@@ -276,8 +258,7 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Tab
         rows.append([part.name, *numbers])
     note = (
         f"F1 and {name} of {subject or slices[0].scores[0].name}; beside it the {name} of the"
-        " uniform mean,"
-        " of the constant answer, and the lowest possible on these items."
+        " uniform mean, of the constant answer, and the lowest possible on these items."
     )
     return Table("Slices", header, rows, [note])
 

@@ -6,51 +6,38 @@ Checks and formulas are apart, so that many metrics check their input once. Ever
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, option
+from edokit._errors import InputError
 from edokit._types import Bools, Codes, Counts, Floats, Ints
 from edokit.scales import NOMINAL, Scale
 
+# Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
 CLIP = 1e-12
-"""Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring."""
+# Wide enough for probabilities in half precision.
 SUM_TOLERANCE = 1e-3
-"""Wide enough for probabilities in half precision."""
+# A cumulative share of one half may have been rounded by so much.
 ROUNDING = 1e-9
-"""A cumulative share of one half may have been rounded by so much."""
+# Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties.
 ENTROPY_DECIMALS = 9
-"""Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties."""
 
 
 def probabilities(name: str, values: npt.ArrayLike) -> Floats:
     """Checked probabilities [N, C] in double precision: finite, ≥ 0, each row sums to 1."""
-    array = _finite(name, values, "[N, C]", "give one row per item and one column per class")
+    array = _finite(name, values, 2, "give one row per item and one column per class")
     if array.shape[1] < 2:
         raise InputError(
             f"{name} has fewer than two classes: its shape is {_shape(array)}",
             "give a column for every class, also for those that nobody chose",
         )
-    least, sums = array.min(axis=1), array.sum(axis=1)
-    for wrong, row_values, problem, remedy in (
-        (least < 0, least, "has the negative value {:.6g}", ""),
-        (
-            np.abs(sums - 1) > SUM_TOLERANCE,
-            sums,
-            "sums to {:.6g}, not to 1",
-            "divide each row by its sum, or ",
-        ),
-    ):
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise InputError(
-                f"row {at} of {name} {problem.format(row_values[at])}"
-                f" ({wrong.sum()} of {len(wrong)} rows are wrong)",
-                f"{remedy}turn logits into probabilities first",
-            )
+    hint = "turn logits into probabilities first"
+    _refuse(name, array, array < 0, "negative", hint)
+    sums = array.sum(axis=1)
+    wrong = np.abs(sums - 1) > SUM_TOLERANCE
+    _refuse(f"the sum of {name}", sums, wrong, "not 1", f"divide each row by its sum, or {hint}")
     return array
 
 
@@ -58,7 +45,11 @@ def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Fl
     """Checked predicted probabilities and soft labels, both [N, C], or [N, L] of sets."""
     check = shares if scale.is_multi_label else probabilities
     predicted, soft = check("p", p), check("q", q)
-    same_shape(predicted, soft)
+    if predicted.shape != soft.shape:
+        raise InputError(
+            f"p has the shape {_shape(predicted)}, q has {_shape(soft)}",
+            "match the items by id, and give both the same classes in the same order",
+        )
     if scale.positions is not None and len(scale.positions) != predicted.shape[1]:
         raise InputError(
             f"p has {predicted.shape[1]} classes, the scale {len(scale.positions)} positions",
@@ -80,34 +71,16 @@ def answers(
             f"y has the shape {_shape(indicators)}, p has {_shape(predicted)}",
             "of sets, give 1 for each label that is chosen and 0 for each that is not",
         )
-    return (
-        predicted,
-        soft,
-        codes("y", indicators.reshape(-1), None, 2, "label").reshape(indicators.shape),
-    )
+    chosen_labels = codes("y", indicators.reshape(-1), None, 2, "label")
+    return predicted, soft, chosen_labels.reshape(indicators.shape)
 
 
 def shares(name: str, values: npt.ArrayLike) -> Floats:
     """Checked probabilities [N, L] of labels that do not exclude each other: from 0 to 1."""
-    array = _finite(name, values, "[N, L]", "give one row per item and one column per label")
+    array = _finite(name, values, 2, "give one row per item and one column per label")
     wrong = (array < 0) | (array > 1)
-    if wrong.any():
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
-        raise InputError(
-            f"{name}[{row}, {column}] is {array[row, column]:.6g}, not from 0 to 1"
-            f" ({wrong.sum()} of {array.size} values are wrong)",
-            "give the probability of each label",
-        )
+    _refuse(name, array, wrong, "not from 0 to 1", "give the probability of each label")
     return array
-
-
-def same_shape(p: Floats, q: Floats) -> None:
-    """Refuse p and q of different shapes."""
-    if p.shape != q.shape:
-        raise InputError(
-            f"p has the shape {_shape(p)}, q has {_shape(q)}",
-            "match the items by id, and give both the same classes in the same order",
-        )
 
 
 def hard_labels(y: npt.ArrayLike, p: Floats) -> Ints:
@@ -131,85 +104,48 @@ def codes(
             f"give each {what} as its position in the list, counted from 0",
         )
     wrong = array < 0 if below is None else (array < 0) | (array >= below)
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        bound = "0 or more" if below is None else f"from 0 to {below - 1}"
-        raise InputError(
-            f"{name}[{at}] is {array[at]}, but {what} codes are {bound}"
-            f" ({wrong.sum()} of {len(array)} are wrong)",
-            "drop the missing ones, and count from 0",
-        )
+    bound = "0 or more" if below is None else f"from 0 to {below - 1}"
+    hint = "drop the missing ones, and count from 0"
+    _refuse(name, array, wrong, f"but {what} codes are {bound}", hint)
     return array.astype(np.int64)
 
 
 def losses(name: str, values: npt.ArrayLike) -> Floats:
     """Checked per-item values [N]."""
-    return _finite(name, values, "[N]", "give one loss per item, for example from ce_items")
+    return _finite(name, values, 1, "give one loss per item, for example from ce_items")
 
 
-def whole(name: str, value: int, least: int = 1) -> int:
-    """A checked whole number."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InputError(
-            f"{option(name)} is {value!r}, not a whole number of at least {least}",
-            f"choose {option(name, max(least, 10))}, for example",
-        )
-    return int(value)
-
-
-def share(name: str, value: float) -> float:
-    """A checked number strictly between 0 and 1."""
-    if not isinstance(value, Real) or not 0 < value < 1:
-        raise InputError(
-            f"{option(name)} is {value!r}, not between 0 and 1", f"choose {option(name, 0.95)}"
-        )
-    return float(value)
-
-
-def generator(random_state: int | np.random.Generator) -> np.random.Generator:
-    """The random number generator of a seed."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(whole("random_state", random_state, least=0))
-
-
-def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+def as_array(name: str, values: npt.ArrayLike, dtype: Any = None) -> npt.NDArray[Any]:
     """An array of any type."""
     try:
-        return np.asarray(values)
+        return np.asarray(values, dtype)
     except (TypeError, ValueError):
         raise InputError(
-            f"the rows of {name} differ in length", "give every row the same length"
+            f"{name} is no array of numbers with rows of the same length",
+            "give every row the same length, and turn it into numbers first",
         ) from None
 
 
-def _finite(name: str, values: npt.ArrayLike, shape: str, hint: str) -> Floats:
-    """Finite numbers of that shape, at least one row of them."""
-    array = as_array(name, values)
-    try:
-        if array.dtype.kind not in "biufO":
-            raise TypeError
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} holds {array.dtype} values, not numbers", "turn it into numbers first"
-        ) from None
-    if array.ndim != len(shape.split(",")):
-        raise InputError(f"{name} has the shape {_shape(array)}, not {shape}", hint)
-    if not len(array):
-        raise InputError(
-            f"{name} has no items: its shape is {_shape(array)}",
-            "check that the items were read, and that their ids match",
-        )
-    wrong = ~np.isfinite(array)
+def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Floats:
+    """Finite numbers with so many axes, at least one row of them."""
+    array = as_array(name, values, np.float64)
+    if array.ndim != dimensions or not len(array):
+        axes = "[N]" if dimensions == 1 else "[N, C]"
+        raise InputError(f"{name} has the shape {_shape(array)}, not {axes} with N > 0", hint)
+    hint = "drop or fill in the items that have no value"
+    _refuse(name, array, ~np.isfinite(array), "not a finite number", hint)
+    return array
+
+
+def _refuse(name: str, values: npt.NDArray[Any], wrong: Bools, problem: str, hint: str) -> None:
+    """Refuse an array of which some values are wrong; the message names the first of them."""
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InputError(
-            f"{name}[{', '.join(map(str, at))}] is {array[at]}"
-            f" ({wrong.sum()} of {array.size} values are NaN or infinite)",
-            "drop or fill in the items that have no value",
+            f"{name}[{', '.join(map(str, at))}] is {values[at]:.6g}, {problem}"
+            f" ({wrong.sum()} of {wrong.size} are wrong)",
+            hint,
         )
-    return array
 
 
 def _shape(array: npt.NDArray[Any]) -> str:

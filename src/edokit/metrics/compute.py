@@ -9,31 +9,39 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, one_of, option
+from edokit._errors import InputError, check_number, one_of, option
 from edokit._types import Codes, Floats, Ints
 from edokit.metrics import _arrays
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
+# Bins of equal width, or of about equally many points.
 Binning = Literal["width", "mass"]
-"""Bins of equal width, or of about equally many points."""
+BINS = 10
+# A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below.
 NUDGE = 1e-6
-"""A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below."""
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability curve; every array [B] is over the bins that are not empty."""
+    """A reliability curve; every array [B] is over the bins that are not empty.
+
+    Attributes
+    ----------
+    low, high : ndarray
+        Edges of each bin.
+    predicted : ndarray
+        Mean predicted probability in the bin.
+    observed : ndarray
+        Mean share of annotators in the bin.
+    count : ndarray
+        Number of points in the bin.
+    """
 
     low: Floats
-    """Lower edge of each bin."""
     high: Floats
-    """Upper edge of each bin."""
     predicted: Floats
-    """Mean predicted probability in the bin."""
     observed: Floats
-    """Mean share of annotators in the bin."""
     count: Ints
-    """Number of points in the bin."""
 
     @property
     def ece(self) -> float:
@@ -45,7 +53,7 @@ class Reliability:
 def reliability_curve(
     p: npt.ArrayLike,
     q: npt.ArrayLike,
-    bins: int = 10,
+    bins: int = BINS,
     binning: Binning = "width",
     *,
     scale: Scale = NOMINAL,
@@ -77,7 +85,23 @@ def reliability_curve(
     >>> curve.predicted, curve.observed
     (array([0.2, 0.6]), array([0. , 0.5]))
     """
-    return curve(*_arrays.pair(p, q, scale), *checked_bins(bins, binning), scale)
+    one_of("binning", binning, get_args(Binning))
+    check_number("bins", bins, 1, whole=True)
+    points, shares = _points(*_arrays.pair(p, q, scale), scale)
+    if binning == "width":
+        index, edges = _bins_of_width(points, bins), np.linspace(0, 1, bins + 1)
+    else:
+        inner = np.unique(np.quantile(points, np.linspace(0, 1, bins + 1)[1:-1]))
+        index, edges = np.searchsorted(inner, points, side="left"), np.r_[0.0, inner, 1.0]
+    flat = index.ravel()
+    count = np.bincount(flat, minlength=len(edges) - 1)
+    filled = count > 0
+    predicted, observed = (
+        np.bincount(flat, weights=values.ravel(), minlength=len(count))[filled] / count[filled]
+        for values in (points, shares)
+    )
+    edges_of_bins = edges[:-1][filled], edges[1:][filled]
+    return Reliability(*edges_of_bins, predicted, observed, count[filled].astype(np.int64))
 
 
 def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "width") -> float:
@@ -103,58 +127,28 @@ def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "
     return reliability_curve(p, q, bins, binning).ece
 
 
-def checked_bins(bins: int, binning: Binning) -> tuple[int, Binning]:
-    """The bins, refused where they make no sense."""
-    one_of("binning", binning, get_args(Binning))
-    return _arrays.whole("bins", bins), binning
-
-
-def curve(p: Floats, q: Floats, bins: int, binning: Binning, scale: Scale = NOMINAL) -> Reliability:
-    """`reliability_curve` on checked arguments."""
-    points, shares = _points(p, q, scale)
-    index, edges = _assign(points, bins, binning)
-    flat = index.ravel()
-    count = np.bincount(flat, minlength=len(edges) - 1)
-    filled = count > 0
-    predicted = np.bincount(flat, weights=points.ravel(), minlength=len(count))
-    observed = np.bincount(flat, weights=shares.ravel(), minlength=len(count))
-    return Reliability(
-        low=edges[:-1][filled],
-        high=edges[1:][filled],
-        predicted=predicted[filled] / count[filled],
-        observed=observed[filled] / count[filled],
-        count=count[filled].astype(np.int64),
-    )
-
-
-def gap_parts(p: Floats, q: Floats, bins: int, binning: Binning, scale: Scale = NOMINAL) -> Floats:
+def _gap_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
     """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
     points, shares = _points(p, q, scale)
-    index, edges = _assign(points, bins, binning)
-    items, width = len(p), len(edges) - 1
-    cell = index + width * np.arange(items)[:, None]
+    cell = _bins_of_width(points, BINS) + BINS * np.arange(len(p))[:, None]
     gaps = (points - shares) / points.shape[1]
-    parts = np.bincount(cell.ravel(), weights=gaps.ravel(), minlength=items * width)
-    return parts.astype(np.float64, copy=False).reshape(items, width)
+    parts = np.bincount(cell.ravel(), weights=gaps.ravel(), minlength=len(p) * BINS)
+    return parts.astype(np.float64, copy=False).reshape(len(p), BINS)
 
 
 def _points(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
     return (p[:, 1:], q[:, 1:]) if scale.is_binary(p.shape[1]) else (p, q)
 
 
-def _assign(points: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np.intp], Floats]:
-    """The bin of each point, and the edges of the bins."""
-    if binning == "width":
-        index = np.minimum((points * bins + NUDGE).astype(np.intp), bins - 1)
-        return index, np.linspace(0, 1, bins + 1)
-    inner = np.unique(np.quantile(points, np.linspace(0, 1, bins + 1)[1:-1]))
-    return np.searchsorted(inner, points, side="left"), np.r_[0.0, inner, 1.0]
+def _bins_of_width(points: Floats, bins: int) -> npt.NDArray[np.intp]:
+    """The bin of each point."""
+    return np.minimum((points * bins + NUDGE).astype(np.intp), bins - 1)
 
 
 # --- Metrics by name ------------------------------------------------------------------------------
 
+# Of p, q and y, one value per item [N] or several [N, m], whose sums make a metric.
 Parts = Callable[[Floats, Floats, Ints, Scale], Floats]
-"""Of p, q and y, one value per item [N] or several [N, m], whose sums make a metric."""
 
 
 def _mean(sums: Any, items: Any) -> Any:
@@ -162,19 +156,29 @@ def _mean(sums: Any, items: Any) -> Any:
 
 
 class Metric(NamedTuple):
-    """A metric: how it is called, and how it follows from sums over items."""
+    """A metric: how it is called, and how it follows from sums over items.
+
+    Attributes
+    ----------
+    short : str
+        In the heading of a column.
+    title : str
+    parts : callable or None
+        Parts of each item, from p, q, y and the scale; None where it is no function of sums.
+    value : callable
+        The metric from the sums of the parts [..., m] and the number of items.
+    higher : bool
+        Whether higher values are better.
+    hard : bool
+        Whether it is about hard labels alone; the best answer is then y, else q.
+    """
 
     short: str
-    """In the heading of a column."""
     title: str
     parts: Parts | None
-    """None where it is no function of sums, or needs more than these arrays."""
     value: Callable[[Any, Any], Any] = _mean
-    """The metric from the sums of the parts [..., m] and the number of items."""
     higher: bool = False
-    """Whether higher values are better."""
     hard: bool = False
-    """Whether it is about hard labels alone; the best answer is then y, else q."""
 
     @property
     def arrow(self) -> str:
@@ -223,6 +227,7 @@ def _overlap_value(sums: Any, items: Any) -> Any:
 
 
 _jsd = _by_row(lambda p, q, y: _arrays.jensen_shannon(p, q))
+# All metrics by name, in the order of every table.
 METRIC: dict[str, Metric] = {
     "f1": Metric(
         "F1", "micro-F1", _by_row(lambda p, q, y: _arrays.right(p, y)), higher=True, hard=True
@@ -263,11 +268,11 @@ METRIC: dict[str, Metric] = {
     "ece": Metric(
         "ECE",
         "calibration error to shares",
-        None,
+        _gap_parts,
         lambda gaps, items: np.abs(gaps).sum(axis=-1) / items,
     ),
 }
-"""All metrics by name, in the order of every table."""
+# Metrics of one kind of scale; the others are of all.
 _ONLY = {
     "exact_match": "multi-label",
     "label_error": "multi-label",
@@ -275,7 +280,6 @@ _ONLY = {
     "w1": "ordinal",
     "mad": "ordinal",
 }
-"""Metrics of one kind of scale; the others are of all."""
 _MAIN = {
     "nominal": ("f1", "ce", "md", "bs"),
     "ordinal": ("f1", "ce", "rps", "w1"),
@@ -327,12 +331,8 @@ def headline_metric(scale: Scale = NOMINAL) -> str:
     return "rps" if scale.kind == "ordinal" else "ce"
 
 
-METRICS = metrics_of()
-"""Names of the metrics of nominal classes."""
-MAIN_METRICS = main_metrics()
-"""The metrics of the paper's tables."""
-SEARCH_METRICS = search_metrics()
-"""What a search of nominal classes optimises."""
+# Of nominal classes: all metrics, those of the paper's tables, and what a search optimises.
+METRICS, MAIN_METRICS, SEARCH_METRICS = metrics_of(), main_metrics(), search_metrics()
 
 
 def item_values(scale: Scale = NOMINAL) -> dict[str, Callable[[Floats, Floats, Any], Floats]]:
@@ -365,8 +365,6 @@ def compute_metrics(
     *,
     metrics: Iterable[str] | None = None,
     scale: Scale = NOMINAL,
-    bins: int = 10,
-    binning: Binning = "width",
 ) -> dict[str, float | None]:
     """Compute several metrics at once.
 
@@ -381,8 +379,6 @@ def compute_metrics(
     scale : Scale, default=NOMINAL
         The answer scale. Of sets, metrics of distributions are averaged over the two-class
         distributions of an item's labels.
-    bins, binning : int, default=10, and {"width", "mass"}, default="width"
-        Calibration bins, as for `reliability_curve`.
 
     Returns
     -------
@@ -402,9 +398,7 @@ def compute_metrics(
     >>> found["w1"], found["rps"], found["mad"]
     (2.5, 2.25, 3.0)
     """
-    names = checked_names(metrics, scale)
-    arrays = _arrays.answers(p, q, y, scale)
-    return values(names, *arrays, *checked_bins(bins, binning), scale)
+    return values(checked_names(metrics, scale), *_arrays.answers(p, q, y, scale), scale)
 
 
 def best_possible(
@@ -438,12 +432,12 @@ def best_possible(
     """
     names = checked_names(metrics, scale)
     _, soft, hard = _arrays.answers(q, q, y, scale)
-    best = values(names, soft, soft, hard, 10, "width", scale)
+    best = values(names, soft, soft, hard, scale)
     if "ce" in best:
         best["ce"] = float(floor_items(soft, "ce", scale).mean())
     certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
     hard_names = [name for name in names if METRIC[name].hard]
-    return best | values(hard_names, certain, soft, hard, 10, "width", scale)
+    return best | values(hard_names, certain, soft, hard, scale)
 
 
 def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
@@ -454,24 +448,15 @@ def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
 
 
 def values(
-    names: Iterable[str],
-    p: Floats,
-    q: Floats,
-    y: Ints,
-    bins: int,
-    binning: Binning,
-    scale: Scale = NOMINAL,
+    names: Iterable[str], p: Floats, q: Floats, y: Ints, scale: Scale = NOMINAL
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
     results: dict[str, float | None] = {}
     for name in names:
         metric = METRIC[name]
-        if name == "entropy_correlation":
+        if metric.parts is None:
             results[name] = _arrays.entropy_correlation(*entropies(p, q, scale))
-        elif name == "ece":
-            results[name] = curve(p, q, bins, binning, scale).ece
         else:
-            assert metric.parts is not None
             results[name] = float(metric.value(metric.parts(p, q, y, scale).sum(axis=0), len(p)))
     return results
 
@@ -500,12 +485,17 @@ def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list
     return names
 
 
-_BINS = 10
-
-
 @dataclass(frozen=True, eq=False)
 class MetricSums:
     """Metrics as sums over items, which add up over shards: ``a + b`` are those of both.
+
+    Attributes
+    ----------
+    items : int
+        N.
+    sums : mapping of str to ndarray
+        Summed parts of each metric but the entropy correlation.
+    scale : Scale
 
     Examples
     --------
@@ -517,20 +507,14 @@ class MetricSums:
     """
 
     items: int
-    """N."""
     sums: Mapping[str, Any]
-    """Summed parts of each metric but the entropy correlation."""
     scale: Scale = NOMINAL
 
     @classmethod
     def of(cls, p: Floats, q: Floats, y: Ints | Codes, scale: Scale = NOMINAL) -> MetricSums:
         """The sums of one shard; p, q and y as for `compute_metrics`, not checked."""
-        sums = {}
-        for name in metrics_of(scale):
-            parts = METRIC[name].parts
-            if parts is not None:
-                sums[name] = parts(p, q, y, scale).sum(axis=0)  # type: ignore[arg-type]
-        sums["ece"] = gap_parts(p, q, _BINS, "width", scale).sum(axis=0)
+        parts: dict[str, Any] = {name: METRIC[name].parts for name in metrics_of(scale)}
+        sums = {name: of(p, q, y, scale).sum(axis=0) for name, of in parts.items() if of}
         return cls(len(p), sums, scale)
 
     def __add__(self, other: MetricSums) -> MetricSums:
@@ -552,6 +536,6 @@ class MetricSums:
         if self.items == 0:
             raise InputError("these sums have no items", "add a shard")
         results: dict[str, float | None] = dict.fromkeys(metrics_of(self.scale))
-        for name, total in self.sums.items():
-            results[name] = float(METRIC[name].value(total, self.items))
-        return results
+        return results | {
+            name: float(METRIC[name].value(total, self.items)) for name, total in self.sums.items()
+        }

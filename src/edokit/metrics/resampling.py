@@ -9,29 +9,43 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
+from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
 from edokit.metrics import _arrays
-from edokit.metrics.compute import (
-    METRIC,
-    Binning,
-    checked_bins,
-    checked_names,
-    entropies,
-    gap_parts,
-    values,
-)
+from edokit.metrics.compute import METRIC, checked_names, entropies, values
 from edokit.scales import NOMINAL, Scale
 
 Key = TypeVar("Key", bound=Hashable)
+# Changes of signs in memory at a time; p-values depend on it.
 BLOCK = 1 << 20
-"""Changes of signs in memory at a time; p-values depend on it."""
+# Items drawn at a time; they and their counts stay in the cache.
 DRAWS = 1 << 16
-"""Items drawn at a time; they and their counts stay in the cache."""
+# So many resamples at least are added up together: an item is read once for all of them.
 ROWS = 16
-"""So many resamples at least are added up together: an item is read once for all of them."""
+# Items whose counts are turned into floating-point numbers at a time; they stay in the cache.
 CHUNK = 2048
-"""Items whose counts are turned into floating-point numbers at a time; they stay in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Resampling:
+    """How items are resampled.
+
+    Parameters
+    ----------
+    samples : int, default=1000
+        Bootstrap samples of an interval, and half the sign flips of a test; 0 for neither.
+    level : float, default=0.95
+        Level of the intervals.
+    random_state : int, default=0
+        Seed of the samples.
+    clusters : array of int of shape [N], default=None
+        Codes of what is resampled together, as the item of each pair of an item and an annotator.
+    """
+
+    samples: int = 1000
+    level: float = 0.95
+    random_state: int = 0
+    clusters: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -54,8 +68,6 @@ def bootstrap(
     samples: int = 1000,
     level: float = 0.95,
     random_state: int | np.random.Generator = 0,
-    bins: int = 10,
-    binning: Binning = "width",
 ) -> dict[str, Interval]:
     """Metrics with bootstrap intervals over items.
 
@@ -76,8 +88,6 @@ def bootstrap(
         Level of the intervals.
     random_state : int or numpy.random.Generator, default=0
         Seed of the resamples.
-    bins, binning : int, default=10, and {"width", "mass"}, default="width"
-        Calibration bins, as for `reliability_curve`.
 
     Returns
     -------
@@ -93,34 +103,28 @@ def bootstrap(
     """
     names = checked_names(metrics, scale)
     predicted, soft, hard = _arrays.answers(p, q, y, scale)
-    bins, binning = checked_bins(bins, binning)
-    samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
-    table, columns = _parts(names, predicted, soft, hard, bins, binning, scale)
+    rng = _checked_rng(samples, level, random_state)
+    table, columns = _parts(names, predicted, soft, hard, scale)
     ranks = None
     if "entropy_correlation" in names:
         ranks = _arrays.entropy_ranks(*entropies(predicted, soft, scale))
     rhos: list[Floats] = []
     totals: list[Floats] = []
-    for counts in resamples(len(predicted), samples, _arrays.generator(random_state), clusters):
+    for counts in resamples(len(predicted), samples, rng, clusters):
         totals.append(sums(counts, table))
         if ranks is not None:
             rhos.append(ranks(counts))
     resampled = np.concatenate(totals)
     sizes, results = resampled[:, -1], {}
-    for name, estimate in values(names, predicted, soft, hard, bins, binning, scale).items():
+    for name, estimate in values(names, predicted, soft, hard, scale).items():
         if name == "ece":
-            gaps = columns[name]
-            measured, resampled_gaps = (
-                table[:, gaps].mean(axis=0),
-                resampled[:, gaps] / sizes[:, None],
-            )
-            results[name] = _ece_interval(measured, resampled_gaps, level)
+            gaps = resampled[:, columns[name]] / sizes[:, None]
+            results[name] = _ece_interval(table[:, columns[name]].mean(axis=0), gaps, level)
             continue
-        sample = (
-            np.concatenate(rhos)
-            if name == "entropy_correlation"
-            else np.asarray(METRIC[name].value(resampled[:, columns[name]], sizes))
-        )
+        if name == "entropy_correlation":
+            sample = np.concatenate(rhos)
+        else:
+            sample = np.asarray(METRIC[name].value(resampled[:, columns[name]], sizes))
         defined = sample[~np.isnan(sample)]
         is_defined = estimate is not None and len(defined)
         ends = quantiles(defined, level) if is_defined else (None, None)
@@ -169,11 +173,13 @@ def resampled_sums(
     )
 
 
-def blocks(items: int, samples: int) -> Iterator[int]:
-    """Sizes of the blocks in which signs are changed, so that memory stays flat."""
-    size = max(1, BLOCK // items)
-    for start in range(0, samples, size):
-        yield min(size, samples - start)
+def resampled_means(
+    columns: Sequence[Floats], samples: int, rng: np.random.Generator, clusters: Ints | None
+) -> Floats:
+    """Means [M, samples] of M columns [N]."""
+    totals = resampled_sums(columns, samples, rng, clusters)
+    means: Floats = (totals[:, :-1] / totals[:, -1:]).T
+    return means
 
 
 def quantiles(resampled: Floats, level: float) -> tuple[float, float]:
@@ -182,42 +188,20 @@ def quantiles(resampled: Floats, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def intervals(
-    values: Mapping[Key, Floats],
-    *,
-    clusters: Ints | None = None,
-    samples: int,
-    level: float,
-    random_state: int,
-) -> dict[Key, tuple[float, float]]:
-    """Percentile intervals of means of values by item [N], all over the same resamples."""
-    if not samples:
-        return {}
-    return intervals_and_tests(
-        values, (), clusters=clusters, samples=samples, level=level, random_state=random_state
-    )[0]
-
-
 def intervals_and_tests(
-    values: Mapping[Key, Floats],
-    pairs: Sequence[tuple[Key, Key]],
-    *,
-    clusters: Ints | None = None,
-    samples: int,
-    level: float,
-    random_state: int,
+    values: Mapping[Key, Floats], pairs: Sequence[tuple[Key, Key]], resampling: Resampling
 ) -> tuple[dict[Key, tuple[float, float]], list[PairedTest]]:
-    """`intervals`, and the `paired_test` of each pair of values with twice the resamples.
+    """Percentile intervals of means of values by item [N], and the `paired_test` of each pair.
 
-    Both have the same resamples, as far as they go.
+    All have the same resamples, tests twice as many.
     """
-    rng, gaps = np.random.default_rng(random_state), [values[a] - values[b] for a, b in pairs]
-    totals = resampled_sums(
-        [*values.values(), *gaps], 2 * samples if pairs else samples, rng, clusters
-    )
-    means = (totals[:, :-1] / totals[:, -1:]).T
-    ends = (quantiles(column[:samples], level) for column in means)
-    tests = _tests(gaps, means[len(values) :], level, rng, clusters) if pairs else []
+    samples, clusters = resampling.samples, resampling.clusters
+    rng = np.random.default_rng(resampling.random_state)
+    gaps = [values[a] - values[b] for a, b in pairs]
+    columns = [*values.values(), *gaps]
+    means = resampled_means(columns, samples * 2 if pairs else samples, rng, clusters)
+    ends = (quantiles(column[:samples], resampling.level) for column in means)
+    tests = _tests(gaps, means[len(values) :], resampling.level, rng, clusters) if pairs else []
     return dict(zip(values, ends, strict=False)), tests
 
 
@@ -235,15 +219,13 @@ def _ece_interval(measured: Floats, resampled: Floats, level: float) -> Interval
 
 
 def _parts(
-    names: Sequence[str], p: Floats, q: Floats, y: Ints, bins: int, binning: Binning, scale: Scale
+    names: Sequence[str], p: Floats, q: Floats, y: Ints, scale: Scale
 ) -> tuple[Floats, dict[str, Any]]:
     """The parts of all metrics side by side [N, M], and which columns are whose.
 
     The last column is 1: its sum is the number of items. Ranks have no parts.
     """
     of = {name: METRIC[name].parts for name in names}
-    if "ece" in of:
-        of["ece"] = lambda p, q, y, scale: gap_parts(p, q, bins, binning, scale)
     # Metrics may share their parts.
     arrays = {parts: parts(p, q, y, scale) for parts in dict.fromkeys(of.values()) if parts}
     at: dict[Any, Any] = {}
@@ -257,18 +239,25 @@ def _parts(
 
 @dataclass(frozen=True)
 class PairedTest:
-    """Two methods compared on the same items."""
+    """Two methods compared on the same items.
+
+    Attributes
+    ----------
+    difference : float
+        Mean of a minus mean of b: below 0, a has the lower loss.
+    low, high : float
+        Ends of the difference's bootstrap interval.
+    p_value : float
+        Two-sided p-value of the sign-flip test.
+    n : int
+        Number of items.
+    """
 
     difference: float
-    """Mean of a minus mean of b: below 0, a has the lower loss."""
     low: float
-    """Lower end of the difference's bootstrap interval."""
     high: float
-    """Upper end of the difference's bootstrap interval."""
     p_value: float
-    """Two-sided p-value of the sign-flip test."""
     n: int
-    """Number of items."""
 
 
 def paired_test(
@@ -307,33 +296,27 @@ def paired_test(
     >>> paired_test([0.1, 0.2, 0.3, 0.2] * 5, [0.2, 0.4, 0.3, 0.3] * 5).p_value < 0.05
     True
     """
-    resampling = {"samples": samples, "level": level, "random_state": random_state}
-    (test,) = paired_tests([(a, b)], clusters=clusters, **resampling)  # type: ignore[arg-type]
-    return test
+    rng = _checked_rng(samples, level, random_state)
+    ours, theirs = _arrays.losses("a", a), _arrays.losses("b", b)
+    if len(ours) != len(theirs):
+        raise InputError(
+            f"a has {len(ours)} losses, b has {len(theirs)}",
+            "match the items of the two methods by id",
+        )
+    gaps = [ours - theirs]
+    return _tests(gaps, resampled_means(gaps, samples, rng, clusters), level, rng, clusters)[0]
 
 
-def paired_tests(
-    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
-    *,
-    clusters: Ints | None = None,
-    samples: int = 10_000,
-    level: float = 0.95,
-    random_state: int | np.random.Generator = 0,
-) -> list[PairedTest]:
-    """`paired_test` of each pair, all on the same items and the same resamples."""
-    samples, level = _arrays.whole("samples", samples), _arrays.share("level", level)
-    rng = _arrays.generator(random_state)
-    if not pairs:
-        return []
-    losses = [(_arrays.losses("a", a), _arrays.losses("b", b)) for a, b in pairs]
-    for a, b in losses:
-        if len(a) != len(b):
-            raise InputError(
-                f"a has {len(a)} losses, b has {len(b)}", "match the items of the two methods by id"
-            )
-    gaps = [a - b for a, b in losses]
-    totals = resampled_sums(gaps, samples, rng, clusters)
-    return _tests(gaps, (totals[:, :-1] / totals[:, -1:]).T, level, rng, clusters)
+def _checked_rng(
+    samples: int, level: float, random_state: int | np.random.Generator
+) -> np.random.Generator:
+    """The generator of a seed; numbers that can't be meant are refused."""
+    check_number("samples", samples, 1, whole=True)
+    check_number("level", level, 0, 0.9999, above=True)
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    check_seed(random_state)
+    return np.random.default_rng(random_state)
 
 
 def _tests(
@@ -361,7 +344,9 @@ def _sign_flip(
     # Sums that differ by rounding alone count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
     hits = np.zeros(gaps.shape[1], dtype=np.int64)
-    for rows in blocks(items, samples):
+    size = max(1, BLOCK // items)
+    for start in range(0, samples, size):
+        rows = min(size, samples - start)
         bits = np.frombuffer(rng.bytes(rows * ((items + 7) // 8)), dtype=np.uint8)
         flips = np.unpackbits(bits.reshape(rows, -1), axis=1, count=items)
         hits += (np.abs(total - 2 * sums(flips, gaps)) >= extreme).sum(axis=0)

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, InputError, are, one_of, option
+from edokit._errors import HAVE, InputError, are, check_number, one_of, option
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations
 from edokit.metrics import _arrays
@@ -17,7 +17,6 @@ from edokit.metrics.scores import ce, ce_items, f1, f1_items, md_items
 from edokit.scales import Scale, ScaleKind
 
 SCORERS = ("lewidi2023", "lewidi2025-a", "lewidi2025-b")
-"""Names of the official scorers."""
 
 
 def official_items(
@@ -64,34 +63,32 @@ def official_items(
     scale, q = annotations.scale, annotations.soft_labels
     if scorer == "lewidi2023":
         if scale.kind != "nominal":
-            raise _unfit(
+            raise InputError(
                 f"lewidi2023 is about nominal classes, these annotations are {scale}",
                 "choose lewidi2025-a or lewidi2025-b",
             )
         return {"f1": f1_items(p, hard_labels), "ce": ce_items(p, q)}
     if scale.steps is not None and not np.allclose(scale.steps, 1.0):
-        raise _unfit(
+        raise InputError(
             f"{scorer} counts points of a scale, whose steps are 1, but the scale is {scale}",
             "score it with the metrics of edo evaluate (w1, mad)",
         )
     if scorer == "lewidi2025-a":
         name = "w1" if scale.kind == "ordinal" else "md"
         return {name: item_values(scale)[name](p, q, hard_labels)}
-    labels = annotations.labels
     shares = annotations.label_probabilities
     if shares is not None and (not scale.is_multi_label or not np.isin(shares, (0, 1)).all()):
-        raise _unfit(
+        raise InputError(
             "lewidi2025-b compares the answer of each annotator, but these annotations are shares",
             "give annotations with one label per item and annotator, or choose lewidi2025-a",
         )
-    answers = (
-        decisions(p, scale)[annotations.item_codes]
-        if pairs is None
-        else decisions(pairs, scale)[annotations.pairs().item_codes]
-    )
+    items, points = annotations.item_codes, len(annotations.classes)
+    if pairs is None:
+        answers = decisions(p, scale)[items]
+    else:
+        answers = decisions(pairs, scale)[annotations.pairs().item_codes]
     name = "absolute_distance" if scale.kind == "ordinal" else "error_rate"
-    points = len(annotations.classes)
-    return {name: lewidi2025_b_items(annotations.item_codes, answers, labels, scale.kind, points)}
+    return {name: lewidi2025_b_items(items, answers, annotations.labels, scale.kind, points)}
 
 
 def decisions(p: Floats, scale: Scale) -> Codes:
@@ -109,10 +106,6 @@ def decisions(p: Floats, scale: Scale) -> Codes:
     array([1], dtype=int32)
     """
     return _arrays.medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
-
-
-def _unfit(message: str, hint: str) -> InputError:
-    return InputError(message, hint)
 
 
 def lewidi2023(p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
@@ -234,13 +227,9 @@ def lewidi2025_b_items(
             "give one of each per annotation",
         )
     if scale == "ordinal":
-        if points is None:
-            raise InputError(
-                "an ordinal score is divided by the number of points of the scale, but"
-                f" {option('points')} is missing",
-                f"give {option('points', 6)} for a scale from 1 to 6",
-            )
-        errors: Floats = np.abs(ours.astype(np.float64) - theirs) / _arrays.whole("points", points)
+        hint = f"give {option('points', 6)} for a scale from 1 to 6"
+        check_number("points", points, 1, whole=True, hint=hint)
+        errors: Floats = np.abs(ours.astype(np.float64) - theirs) / (points or 1)
     else:
         errors = (ours != theirs).reshape(len(item), -1).mean(axis=1)
     _, position, count = np.unique(item, return_inverse=True, return_counts=True)

@@ -317,16 +317,24 @@ def entropy_correlation(p: npt.ArrayLike, q: npt.ArrayLike) -> float | None:
 
 @dataclass(frozen=True)
 class AnnotatorErrors:
-    """Errors by annotator, of those with at least one annotation; every array is [A]."""
+    """Errors by annotator, of those with at least one annotation; every array is [A].
+
+    Attributes
+    ----------
+    annotator : ndarray
+        Codes of the annotators, ascending.
+    n : ndarray
+        Number of annotations of each.
+    ce : ndarray
+        Cross-entropy of the predictions on the annotator's own labels.
+    error : ndarray
+        Share of the annotator's labels that differ from the most probable class.
+    """
 
     annotator: Ints
-    """Codes of the annotators, ascending."""
     n: Ints
-    """Number of annotations of each."""
     ce: Floats
-    """Cross-entropy of the predictions on the annotator's own labels."""
     error: Floats
-    """Share of the annotator's labels that differ from the most probable class."""
 
 
 def annotator_errors(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -30,12 +29,11 @@ from edokit.metrics import (
     PairedTest,
     Reliability,
     bootstrap,
-    headline_metric,
     item_values,
     reliability_curve,
     search_metrics,
 )
-from edokit.metrics.compute import floor_items
+from edokit.metrics.resampling import Resampling
 from edokit.predictions import Predictions
 from edokit.predictions.core import ANONYMOUS
 from edokit.scales import Scale, check_same_scale
@@ -183,24 +181,14 @@ def evaluate_items(
         )
     if samples is None:
         samples = SAMPLES if len(q) <= MANY else FEWER
-    resampling: Any = {"samples": samples, "level": level, "random_state": random_state}
-    resampling |= {"scale": scale, "clusters": clusters}
+    resampling = Resampling(samples, level, random_state, clusters)
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
-    constant = constant_of(ensemble, predictions.classes, q, y, scale)
+    constant = constant_of(ensemble, annotations, y)
     answers = _answers(ensemble, predictions, p)
-    scores, losses = score_answers(
-        answers, constant, q, y, predictions.classes, about=ABOUT, **resampling
-    )
-    slices = score_slices(
-        find_slices(annotations, by),
-        scores,
-        losses,
-        floor_items(q, headline_metric(scale), scale),
-        "uniform",
-        **resampling,
-    )
+    scores, losses = score_answers(answers, constant, annotations, y, resampling, about=ABOUT)
+    slices = score_slices(find_slices(annotations, by), scores, losses, annotations, resampling)
     curve = reliability_curve(p, q, scale=scale)
-    rho = bootstrap(p, q, y, metrics=("entropy_correlation",), **resampling)
+    rho = bootstrap(p, q, y, metrics=("entropy_correlation",), scale=scale, **vars(resampling))
     return Evaluation(
         *(name, held_out, pooled, predictions, annotations, y, scores, constant.source),
         ece=curve.ece,
