@@ -21,23 +21,20 @@ from edokit._errors import InputError, counted, headings
 from edokit._types import Codes, Floats, Ints
 from edokit.scales import Scale, as_number
 
+# Probabilities closer to 0 or 1 do not count as more certain.
 _LEAST = 1e-6
-"""Probabilities closer to 0 or 1 do not count as more certain."""
 _ROUNDS = 20
+# Annotations at a time.
 _BLOCK = 1 << 16
-"""Annotations at a time."""
-
-
+# Attributes by annotator, as in ``{"ann": {"age": "29"}}``.
 Attributes = Mapping[str, Mapping[str, str]]
-"""Attributes by annotator, as in ``{"ann": {"age": "29"}}``."""
 
 
 class AttributeValue(NamedTuple):
     """A value that an attribute of annotators may have."""
 
     attribute: str
-    value: str
-    """The value, or the upper end of a range of numbers."""
+    value: str  # or the upper end of a range of numbers
     is_range: bool = False
 
 
@@ -46,12 +43,12 @@ class KnownAnnotators:
     """Whom a member knows: A annotators, and V values of their attributes.
 
     Each has a row in a table of R effects: first the annotators (none where ids do not count), then
-    the values.
+    the values. ``codes`` [A, 1 + B] are the rows of each annotator: their own, and one per
+    attribute; -1: none.
     """
 
     annotators: tuple[str, ...]
     codes: Ints
-    """The rows of each annotator: their own, and one per attribute; -1: none [A, 1 + B]."""
     values: tuple[AttributeValue, ...] = ()
 
     @classmethod
@@ -166,8 +163,8 @@ def attributes_of(annotations: Any) -> dict[str, dict[str, str]]:
     }
 
 
+# An attribute with more values than this, all of them numbers, becomes so many ranges.
 _MANY_VALUES, _RANGES = 10, 5
-"""An attribute with more values than this, all of them numbers, becomes so many ranges."""
 
 
 def _values(attribute: str, entries: Iterable[object]) -> list[AttributeValue]:
@@ -182,13 +179,13 @@ def _values(attribute: str, entries: Iterable[object]) -> list[AttributeValue]:
     return [AttributeValue(attribute, f"{end:g}", True) for end in ranges]
 
 
+# Belongs in the card of every model that uses attributes.
 ATTRIBUTES_NOTE = (
     "An answer by attributes is a shrunken mean of the annotators who share them, not of everybody"
     " who does, and not of any person: people with the same attributes differ. Use attributes that"
     " people have given with consent; never infer them, and never decide about a person by them."
     " Age, gender, origin, religion or health are personal data, in many places protected by law."
 )
-"""Belongs in the card of every model that uses attributes."""
 
 
 def find_attribute(annotations: Any, name: str) -> Sequence[str]:

@@ -20,7 +20,6 @@ from edokit._errors import (
     InputError,
     check_number,
     counted,
-    errors_in,
     examples,
     in_bytes,
     local_path,
@@ -62,16 +61,16 @@ if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
 
+# Raised when older versions could no longer read what is written.
 FORMAT = 1
-"""Raised when older versions could no longer read what is written."""
 ENSEMBLE, MEMBERS, MODELS, CARD = "ensemble", "members", "models", "README.md"
+# Characters that a text may have, unless another limit is given.
 MAX_LENGTH = 100_000
-"""Characters that a text may have, unless another limit is given."""
+# Texts that are predicted at once.
 ROWS = 2048
-"""Texts that are predicted at once."""
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+# Texts that the time per text is measured on.
 _SAMPLE = 16
-"""Texts that the time per text is measured on."""
 
 
 class _File(Document):
@@ -128,6 +127,11 @@ class Bundle:
     max_length : int, default=100000
         Characters that a text may have, its context included.
 
+    Attributes
+    ----------
+    folder : Path or None
+        Where it was loaded from.
+
     Examples
     --------
     >>> bundle = edokit.load("bundle")  # doctest: +SKIP
@@ -142,7 +146,6 @@ class Bundle:
         check_number("max_length", max_length, 1, whole=True)
         self.ensemble, self.members, self.max_length = ensemble, members, max_length
         self.folder: Path | None = None
-        """Where it was loaded from."""
         self._document = _Document(edokit=__version__, models={}, files={})
         # Learned on pairs of an item and an annotator, with the anonymous answers beside them, or
         # with the members of annotators as one.
@@ -179,30 +182,16 @@ class Bundle:
         """Measured when it was made; None where texts are sent elsewhere."""
         return self._document.seconds_per_text
 
-    def predict_proba(
-        self,
-        texts: Sequence[Text],
-        *,
-        annotators: Sequence[str | Iterable[str]] | None = None,
-        panel: Panel | Sequence[str] | None = None,
-        attributes: Attributes | None = None,
-        answer_for: str | None = None,
-    ) -> Floats:
+    def predict_proba(self, texts: Sequence[Text], **view: Any) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes``.
 
         Parameters
         ----------
         texts : sequence of str or of (str, str)
             N texts, or pairs (text, context) where the members were trained on them.
-        annotators : sequence of str or of iterables of str, default=None
-            For each text the annotator, or annotators, whose answer is to be predicted: the mean
-            over them. Annotators that no member knows get the anonymous answer.
-        panel : Panel or sequence of str, default=None
-            Or a panel whose answer is to be predicted for every text.
-        attributes : mapping of str to mapping of str to str, default=None
-            Attributes by annotator, as in `score_members`.
-        answer_for : {"ce", "md", "w1", "f1"}, default=None
-            Answers for this metric, as in `EDOEnsemble.predict_proba`.
+        **view
+            Whose answers, and for which metric: ``annotators``, ``panel``, ``attributes`` and
+            ``answer_for``, as for ``describe``.
 
         Returns
         -------
@@ -215,43 +204,35 @@ class Bundle:
             If a text is empty, too long or no string, or a context is missing: the message names
             its position.
         """
-        pooled = self.describe(
-            texts, annotators=annotators, panel=panel, attributes=attributes, answer_for=answer_for
-        )
+        pooled = self.describe(texts, **view)
         return pooled.probabilities if pooled.answers is None else pooled.answers
 
-    def predict(
-        self,
-        texts: Sequence[Text],
-        *,
-        annotators: Sequence[str | Iterable[str]] | None = None,
-        panel: Panel | Sequence[str] | None = None,
-    ) -> npt.NDArray[Any]:
+    def predict(self, texts: Sequence[Text], **view: Any) -> npt.NDArray[Any]:
         """The likeliest class of each text (N,); parameters as ``predict_proba``.
 
         Of sets, an indicator matrix (N, L): 1 for labels above one half.
         """
-        p = self.predict_proba(texts, annotators=annotators, panel=panel)
-        return self.scale.labels(self.scale.hard(p), self.ensemble.classes_)
+        hard = self.scale.hard(self.predict_proba(texts, **view))
+        return self.scale.labels(hard, self.ensemble.classes_)
 
     def describe(
         self,
         texts: Sequence[Text],
         *,
         annotators: Sequence[str | Iterable[str]] | None = None,
-        panel: Panel | Sequence[str] | None = None,
-        attributes: Attributes | None = None,
-        answer_for: str | None = None,
-        level: float = 0.9,
+        **view: Any,
     ) -> Pooled:
         """Pooled probabilities with their entropy, the spread of the members, and labels.
 
         Parameters
         ----------
-        texts, annotators, panel, attributes, answer_for
+        texts : sequence of str or of (str, str)
             As for ``predict_proba``.
-        level : float, default=0.9
-            Level of the intervals of a panel's votes.
+        annotators : sequence of str or of iterables of str, default=None
+            For each text the annotator, or annotators, whose answer is to be predicted: the mean
+            over them. Annotators that no member knows get the anonymous answer.
+        **view
+            As for ``describe_parts``: ``panel``, ``attributes``, ``answer_for`` and ``level``.
 
         Returns
         -------
@@ -260,14 +241,8 @@ class Bundle:
             order; ``to_table`` makes a table of them.
         """
         checked = Texts.of(_listed(texts))
-        parts = self.describe_parts(
-            checked.parts(ROWS),
-            annotators=None if annotators is None else _by_item(annotators, checked.items),
-            panel=panel,
-            attributes=attributes,
-            answer_for=answer_for,
-            level=level,
-        )
+        by_item = None if annotators is None else _by_item(annotators, checked.items)
+        parts = self.describe_parts(checked.parts(ROWS), annotators=by_item, **view)
         return Pooled.concatenate(list(parts))
 
     def describe_parts(
@@ -280,7 +255,23 @@ class Bundle:
         answer_for: str | None = None,
         level: float = 0.9,
     ) -> Iterator[Pooled]:
-        """The same of texts that come in parts, one at a time; ``annotators`` by item."""
+        """The same of texts that come in parts, one at a time.
+
+        Parameters
+        ----------
+        parts : iterable of Texts
+            The texts.
+        annotators : mapping of str to iterable of str, default=None
+            The annotators of each item, as for ``describe``.
+        panel : Panel or sequence of str, default=None
+            Or a panel whose answer is to be predicted for every text.
+        attributes : mapping of str to mapping of str to str, default=None
+            Attributes by annotator, as in `score_members`.
+        answer_for : {"ce", "md", "w1", "f1"}, default=None
+            Answers for this metric, as in `EDOEnsemble.predict_proba`.
+        level : float, default=0.9
+            Level of the intervals of a panel's votes.
+        """
         if annotators is not None and panel is not None:
             raise InputError(
                 f"both {option('annotators')} and {option('panel')} are given",
@@ -295,7 +286,10 @@ class Bundle:
             names = {} if annotators is None and by_annotator else annotators
             if panel is not None:
                 names = dict.fromkeys(part.items, panel.annotators)
-            predictions = self._predict(part, names, by_annotator, attributes)
+            part.check_lengths(self.max_length)
+            predictions = self.members.predict(
+                part, by_annotator=by_annotator, annotators=names, attributes=attributes
+            )
             pooled = self.ensemble.describe(predictions, answer_for=answer_for)
             if panel is not None:
                 yield pooled.panel(panel, level=level)
@@ -312,18 +306,9 @@ class Bundle:
         anonymous ones."""
         if not isinstance(annotators, Mapping):
             annotators = dict.fromkeys(texts.items, tuple(annotators))
-        return self._predict(texts, annotators, True, attributes)
-
-    def _predict(
-        self,
-        texts: Texts,
-        annotators: Mapping[str, Iterable[str]] | None,
-        by_annotator: bool,
-        attributes: Attributes | None,
-    ) -> Predictions:
         texts.check_lengths(self.max_length)
         return self.members.predict(
-            texts, by_annotator=by_annotator, annotators=annotators, attributes=attributes
+            texts, by_annotator=True, annotators=annotators, attributes=attributes
         )
 
     def __repr__(self) -> str:
@@ -384,13 +369,7 @@ class Bundle:
             check_model(place, home)
         member_names = ensemble.needed_members()
         members = LoadedMembers(folder / MEMBERS, member_names, models=models, **options).load()
-        with errors_in(folder):
-            if sorted(members.classes) != sorted(ensemble.fitted_.classes):
-                raise InputError(
-                    f"its members predict {examples(members.classes)}, its ensemble pools"
-                    f" {examples(ensemble.fitted_.classes)}",
-                    "make it again with `edo bundle`",
-                )
+        _check_classes(members, ensemble, f"make the bundle {folder} again with `edo bundle`")
         bundle = cls(ensemble, members, max_length=max_length)
         bundle.folder, bundle._document = folder, document
         return bundle
@@ -451,12 +430,7 @@ class Bundle:
             (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
             member_names = fitted.needed_members()
             loaded = LoadedMembers(source, member_names, device=device, trust=trust, keep=False)
-            if sorted(loaded.classes) != sorted(fitted.fitted_.classes):
-                raise InputError(
-                    f"the members in {source} predict {examples(loaded.classes)}, but the ensemble"
-                    f" pools {examples(fitted.fitted_.classes)}",
-                    "name the folder of the members that it was fitted on",
-                )
+            _check_classes(loaded, fitted, "name the folder of the members that it was fitted on")
             models, names = dict[str, str](), dict[str, str]()
             for model in loaded.models:
                 place, name = copy_model(model, folder / MODELS), public_name(model)
@@ -534,9 +508,9 @@ class Bundle:
         InputError
             If there is no such bundle, or it is damaged.
         """
-        source = {"revision": revision, "token": token}
         folder = Path(name := str(pretrained_model_name_or_path))
         if not folder.is_dir():
+            source = {"revision": revision, "token": token}
             defined = {key: value for key, value in source.items() if value is not None}
             folder = local_folder(name, (BUNDLE,), **defined)
         return cls._load(folder, home_of(folder), **options)
@@ -672,9 +646,8 @@ def _member_rows(bundle: Bundle, trained: Mapping[str, Any]) -> tuple[list[str],
             hub_ids[model_name] = None
         targets = member.get("targets")
         learned = targets.get("supervision", "") if isinstance(targets, dict) else ""
-        if bundle.members.endpoints and not find_recipe(str(member["recipe"])).learns(
-            options or {}
-        ):
+        recipe = find_recipe(str(member["recipe"]))
+        if bundle.members.endpoints and not recipe.learns(options or {}):
             learned = "nothing: it is asked"
         model_name += f" (licence: {licence})" if licence else ""
         cells = name, member.get("recipe", ""), learned, model_name
@@ -722,6 +695,15 @@ def _read(folder: Path) -> _Document:
     return read_model(folder / BUNDLE, _Document, title="an EDO bundle", hint=hint)
 
 
+def _check_classes(members: LoadedMembers, ensemble: EDOEnsemble, hint: str) -> None:
+    if sorted(members.classes) != sorted(ensemble.fitted_.classes):
+        raise InputError(
+            f"the members in {members.folder} predict {examples(members.classes)}, but the ensemble"
+            f" pools {examples(ensemble.fitted_.classes)}",
+            hint,
+        )
+
+
 def _refuse_other(out: Path, version: str) -> None:
     """Refuse to replace a bundle of another version."""
     if (out / BUNDLE).exists() and _read(out).version != version:
@@ -746,22 +728,17 @@ def _check_files(folder: Path, home: Path, files: Mapping[str, _File]) -> None:
         if (file := files.get(name))
         and (path.stat().st_size != file.size or digest_of(path) != file.sha256)
     ]
-    copy_again = "copy or download the bundle again, or make it again with `edo bundle`"
-    for names, problem, hint in (
-        (
-            sorted(files.keys() - paths.keys()),
-            "is incomplete: these files are missing:",
-            copy_again,
-        ),
-        (
-            sorted(paths.keys() - files.keys()),
-            "holds files that are not part of it:",
-            "remove them",
-        ),
-        (changed, "is damaged: these files are not what was bundled:", copy_again),
-    ):
+    problems = {
+        "is incomplete: these files are missing:": sorted(files.keys() - paths.keys()),
+        "holds files that are not part of it:": sorted(paths.keys() - files.keys()),
+        "is damaged: these files are not what was bundled:": changed,
+    }
+    for problem, names in problems.items():
         if names:
-            raise InputError(f"the bundle {folder} {problem} {examples(names)}", hint)
+            raise InputError(
+                f"the bundle {folder} {problem} {examples(names)}",
+                "copy or download the bundle again, or make it again with `edo bundle`",
+            )
 
 
 def _by_item(
@@ -778,9 +755,7 @@ def _by_item(
         )
     by_item = {}
     for position, (item, entry) in enumerate(zip(items, annotators, strict=True), start=1):
-        names = (
-            tuple(entry) if isinstance(entry, Iterable) and not isinstance(entry, str) else (entry,)
-        )
+        names = (entry,) if isinstance(entry, str) or entry is None else tuple(entry)
         if not all(isinstance(name, str) for name in names):
             raise InputError(f"{option('annotators')} of text {position} are no names", hint)
         by_item[item] = names

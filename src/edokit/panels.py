@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import HAVE, InputError, are, counted, examples, headings
-from edokit._names import as_names, check_unique, factorized
+from edokit._names import as_names, check_unique, factorized, positions
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
 from edokit.annotator_effects import Attributes, find_attribute
@@ -57,24 +57,20 @@ class Panel:
     name: str = "panel"
 
     def __post_init__(self) -> None:
+        hint = "name each of them, as in ('ann', 'ben')"
         if isinstance(self.annotators, str):
-            raise _wrong(
-                f"the annotators of {self.name} are one string, not a list of names",
-                "write ('ann',)",
-            )
+            raise InputError(f"the annotators of {self.name} are one string, not names", hint)
         if not self.annotators:
-            raise _wrong(f"{self.name} has no annotators", "name at least one")
+            raise InputError(f"{self.name} has no annotators", hint)
         if "" in self.annotators and len(self.annotators) > 1:  # alone: the anonymous answer
-            raise _wrong(
-                f"entry {self.annotators.index('') + 1} of {self.name} names no annotator",
-                "name each, or drop the entry",
-            )
+            position = self.annotators.index("") + 1
+            raise InputError(f"entry {position} of {self.name} names no annotator", hint)
         check_unique(as_names(self.annotators), f"annotators of {self.name}", "name each once")
         count = len(self.annotators)
         weights = np.ones(count) if self.weights is None else np.asarray(self.weights, dtype=float)
         total = weights.sum() if weights.shape == (count,) else np.nan
         if not (np.isfinite(total) and total > 0 and (weights >= 0).all()):
-            raise _wrong(
+            raise InputError(
                 f"the weights of {self.name} are not {count} numbers of at least 0 with a positive"
                 " sum",
                 "give one weight per annotator",
@@ -132,7 +128,7 @@ class Panel:
         array([0.5 , 0.25, 0.25])
         """
         if not shares:
-            raise _wrong(f"{name} names no attributes", "name one")
+            raise InputError(f"{name} names no attributes", "name one")
         people: Any = annotations
         if not isinstance(annotations, Annotations):
             persons = annotations.values()
@@ -145,7 +141,7 @@ class Panel:
         ]
         weights = _raked(groups, len(people.annotators))
         if weights is None:
-            raise _wrong(
+            raise InputError(
                 f"no weights of these annotators fit all shares of {name}",
                 "ask for fewer attributes, or check that people with these values exist",
             )
@@ -174,7 +170,7 @@ class Panel:
         inside = np.flatnonzero(np.isin(annotators, list(weight)))
         missing = sorted(set(weight) - set(annotators[inside]))
         if missing:
-            raise _wrong(
+            raise InputError(
                 f"{are(len(missing), len(weight), noun='annotator')} of {self.name} without"
                 f" answers: {examples(missing)}",
                 "score the items for them, too",
@@ -182,11 +178,11 @@ class Panel:
         codes, names = factorized(items[inside])
         weights = np.array([weight[name] for name in annotators[inside]])[:, None]
         # Weights of those who answered, in case some did not.
-        total_weights = np.bincount(codes, weights[:, 0])
-        mean = _summed(codes, weights * p[inside]) / total_weights[:, None]
+        total_weights = _summed(codes, weights)
+        mean = _summed(codes, weights * p[inside]) / total_weights
         if self.size is None:  # these people, each with one answer
             votes = weights**2 * p[inside] * (1 - p[inside])
-            variance = _summed(codes, votes) / total_weights[:, None] ** 2
+            variance = _summed(codes, votes) / total_weights**2
         else:  # so many people drawn from a population with these shares
             variance = mean * (1 - mean) / self.size
         low, high = _interval(mean, variance, level)
@@ -195,17 +191,23 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class PanelAnswer:
-    """What a panel would answer, with how far the votes of a finite panel may be from it."""
+    """What a panel would answer, with how far the votes of a finite panel may be from it.
+
+    Attributes
+    ----------
+    panel : Panel
+    items : ndarray of str of shape (N,)
+        Item ids.
+    probabilities : ndarray of shape (N, C)
+    low, high : ndarray of shape (N, C)
+        Ends of the interval of the share of votes.
+    """
 
     panel: Panel
     items: Strings
-    """Item ids [N]."""
     probabilities: Floats
-    """[N, C]."""
     low: Floats
-    """Lower end of the interval of the share of votes [N, C]."""
     high: Floats
-    """Upper end [N, C]."""
 
     def take(self, rows: Ints) -> PanelAnswer:
         """Return the answers at these positions."""
@@ -225,40 +227,47 @@ class PanelComparison:
     """What two panels would answer about the same items, side by side.
 
     Made by `edokit.ensemble.compare_panels`.
+
+    Attributes
+    ----------
+    one, other : PanelAnswer
+    classes : tuple of str
+        Class names [C].
+    scale : Scale
+        The answer scale.
+    anonymous : PanelAnswer or None
+        The answers for nobody in particular, where the members gave them.
+    level : float
+        Level of the intervals of the panels' votes.
     """
 
     one: PanelAnswer
     other: PanelAnswer
     classes: tuple[str, ...]
-    """Class names [C]."""
     scale: Scale = NOMINAL
-    """The answer scale."""
     anonymous: PanelAnswer | None = None
-    """The answers for nobody in particular, where the members gave them."""
     level: float = 0.9
-    """Level of the intervals of the panels' votes."""
 
     def __post_init__(self) -> None:
         names = [self.one.panel.name, self.other.panel.name]
         if names[0] == names[1]:
-            raise _wrong(f"both panels are called {names[0]!r}", "give their files different names")
+            raise InputError(
+                f"both panels are called {names[0]!r}", "give their files different names"
+            )
         for name in ("other", "anonymous"):
             answer = getattr(self, name)
             if answer is None:
                 continue
-            row_of = {item: row for row, item in enumerate(answer.items)}
-            missing = [item for item in self.one.items if item not in row_of]
+            missing = set(self.one.items) - set(answer.items)
             if name == "other":
-                missing += sorted({*row_of} - {*self.one.items})
+                missing ^= set(answer.items) - set(self.one.items)
             if missing:
-                count = are(len(missing), verb=HAVE, noun="item")
-                raise _wrong(
-                    f"{count} no answer of {names[0]}, of {names[1]} or of nobody in particular:"
-                    f" {examples(missing)}",
+                raise InputError(
+                    f"{are(len(missing), verb=HAVE, noun='item')} no answer of {names[0]}, of"
+                    f" {names[1]} or of nobody in particular: {examples(sorted(missing))}",
                     "score all items for the annotators of both panels",
                 )
-            rows = np.array([row_of[item] for item in self.one.items], dtype=np.intp)
-            object.__setattr__(self, name, answer.take(rows))
+            object.__setattr__(self, name, answer.take(positions(self.one.items, answer.items)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[PanelComparison]) -> PanelComparison:
@@ -274,18 +283,15 @@ class PanelComparison:
     @property
     def answers(self) -> tuple[PanelAnswer, ...]:
         """Those of both panels, then the anonymous ones if there are any."""
-        return tuple(
-            answer for answer in (self.one, self.other, self.anonymous) if answer is not None
-        )
+        panels = (self.one, self.other)
+        return panels if self.anonymous is None else (*panels, self.anonymous)
 
     @cached_property
     def distances(self) -> Floats:
         """How far apart the panels are on each item [N]: L1, of sets its mean over labels, on an
         ordinal scale Wasserstein-1 in its units."""
-        coordinates = (
-            self.scale.coordinates(answer.probabilities) for answer in (self.one, self.other)
-        )
-        return np.asarray(np.abs(np.subtract(*coordinates)).sum(axis=1))
+        ours, theirs = (self.scale.coordinates(answer.probabilities) for answer in self.answers[:2])
+        return np.asarray(np.abs(ours - theirs).sum(axis=1))
 
     @cached_property
     def order(self) -> Ints:
@@ -320,10 +326,9 @@ class PanelComparison:
             ``decisions_differ`` and how many items are ``beyond_chance``; ``follows``: as whom the
             anonymous answer decides where the decisions differ (None without anonymous answers).
         """
-        differ = self.decisions_differ
+        differ, panels = self.decisions_differ, [self.one.panel, self.other.panel]
         follows = None
         if self.anonymous is not None:
-            panels = self.one.panel, self.other.panel
             follows = {
                 panel.name: int((differ & (self.labels[2] == labels)).sum())
                 for panel, labels in zip(panels, self.labels[:2], strict=True)
@@ -331,9 +336,7 @@ class PanelComparison:
             follows["neither"] = int(differ.sum()) - sum(follows.values())
         return {
             "items": len(self.one.items),
-            "panels": {
-                answer.panel.name: len(answer.panel.annotators) for answer in self.answers[:2]
-            },
+            "panels": {panel.name: len(panel.annotators) for panel in panels},
             "distance": float(self.distances.mean()),
             "decisions_differ": int(differ.sum()),
             "beyond_chance": int(self.beyond_chance.sum()),
@@ -399,7 +402,7 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         weights = number_column(table, "weight", str(path)) if "weight" in columns else None
         return Panel(people, weights, name=name)
     if not {"attribute", "value", "share"} <= {*columns}:
-        raise _wrong(
+        raise InputError(
             f"{path} has the columns {headings(columns)}; a panel has annotator (and weight), or"
             " attribute, value and share",
             "name the annotators, or the shares of their attributes",
@@ -415,13 +418,8 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     names = (as_names(table[column].to_pylist()) for column in ("attribute", "value"))
     for attribute, value, share in zip(*names, numbers, strict=True):
         shares.setdefault(str(attribute), {})[str(value)] = float(share)
-    sizes = set(number_column(table, "size", str(path)).tolist()) if "size" in columns else set()
-    size = int(sizes.pop()) if len(sizes) == 1 else None
+    size = int(number_column(table, "size", str(path))[0]) if "size" in columns else None
     return Panel.from_shares(shares, annotations, size=size, name=name)
-
-
-def _wrong(message: str, hint: str) -> InputError:
-    return InputError(message, hint)
 
 
 def _groups(
@@ -430,24 +428,21 @@ def _groups(
     """Who has each value of an attribute [A], and the share that they should have."""
     total = float(sum(share_by_value.values()))
     if total <= 0 or min(share_by_value.values()) < 0:
-        raise _wrong(
+        raise InputError(
             f"the shares of {attribute!r} are not numbers of at least 0 with a positive sum",
             "give the share of each value",
         )
-    groups = [
-        (np.asarray(values == value), share / total) for value, share in share_by_value.items()
-    ]
-    for value, (group, _) in zip(share_by_value, groups, strict=True):
-        if not group.any():
-            raise _wrong(
+    for value in share_by_value:
+        if value not in values:
+            raise InputError(
                 f"no annotator has {attribute} {value!r}",
                 f"the values are {examples(sorted(set(values)), 20)}",
             )
-    return groups
+    return [(np.asarray(values == value), share / total) for value, share in share_by_value.items()]
 
 
 def _raked(attributes: Sequence[Sequence[tuple[Bools, float]]], count: int) -> Floats | None:
-    """Weights [A] with which every group has its share; None if there are none."""
+    """Weights [A] with which every group has its share (raking); None if there are none."""
     weights = np.ones(count)
     for groups in attributes:
         weights[~np.logical_or.reduce([group for group, share in groups if share > 0])] = 0

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from edokit._errors import InputError, examples, one_of, option, word
 from edokit._types import Bools, Codes, Floats, Strings
 
+# Classes without an order, points of a scale, or labels of which any number may be chosen.
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
-"""Classes without an order, points of a scale, or labels of which any number may be chosen."""
+# How far steps may differ, relative to the first, and still count as even.
 _EVEN = 1e-9
-"""How far steps may differ, relative to the first, and still count as even."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ class Scale:
 
     def __post_init__(self) -> None:
         one_of("scale", self.kind, get_args(ScaleKind))
-        if self.kind != "ordinal":
-            if self.positions is not None:
-                raise _wrong(
-                    f"a {self.kind} scale has no positions",
-                    f"leave them out, or choose {option('scale', 'ordinal')}",
-                )
+        if self.kind != "ordinal" and self.positions is None:
             return
         places = tuple(float(place) for place in self.positions or ())
         ascending = all(low < high for low, high in pairwise(places))
-        if len(places) < 2 or not ascending or not all(map(math.isfinite, places)):
-            raise _wrong(
-                f"the positions of an ordinal scale are at least two ascending numbers, not"
-                f" {_listed(places) or 'none'}",
-                "give one number per class, in the order of the classes",
+        if (
+            self.kind != "ordinal"
+            or len(places) < 2
+            or not ascending
+            or not np.isfinite(places).all()
+        ):
+            raise InputError(
+                "an ordinal scale, and no other, has at least two ascending positions, but this"
+                f" {self.kind} one has {_listed(places) or 'none'}",
+                "give one number per class of an ordinal scale, in the order of the classes",
             )
         object.__setattr__(self, "positions", places)
 
@@ -229,11 +229,11 @@ class Scale:
 
 
 NOMINAL = Scale()
+# The two classes of a row that is one label of a set.
 ROW_CLASSES = ("no", "yes")
-"""The two classes of a row that is one label of a set."""
+# A scale, its kind, or a declaration: ``ordinal:1,2,3``, ``ordinal:low=0,high=3``,
+# ``multi-label:rude,mocking``.
 ScaleLike: TypeAlias = Scale | str
-"""A scale, its kind, or a declaration: ``ordinal:1,2,3``, ``ordinal:low=0,high=3``,
-``multi-label:rude,mocking``."""
 
 
 class Declared:
@@ -270,13 +270,9 @@ class Declared:
         (names,) = csv.reader([listed], skipinitialspace=True) if listed else ([],)
         if self.kind == "ordinal":
             names = self._with_positions(names)
-        if repeated := [name for k, name in enumerate(names) if name in names[:k]]:
-            raise _wrong(
-                f"classes of the scale are not unique: {examples(repeated)}", "name each class once"
-            )
-        if not names or "" in names:
-            raise _wrong(
-                f"the scale {given!r} names no classes, or an empty one",
+        if not names or "" in names or len(set(names)) < len(names):
+            raise InputError(
+                f"the scale {given!r} names no classes, an empty one, or one twice",
                 "write for example ordinal:1,2,3 or multi-label:rude,mocking",
             )
         self.classes = tuple(names)
@@ -292,7 +288,7 @@ class Declared:
             return names
         declared = [place for place in places if place is not None]
         if len(declared) < len(names):
-            raise _wrong(
+            raise InputError(
                 f"some classes of the scale {_listed(names)} have a position and some have none",
                 "give each a position, as in ordinal:low=0,mid=1,high=3, or none of them",
             )
@@ -313,7 +309,7 @@ class Declared:
             return Scale(self.kind)
         if self._positions is not None:
             if len(self._positions) != len(names):
-                raise _wrong(
+                raise InputError(
                     f"{len(names)} classes ({examples(names, 20)}) need as many positions, but the"
                     f" scale has {_listed(self._positions)}",
                     "give one position per class",
@@ -327,7 +323,7 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
     for name in names:
         if as_number(name) is None:
             place = "there is the" if where is None else f"{where(name)} has the"
-            raise _wrong(
+            raise InputError(
                 f"{place} label {word(name)}, which is no number, and points of an ordinal scale"
                 " need positions",
                 "correct the label, or declare all classes in their order:"
@@ -336,14 +332,14 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
             )
     places = [float(name) for name in names]
     if len(places) < 2:
-        raise _wrong(
+        raise InputError(
             f"all labels are {_listed(places)}, and an ordinal scale has two points or more",
             "declare every point of the scale, used or not, as in"
             f" {option('scale', 'ordinal:1,2,3,4,5')}",
         )
     steps = np.diff(places)
     if not np.allclose(steps, steps[0], rtol=_EVEN, atol=0):
-        raise _wrong(
+        raise InputError(
             f"the labels {_listed(places)} are not evenly spaced",
             "declare every point of the scale, used or not:"
             f" {option('scale', 'ordinal:' + ','.join(map(_name, places)))} if steps are uneven",
@@ -362,20 +358,16 @@ def looks_ordinal(classes: Sequence[str]) -> bool:
 def check_same_scale(one: Scale, what: str, other: Scale, against: str) -> None:
     """Refuse data of two scales."""
     if one != other:
-        hint = "declare the same scale for both"
-        if "nominal" in (one.kind, other.kind):
-            kind = other.kind if one.kind == "nominal" else one.kind
-            hint += f", as in {option('scale', kind)}"
-            if what == "predictions" and kind == other.kind == "multi-label":
-                hint = (
-                    "write the predictions again with edo predictions join … --scale multi-label,"
-                    " as probabilities of each label on its own"
-                )
-        raise _wrong(f"the scale of the {what} is {one}, that of the {against} is {other}", hint)
-
-
-def _wrong(message: str, hint: str) -> InputError:
-    return InputError(message, hint)
+        kind = other.kind if one.kind == "nominal" else one.kind
+        hint = f"declare the same scale for both, as in {option('scale', kind)}"
+        if what == "predictions" and kind == other.kind == "multi-label":
+            hint = (
+                "write the predictions again with edo predictions join … --scale multi-label,"
+                " as probabilities of each label on its own"
+            )
+        raise InputError(
+            f"the scale of the {what} is {one}, that of the {against} is {other}", hint
+        )
 
 
 def as_number(text: str) -> float | None:

@@ -307,7 +307,7 @@ def test_whose_answer_may_be_asked_wrongly_in_one_line(made: Path) -> None:
         ({"annotators": "ann"}, "are one string for 1 text"),
         ({"annotators": [None]}, "annotators of text 1 are no names"),
         ({"annotators": [["ann", 3]]}, "annotators of text 1 are no names"),
-        ({"panel": "ann"}, "one string, not a list of names"),
+        ({"panel": "ann"}, "panel are one string"),
         ({"panel": []}, "no annotators"),
     ]
     for how, message in asked:
