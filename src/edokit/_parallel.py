@@ -1,18 +1,17 @@
-"""What the machine offers: memory, and workers for many tasks: this process, processes beside it
-that may die, or a Dask cluster."""
+"""What the machine offers: memory, and workers for many tasks: this process, processes beside it,
+or a Dask cluster."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from edokit._errors import InputError, MissingExtraError, option, warn
+from edokit._errors import InputError, MissingExtraError, option
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -88,68 +87,34 @@ class Workers:
         self.jobs, self.engine = jobs, engine
         self._open = ExitStack()
 
-    @property
-    def alone(self) -> bool:
-        """Whether all is done in this process, which may then use every core."""
-        return self.engine == LOCAL and self.jobs == 1
-
     def run(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
-        """``work`` of each task, in their order; no more results wait than there are jobs.
-
-        If a process of this machine dies, what it left undone is done again, once, by others: a
-        task that kills whoever does it must not kill this process. Dask does so by itself.
-        """
-        if self.alone or (self.engine == LOCAL and len(tasks) == 1):
+        """``work`` of each task, in their order."""
+        if self.engine == LOCAL and (self.jobs == 1 or len(tasks) == 1):
             yield from map(work, tasks)
             return
-        done, jobs, may_retry = 0, self.jobs, self.engine == LOCAL
-        while done < len(tasks):
-            try:
-                for result in self._side_by_side(work, tasks[done:], jobs):
-                    done += 1
-                    yield result
-            except Exception as error:
-                if not _DEATHS & {kind.__name__ for kind in type(error).__mro__}:
-                    raise
-                if not may_retry:
-                    raise InputError(
-                        f"a worker process died twice, perhaps out of memory"
-                        f" ({type(error).__name__})",
-                        f"use fewer {option('jobs')}, or smaller shards",
-                    ) from error
-                # Memory is what most die of, and fewer take less. A single job would be done here.
-                jobs, may_retry = max(2, jobs // 2), False
-                warn(
-                    "a worker process died, perhaps out of memory; what it left undone is done"
-                    f" again, with {jobs} jobs at a time"
-                )
+        try:
+            yield from self._side_by_side(work, tasks)
+        except Exception as error:
+            if type(error).__name__ not in _DEATHS:
+                raise
+            raise InputError(
+                f"a worker process died, perhaps out of memory ({type(error).__name__})",
+                f"use fewer {option('jobs')}, or smaller shards",
+            ) from error
 
     def _side_by_side(
-        self, work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
-    ) -> Iterator[Result]:
-        if self.engine != LOCAL:
-            yield from self._on_cluster(work, tasks)
-            return
-        from joblib import Parallel, delayed, parallel_config
-
-        with parallel_config(backend="loky", n_jobs=jobs):
-            # Small results in order: what they add up to does not depend on who was faster.
-            parallel = Parallel(return_as="generator", pre_dispatch="2*n_jobs", batch_size=1)
-            # Processes are kept between calls, and may have started somewhere else.
-            yield from parallel(delayed(_at)(os.getcwd(), work, task) for task in tasks)
-
-    def _on_cluster(
         self, work: Callable[[Task], Result], tasks: Sequence[Task]
     ) -> Iterator[Result]:
-        """Some tasks more than there are threads wait on the cluster, so that none is idle."""
-        ahead = 2 * sum(self._client.nthreads().values())
-        waiting: deque[Any] = deque()
-        for task in tasks:
-            waiting.append(self._client.submit(work, task, pure=False))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        if self.engine != LOCAL:
+            for future in self._client.map(work, tasks, pure=False):
+                yield future.result()
+            return
+        from joblib import Parallel, delayed
+
+        # Small results in order: what they add up to does not depend on who was faster.
+        parallel = Parallel(n_jobs=self.jobs, backend="loky", return_as="generator", batch_size=1)
+        # Processes are kept between calls, and may have started somewhere else.
+        yield from parallel(delayed(_at)(os.getcwd(), work, task) for task in tasks)
 
     def close(self) -> None:
         """Leave the cluster, if there is one."""

@@ -14,8 +14,7 @@ from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
-from edokit.fitdata import annotations as module
-from edokit.fitdata.annotations import ReadOptions, SortedAnnotations, match_files
+from edokit.fitdata.annotations import ReadOptions, match_files
 
 CLASSES = ("no", "yes")
 
@@ -68,66 +67,6 @@ def test_reading_keeps_the_chosen_splits_of_a_shard(tmp_path: Path) -> None:
     write_table(people(["x"]), tmp_path / "b.csv")
     with pytest.raises(InputError, match="split"):
         ReadOptions(("dev",)).read(tmp_path / "b.csv", CLASSES)
-
-
-@pytest.fixture
-def long_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Items a to f in order, looked at three rows at a time."""
-    monkeypatch.setattr(module, "_BATCH", 3)
-    path = tmp_path / "people.parquet"
-    write_table(people(list("abcdef")), path)
-    return path
-
-
-def test_a_sorted_table_is_read_as_the_shards_need_it(long_table: Path) -> None:
-    stream = SortedAnnotations(long_table)
-    first = stream.of(names("b", "a", "c"), Path("0.npz"), CLASSES)
-    assert sorted(first.items) == ["a", "b", "c"]
-    assert len(first) == 6
-    second = stream.of(names("d", "e", "f"), Path("1.npz"), CLASSES)
-    np.testing.assert_array_equal(second.soft_labels, np.full((3, 2), 0.5))
-    stream.finish()
-
-
-def test_an_order_of_its_own_is_refused_with_the_shard(long_table: Path) -> None:
-    with pytest.raises(InputError, match=r"at 1\.npz come 'a'"):
-        SortedAnnotations(long_table).of(names("d", "e"), Path("1.npz"), CLASSES)
-    stream = SortedAnnotations(long_table)
-    stream.of(names(*"abcdef"), Path("0.npz"), CLASSES)
-    with pytest.raises(InputError, match=r"at 1\.npz its annotations end"):
-        stream.of(names("g"), Path("1.npz"), CLASSES)
-
-
-def test_annotations_of_a_missing_shard_are_not_dropped(long_table: Path) -> None:
-    stream = SortedAnnotations(long_table)
-    stream.of(names("a", "b"), Path("0.npz"), CLASSES)
-    with pytest.raises(InputError, match=r"at 2\.npz come 'c'"):
-        stream.of(names("e", "f"), Path("2.npz"), CLASSES)
-    stream = SortedAnnotations(long_table)
-    stream.of(names("a", "b", "c", "d"), Path("0.npz"), CLASSES)
-    with pytest.raises(InputError, match="from 'e' on have no predictions"):
-        stream.finish()
-
-
-def test_a_sorted_table_may_hold_other_splits(tmp_path: Path) -> None:
-    path = tmp_path / "people.parquet"
-    write_table(people(["a", "b", "c"], split=["dev", "train", "dev"]), path)
-    stream = SortedAnnotations(path, ReadOptions(("dev",)))
-    assert stream.of(names("a"), Path("0.npz"), CLASSES).items.tolist() == ["a"]
-    assert stream.of(names("c"), Path("1.npz"), CLASSES).items.tolist() == ["c"]
-    stream.finish()
-
-
-def test_a_table_without_items_and_a_torn_one_are_refused(tmp_path: Path, long_table: Path) -> None:
-    path = tmp_path / "other.parquet"
-    write_table(people(["a"]).rename_columns(["id", "annotator", "label"]), path)
-    with pytest.raises(InputError, match="has no column 'item'"):
-        SortedAnnotations(path).of(names("a"), Path("0.npz"), CLASSES)
-    mapped = SortedAnnotations(path, ReadOptions(options={"columns": {"item": "id"}}))
-    assert mapped.of(names("a"), Path("0.npz"), CLASSES).items.tolist() == ["a"]
-    long_table.write_bytes(long_table.read_bytes()[:100])
-    with pytest.raises(InputError, match=r"people\.parquet can't be read as a Parquet file"):
-        SortedAnnotations(long_table).of(names("a"), Path("0.npz"), CLASSES)
 
 
 def test_shares_without_an_annotator_are_soft_labels(tmp_path: Path) -> None:

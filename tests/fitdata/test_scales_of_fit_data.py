@@ -13,7 +13,6 @@ from edokit import Annotations, Predictions, read_predictions, write_predictions
 from edokit._errors import InputError, TieWarning
 from edokit._io.tables import write_table
 from edokit.fitdata import FitData
-from edokit.fitdata.annotations import SortedAnnotations
 from edokit.predictions import Shards
 from edokit.scales import NOMINAL, Scale
 from shard_cases import cut, data
@@ -155,20 +154,6 @@ def test_old_files_are_described_as_before() -> None:
     assert "scale" not in FitData.from_predictions(pool, people).describe()
     sets, chosen = data(20, scale=SETS)
     assert FitData.from_predictions(sets, chosen).describe()["scale"] == "multi-label:0,1"
-
-
-@pytest.mark.parametrize("scale", [UNEVEN, SETS])
-def test_one_long_table_in_the_order_of_the_shards_keeps_the_scale(
-    scale: Scale, tmp_path: Path
-) -> None:
-    made = cut(tmp_path, 60, [20, 45], classes=3, scale=scale)
-    write_table(made.people.to_table(), tmp_path / "all.parquet")
-    memory = FitData.from_predictions(made.pool, made.people)
-    with FitData.open(
-        made.predictions, SortedAnnotations(tmp_path / "all.parquet"), jobs=1
-    ) as shards:
-        np.testing.assert_allclose(shards.sample.q, memory.sample.q)
-        np.testing.assert_array_equal(shards.sample.y, memory.sample.y)
 
 
 def test_ties_are_counted_by_item(tmp_path: Path) -> None:

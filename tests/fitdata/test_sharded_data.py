@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,8 @@ from edokit._parallel import Workers, how_many_jobs, may_use_threads
 from edokit.fitdata import FitData
 from edokit.fitdata import cache as cache_module
 from edokit.fitdata import sharded as sharded_module
-from edokit.fitdata.annotations import SortedAnnotations
 from edokit.fitdata.data import deal
-from edokit.fitdata.sharded import ShardedData, Sums, write_shard
+from edokit.fitdata.sharded import ShardedData
 from edokit.metrics import compute_metrics
 from edokit.objective import Pool, Summaries, average_groups, curvature_sums, pool
 from edokit.predictions import Predictions
@@ -95,29 +93,6 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
             assert metrics == pytest.approx(wanted_metrics, abs=1e-12)
 
 
-@given(st.integers(0, 70))
-def test_lists_are_added_entry_by_entry(count: int) -> None:
-    sums = Sums()
-    for number in range(count):
-        sums.add([number, np.array([1.0, number])])
-    total = sums.total()
-    if count:
-        assert total[0] == count * (count - 1) // 2
-        np.testing.assert_array_equal(total[1], [count, total[0]])
-    else:
-        assert total == []
-
-
-def test_the_rounding_of_many_shards_hardly_grows() -> None:
-    pairs, one_by_one = Sums(), 0.0
-    for _ in range(10_000):
-        pairs.add([0.1])
-        one_by_one += 0.1
-    exact = math.fsum([0.1] * 10_000)
-    assert abs(pairs.total()[0] - exact) <= 4 * math.ulp(exact)
-    assert abs(one_by_one - exact) > 40 * math.ulp(exact)
-
-
 def test_a_part_of_the_members_has_a_part_of_the_sums(tmp_path: Path) -> None:
     made = cut(tmp_path, 30, [11, 20])
     P, q, _ = whole(made)
@@ -136,20 +111,17 @@ def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
     long = tmp_path / "people.parquet"
     write_table(made.people.to_table(), long)
     wanted = Summaries.from_arrays(*whole(made))
-    forms = [made.annotations, made.people, long, SortedAnnotations(long)]
+    forms = [made.annotations, made.people, long]
     for form in forms:
         with opened(made, tmp_path, form) as data:
             same(data.summaries(), wanted)
             assert data.counts == (90, 3)
-    # What does not fit into memory is read in the order of the shards.
-    with opened(made, tmp_path, long, memory=100, jobs=1) as data:
-        same(data.summaries(), wanted)
     other = tmp_path / "other"
     write_table(made.people.to_table(), other / "everything.parquet")
     with opened(made, tmp_path, other) as data:
         same(data.summaries(), wanted)
     write_table(made.people.to_table(), tmp_path / "people.csv")
-    for form in (other, tmp_path / "people.csv"):
+    for form in (other, long, tmp_path / "people.csv"):
         with pytest.raises(InputError, match="in files named like the shards"):
             opened(made, tmp_path, form, memory=100)
     with pytest.raises(InputError, match="ndarray names no items"):
@@ -235,22 +207,12 @@ def test_the_cache_is_removed(tmp_path: Path) -> None:
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_without_room_for_a_copy_the_shards_are_read_again(
+def test_a_disk_without_room_for_the_cache_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = cut(tmp_path, 40, [9])
-    free = 40 * (16 + 12) * 2
-
-    def usage(path: Path) -> Any:
-        return type("Usage", (), {"free": free})
-
-    monkeypatch.setattr(cache_module.shutil, "disk_usage", usage)
-    with pytest.warns(EDOWarning, match="every pass reads the shards themselves"):
-        data = opened(made, tmp_path)
-    with data:
-        same(data.summaries(), Summaries.from_arrays(*whole(made)))
-        assert not list((tmp_path / "scratch").rglob("*.P.npy"))
-    free = 10
+    usage = type("Usage", (), {"free": 10})
+    monkeypatch.setattr(cache_module.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(InputError, match=r"cache of the shards needs .* GiB free"):
         opened(made, tmp_path)
 
@@ -260,35 +222,6 @@ def test_reading_shards_leaves_arrow_its_memory_pool(tmp_path: Path) -> None:
     with opened(made, tmp_path):
         pass
     assert pa.default_memory_pool().backend_name == before
-
-
-def unpack(file: Path) -> None:
-    """Write the arrays of an .npz file as they are."""
-    with np.load(file) as arrays:
-        np.savez(file, **arrays)
-
-
-def test_plain_arrays_are_read_where_they_are(tmp_path: Path) -> None:
-    made = cut(tmp_path, 40, [9, 20])
-    for number in (0, 1):
-        unpack(made.predictions / f"part-{number}.npz")
-    v = np.full((1, 4), 0.25)
-    P, q, _ = whole(made)
-    with opened(made, tmp_path) as data:
-        # Only the shard that is packed needs a copy.
-        assert [file.name for file in (tmp_path / "scratch").rglob("*.P.npy")] == ["000002.P.npy"]
-        wanted = curvature_sums(P, q, v[0])
-        np.testing.assert_allclose(data.curvatures(v)[0].hessian, wanted.hessian, rtol=1e-12)
-        np.testing.assert_array_equal(data.sample.P, P)
-        unpack(made.predictions / "part-1.npz")
-        with pytest.raises(InputError, match=r"part-1\.npz changed while it was read"):
-            data.curvatures(v)
-        # Ids are read again where they are needed.
-        with pytest.raises(InputError, match=r"part-1\.npz changed while it was read"):
-            data.draw(5)
-        (made.predictions / "part-0.npz").unlink()
-        with pytest.raises(InputError, match=r"no file .*part-0\.npz"):
-            data.curvatures(v)
 
 
 def _may_use_threads(_: int) -> bool:
@@ -305,9 +238,7 @@ def test_arrow_has_threads_where_there_are_cores_for_them(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("change", ["classes", "sums", "type"])
-def test_arrays_that_are_not_used_as_they_are_stored_are_copied(
-    tmp_path: Path, change: str
-) -> None:
+def test_arrays_are_cached_as_they_are_used(tmp_path: Path, change: str) -> None:
     made = cut(tmp_path, 30, [])
     file = made.predictions / "part-0.npz"
     with np.load(file) as held:
@@ -335,10 +266,9 @@ def test_published_labels_against_the_people_are_told_once_for_all_shards(tmp_pa
     for number in range(3):
         part = people.take([2 * number, 2 * number + 1])
         write_table(part.to_table(), made.annotations / f"part-{number}.csv")
-    for form in (made.annotations, SortedAnnotations(tmp_path / "people.parquet")):
-        with pytest.warns(EDOWarning, match="hard_label of 6 of 6 items is used") as noted:
-            opened(made, tmp_path, form).close()
-        assert len(noted) == 1
+    with pytest.warns(EDOWarning, match="hard_label of 6 of 6 items is used") as noted:
+        opened(made, tmp_path).close()
+    assert len(noted) == 1
 
 
 def test_ties_are_told_once_for_all_shards(tmp_path: Path) -> None:
@@ -437,48 +367,9 @@ def _die(task: int) -> int:
     os._exit(1)
 
 
-def _die_once(task: tuple[int, Path]) -> int:
-    number, mark = task
-    if number == 3 and not mark.exists():
-        mark.touch()
-        os._exit(1)
-    return number
-
-
-@pytest.mark.filterwarnings("ignore:a worker process died:edokit._errors.EDOWarning")
-def test_a_worker_that_dies_again_is_one_line() -> None:
-    with Workers(2) as workers, pytest.raises(InputError, match=r"died twice.*fewer jobs"):
+def test_a_worker_that_dies_is_one_line() -> None:
+    with Workers(2) as workers, pytest.raises(InputError, match=r"process died.*fewer jobs"):
         list(workers.run(_die, [1, 2]))
-
-
-def test_what_a_dead_worker_left_undone_is_done_again(tmp_path: Path) -> None:
-    tasks = [(number, tmp_path / "died") for number in range(8)]
-    told = pytest.warns(EDOWarning, match="a worker process died.* again, with 2 jobs at a time")
-    with Workers(4) as workers, told:
-        assert list(workers.run(_die_once, tasks)) == list(range(8))
-
-
-def _die_while_writing(part: Any, **given: Any) -> Any:
-    mark = part.folder.parent / "died"
-    if part.number == 1 and not mark.exists():
-        part.write()
-        mark.touch()
-        os._exit(1)
-    return write_shard(part, **given)
-
-
-def test_shards_of_a_dead_worker_are_written_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = cut(tmp_path, 30, [10, 20])
-    with opened(made, tmp_path) as data:
-        undisturbed = data.evaluate(np.full((1, 4), 0.25))
-    monkeypatch.setattr(sharded_module, "write_shard", _die_while_writing)
-    with (
-        pytest.warns(EDOWarning, match="a worker process died"),
-        opened(made, tmp_path, jobs=2) as data,
-    ):
-        assert data.evaluate(np.full((1, 4), 0.25)) == undisturbed
 
 
 def test_strange_engines_and_jobs_are_refused() -> None:

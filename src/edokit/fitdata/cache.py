@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit._errors import EDOWarning, InputError, option
-from edokit._io import cannot_write, check_file, temporary_folder
+from edokit._io import cannot_write, temporary_folder
 from edokit._lazy import pd
 from edokit._names import different_items, owners
-from edokit._types import Floats, Ints, Strings
+from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties
-from edokit.fitdata.annotations import ReadOptions, SortedAnnotations
+from edokit.fitdata.annotations import ReadOptions
 from edokit.fitdata.data import Arrays, owner_codes
-from edokit.predictions import Predictions, Shards
+from edokit.predictions import Shards
 from edokit.predictions.shards import Keys, item_keys
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
@@ -42,17 +42,6 @@ class LabelCounts(NamedTuple):
         return cls(len(annotations), item_keys(annotations.annotators), tied, against)
 
 
-class FileState(NamedTuple):
-    """The file of a shard as it was in the first pass."""
-
-    size: int
-    changed: int
-    """When, in nanoseconds."""
-    place: int | None
-    """Where its probabilities begin, if they are read from there instead of the cache."""
-    number_bytes: int
-
-
 @dataclass(frozen=True, eq=False)
 class CachedShard:
     """One shard: where it comes from, and where its arrays are."""
@@ -61,44 +50,32 @@ class CachedShard:
     shard: Shards  # the shard alone
     classes: tuple[str, ...]  # [C] in the order of the arrays; of sets, the labels
     folder: Path  # the cache
-    with_predictions: bool
-    """Whether predictions are cached too, unless the shard has them as plain arrays; else they are
-    read from the shard and checked at every pass."""
     annotations: Path | None
     """The file with the annotations of this shard's items; None where labels are there already."""
     reading: ReadOptions
     ties: Ties
     random_state: int
     scale: Scale = NOMINAL
-    state: FileState | None = None
-    """None before the first pass."""
 
     @property
     def name(self) -> str:
         return self.shard.files[0].name
 
-    def write(self) -> tuple[FileState, LabelCounts | None, Arrays]:
+    def write(self) -> tuple[LabelCounts | None, Arrays]:
         """Read and check the shard, match its items with the annotations, and write the arrays."""
-        counts, about = None, self.shard.files[0].stat()
-        predictions = self.shard.read(0)
+        counts, predictions = None, self.shard.read(0)
         if self.annotations is not None:
             annotations = self.reading.read(self.annotations, self.classes)
             counts, q, y = self.write_labels(annotations, predictions.items)
         else:
             q, y = self._load("q"), self._load("y")
-        arrays = Arrays(self._rows(predictions), q, y)
-        # A shard that has the array itself, and is on the disk of the cache, need not be copied.
-        near = about.st_dev == self.folder.stat().st_dev
-        is_stored = near and arrays.P is predictions.probabilities
-        place = predictions.place if is_stored else None
-        if self.with_predictions and place is None:
-            self._save("P", arrays.P)
+        P = self.scale.rows(predictions.order_classes(self.classes).probabilities)
+        self._save("P", P)
         self._save("keys", item_keys(predictions.items))
         if (codes := owner_codes(predictions.items)) is not None:
             self._save("owners", codes)
             self._save("items", item_keys(np.unique(owners(predictions.items).astype(str))))
-        state = FileState(about.st_size, about.st_mtime_ns, place, arrays.P.itemsize)
-        return state, counts, arrays
+        return counts, Arrays(P, q, y)
 
     def write_labels(
         self, annotations: Annotations, items: NDArray[Any]
@@ -124,44 +101,13 @@ class CachedShard:
 
     def arrays(self) -> Arrays:
         """What was written; files are mapped into memory, not read."""
-        place = None if self.state is None else self.state.place
         try:
-            q, y = self._load("q"), self._load("y")
-            if self.with_predictions and place is None:
-                return Arrays(self._load("P"), q, y)
+            return Arrays(self._load("P"), self._load("q"), self._load("y"))
         except FileNotFoundError as error:
             raise InputError(
                 f"this worker does not see the cache of the shards, {self.folder}",
                 f"choose a folder on a shared disk with {option('scratch')}",
             ) from error
-        P = self._stored() if self.with_predictions else self._rows(self.shard.read(0))
-        return Arrays(P, q, y)
-
-    def _stored(self) -> NDArray[Any]:
-        """The array as the shard itself has it."""
-        file, shape = self._unchanged(), (len(self.shard), len(self.shard.members), -1)
-        count = len(self.shard) * len(self.shard.members) * len(self.shard.classes)
-        assert self.state is not None
-        kind = f"f{self.state.number_bytes}"
-        return np.fromfile(file, kind, count, offset=self.state.place or 0).reshape(shape)
-
-    def _unchanged(self) -> Path:
-        """The file of the shard, which must be as it was in the first pass."""
-        file = check_file(self.shard.files[0])
-        about = file.stat()
-        if self.state is not None and (about.st_size, about.st_mtime_ns) != self.state[:2]:
-            raise InputError(
-                f"{file} changed while it was read", "start again when the files are complete"
-            )
-        return file
-
-    def read_items(self) -> Strings:
-        """The item ids, in the order of the arrays."""
-        self._unchanged()
-        return self.shard.read_items(0)
-
-    def _rows(self, predictions: Predictions) -> NDArray[Any]:
-        return self.scale.rows(predictions.order_classes(self.classes).probabilities)
 
     def keys(self) -> Keys:
         """A number per item id [n], in the order of the items, by which they are drawn."""
@@ -196,17 +142,9 @@ def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> NDArray[Any]
 
 
 def write_labels(
-    source: Annotations | SortedAnnotations, cached: Sequence[CachedShard], shards: Shards
+    source: Annotations, cached: Sequence[CachedShard], shards: Shards
 ) -> list[LabelCounts]:
-    """Write the labels of every shard, from annotations that are not in a file per shard."""
-    if isinstance(source, SortedAnnotations):
-        counts = []
-        for number, part in enumerate(cached):
-            items = shards.read_items(number)
-            annotations = source.of(items, shards.files[number], part.classes)
-            counts.append(part.write_labels(annotations, items)[0])
-        source.finish()
-        return counts
+    """Write the labels of every shard, from annotations in memory."""
     y = hard_labels(source, cached[0].ties, cached[0].random_state)
     q = source.soft_labels
     is_predicted = np.zeros(len(source.items), dtype=bool)
@@ -226,8 +164,8 @@ def write_labels(
     return [LabelCounts.of(source)._replace(contradicted=0)]
 
 
-def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]:
-    """A new folder for the cache, and whether the predictions fit into it, too.
+def make_folder(scratch: str | Path | None, shards: Shards) -> Path:
+    """A new folder for the cache, on a disk with room for it.
 
     Without ``scratch`` it is where TMPDIR says, else in /var/tmp where there is one: /tmp is kept
     in memory on many machines.
@@ -235,18 +173,17 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> tuple[Path, bool]
     large = "/var/tmp" if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK) else None
     parent = Path(scratch or large or tempfile.gettempdir())
     rows = shards.scale.rows_per_item(shards.classes)
-    labels = len(shards) * (8 * shards.numbers_per_item + 4 * rows + 8 + 8)
+    needed = shards.nbytes + len(shards) * (8 * shards.numbers_per_item + 4 * rows + 8 + 8)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         free_bytes = shutil.disk_usage(parent).free
-        if labels > 0.9 * free_bytes:
+        if needed > 0.9 * free_bytes:
             raise InputError(
-                f"the cache of the shards needs {labels / 2**30:.1f} GiB, and {parent} has"
+                f"the cache of the shards needs {needed / 2**30:.1f} GiB, and {parent} has"
                 f" {free_bytes / 2**30:.1f} GiB free",
                 f"choose another folder with {option('scratch')}",
             )
         # A killed run leaves its cache, which the next one removes.
-        folder = temporary_folder(parent, "edo-shards-")
+        return temporary_folder(parent, "edo-shards-")
     except OSError as error:
         raise cannot_write(parent, error) from error
-    return folder, labels + shards.nbytes < 0.8 * free_bytes

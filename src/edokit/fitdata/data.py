@@ -222,16 +222,14 @@ class FitData:
         """Shards of predictions with the annotations of their items; use it in a ``with``.
 
         Opening reads every shard once: it is checked, matched with the annotations by item id, and
-        written as plain arrays into a cache, which later passes read and closing removes. Plain
-        arrays in an .npz file on the same disk are read there, and must not change until then.
+        written as plain arrays into a cache, which later passes read and closing removes.
 
         Parameters
         ----------
         predictions : Shards, str or Path
             The shards, or their folder.
         annotations : Annotations, str or Path
-            Anything that fits into memory; a folder with a file for each shard, named like it; or
-            one Parquet table whose items are in the order of the shards.
+            Anything that fits into memory, or a folder with a file for each shard, named like it.
         classes : sequence of str, optional
             The classes, in order.
         splits : sequence of str, default=()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import TieWarning, are, option, warn
+from edokit._errors import TieWarning, are, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats, Ints
@@ -25,8 +25,8 @@ from edokit.annotations import (
     tie_message,
 )
 from edokit.datasets.read import recognise
-from edokit.fitdata.annotations import ReadOptions, SortedAnnotations, Source, find_annotations
-from edokit.fitdata.cache import CachedShard, FileState, LabelCounts, make_folder, write_labels
+from edokit.fitdata.annotations import ReadOptions, Source, find_annotations
+from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
 from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
@@ -103,29 +103,9 @@ class View(NamedTuple):
         return P if self.groups is None else np.asarray(average_groups(P, self.groups))
 
 
-class Sums:
-    """Adds up lists entry by entry, in pairs: so the rounding of many hardly grows."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[int, list[Any]]] = []
-
-    def add(self, part: list[Any]) -> None:
-        count = 1
-        while self._parts and self._parts[-1][0] == count:
-            before, sums_before = self._parts.pop()
-            part, count = _added(sums_before, part), before + count
-        self._parts.append((count, part))
-
-    def total(self) -> list[Any]:
-        """All of them together; of none, an empty list."""
-        done: list[Any] = []
-        for _, part in self._parts:
-            done = _added(done, part) if done else part
-        return done
-
-
-def _added(left_sums: list[Any], right_sums: list[Any]) -> list[Any]:
-    return [a + b for a, b in zip(left_sums, right_sums, strict=True)]
+def _added(totals: list[Any], addends: list[Any]) -> list[Any]:
+    """Sums of two lists entry by entry; of none yet, the addends."""
+    return [a + b for a, b in zip(totals, addends, strict=True)] if totals else addends
 
 
 class ShardedData(FitData):
@@ -157,7 +137,7 @@ class ShardedData(FitData):
     def open(
         cls,
         predictions: Shards | str | Path,
-        annotations: Annotations | SortedAnnotations | str | Path,
+        annotations: Annotations | str | Path,
         *,
         classes: Sequence[str] | None = None,
         scale: ScaleLike | None = None,
@@ -183,20 +163,14 @@ class ShardedData(FitData):
         per_item = 8 * len(shards.members) * shards.numbers_per_item
         sizes = [per_item * count for count in shards.counts]
         workers = Workers(how_many_jobs(work.jobs, work.memory, sizes), work.engine)
-        folder, with_predictions = make_folder(work.scratch, shards)
+        folder = make_folder(work.scratch, shards)
         try:
-            if not with_predictions:
-                warn(
-                    f"{folder.parent} has no room to cache the predictions, so every pass reads the"
-                    f" shards themselves (slower); choose another folder with {option('scratch')}"
-                )
             cached = [
                 CachedShard(
                     number,
                     shards.part(number),
                     order,
                     folder,
-                    with_predictions,
                     source[number] if isinstance(source, tuple) else None,
                     reading,
                     work.ties,
@@ -255,12 +229,12 @@ class ShardedData(FitData):
         ``task`` is shown as progress.
         """
         self._passes[0] += 1
-        done = Sums()
+        totals: list[Any] = []
         tasks = [(part, self._view) for part in self._cached]
         for sums in self._run(partial(shard_total, work=work, arguments=arguments), tasks, task):
             if sums:  # a shard may hold no item of a fold
-                done.add(sums)
-        return done.total()
+                totals = _added(totals, sums)
+        return totals
 
     def _run(self, work: Callable[..., Any], tasks: Sequence[Any], task: str) -> Iterator[Any]:
         for number, result in enumerate(self._workers.run(work, tasks), start=1):
@@ -373,18 +347,13 @@ class ShardedData(FitData):
         counts = []
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached, self._shards)
-        sums = Sums()
-        tasks = [*self._cached]
-        for number, written in enumerate(self._run(write_shard, tasks, "reading")):
-            state, label_counts, summaries = written
-            self._cached[number] = replace(tasks[number], state=state)
+        for label_counts, summaries in self._run(write_shard, self._cached, "reading"):
             counts += [] if label_counts is None else [label_counts]
-            sums.add([summaries])
-        self._summaries = sums.total()[0]
+            self._summaries = summaries if self._summaries is None else self._summaries + summaries
         check_once(
             lambda number: self._cached[number].keys(),
             [part.name for part in self._cached],
-            lambda number: self._cached[number].read_items(),
+            self._shards.read_items,
         )
         annotators = np.unique(np.concatenate([shard.annotators for shard in counts]))
         self.counts = AnnotationCounts(sum(shard.annotations for shard in counts), len(annotators))
@@ -397,12 +366,11 @@ class ShardedData(FitData):
             warn(TieWarning(f"{count} tied", tie_message(self.scale)))
 
 
-def write_shard(part: CachedShard) -> tuple[FileState, LabelCounts | None, Summaries]:
+def write_shard(part: CachedShard) -> tuple[LabelCounts | None, Summaries]:
     """Write a shard into the cache, and sum it up while it is in memory."""
-    state, counts, arrays = part.write()
+    counts, arrays = part.write()
     with one_thread():
-        sums = Summaries.from_arrays(*arrays, steps=part.scale.steps)
-    return state, counts, sums
+        return counts, Summaries.from_arrays(*arrays, steps=part.scale.steps)
 
 
 def shard_total(
@@ -415,7 +383,7 @@ def shard_total(
     arrays, width = view.of(part)
     is_label = view.label is not None
     names = () if is_label else part.classes
-    done = Sums()
+    totals: list[Any] = []
     # Shards are what is done side by side; threads that wait for each other only cost.
     with threadpool_limits(1, user_api="blas"):
         items = max(1, _BLOCK // max(1, arrays.P[:width].size))
@@ -423,8 +391,8 @@ def shard_total(
             rows = Arrays(view.averaged(arrays.P[s]), arrays.q[s], arrays.y[s])
             scale = NOMINAL if is_label else part.scale
             result = work(FitData(rows, classes=names, scale=scale), *arguments)
-            done.add(result if isinstance(result, list) else [result])
-    return done.total()
+            totals = _added(totals, result if isinstance(result, list) else [result])
+    return totals
 
 
 def _summaries(block: FitData) -> Summaries:

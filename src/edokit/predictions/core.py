@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -79,8 +79,6 @@ class Predictions:
     annotators: Strings | None = None
     scale: Scale = NOMINAL
     member_info: MemberInfo = field(default_factory=dict)
-    place: ClassVar[int | None] = None
-    """Where the file that they were just read from holds the probabilities, if just as they are."""
 
     @classmethod
     def from_arrays(
@@ -177,37 +175,25 @@ class Predictions:
         ``items_differ`` says that no two items have one name, which takes long to find out.
         """
         n, k, c = self.probabilities.shape
-        for axis, names, length in (
-            ("items", self.items, n),
-            ("members", self.members, k),
-            ("classes", self.classes, c),
-            ("groups", self.groups, k),
-            ("annotators", self.annotators, n),
-        ):
-            if names is None:
-                continue
-            if len(names) != length:
+        lengths = {"items": n, "members": k, "classes": c, "groups": k, "annotators": n}
+        for axis, length in lengths.items():
+            names = getattr(self, axis)
+            if names is not None and len(names) != length:
                 raise InputError(
                     f"there are {len(names)} {axis} for predictions of shape"
                     f" {self.probabilities.shape}, which need {length}",
                     "give one name per entry",
                 )
-            if axis == "annotators":
-                if not items_differ:
-                    pairs = [
-                        f"{item!r}, {name!r}" for item, name in zip(self.items, names, strict=True)
-                    ]
-                    hint = "keep each pair once"
-                    check_unique(as_names(pairs), "pairs of item and annotator", hint)
-            elif axis != "groups":
-                if axis != "items" or (self.annotators is None and not items_differ):
-                    check_unique(
-                        np.asarray(names, dtype=object),
-                        f"names of {axis}",
-                        f"rename or drop the {axis}",
-                    )
-                if "" in names:
-                    raise InputError(f"one of the {axis} has an empty name", "name every entry")
+            if axis in ("items", "members", "classes") and "" in names:
+                raise InputError(f"one of the {axis} has an empty name", "name every entry")
+        if self.annotators is not None and not items_differ:
+            pairs = pair_names(self.items, self.annotators)
+            check_unique(pairs, "pairs of item and annotator", "keep each pair once")
+        elif not items_differ:
+            check_unique(self.items, "names of items", "rename or drop the items")
+        for axis in ("members", "classes"):
+            names = as_names(getattr(self, axis))
+            check_unique(names, f"names of {axis}", f"rename or drop the {axis}")
         return self
 
     def with_info(self, member_info: MemberInfo, *, items_differ: bool = False) -> Predictions:
@@ -424,37 +410,32 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
     """Plain values about these members, without what is null; anything else is refused."""
     info: dict[str, dict[str, Any]] = {}
     for name, facts in member_info.items():
-        plain_facts = info.setdefault(as_name(name), {})
+        if as_name(name) not in members:
+            raise InputError(
+                f"member_info describes {name!r}, but the members are {examples(members, 10)}",
+                "check the spelling",
+            )
         if not isinstance(facts, Mapping):
             raise _wrong_fact(f"member_info.{name}", facts, "an object")
-        for key, value in facts.items():
-            fact = value.item() if isinstance(value, np.generic) else value
-            if fact is not None:
-                _check_fact(str(key), fact, f"member_info.{name}.{key}")
-                plain_facts[str(key)] = fact
-    if unknown := [name for name in info if name not in members]:
-        raise InputError(
-            f"member_info describes {examples(unknown)}, but the members are"
-            f" {examples(members, 10)}",
-            "check the spelling",
-        )
+        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
+        info[as_name(name)] = {str(key): fact for key, fact in plain.items() if fact is not None}
+        for key, fact in info[as_name(name)].items():
+            if (expected := _expected_fact(key, fact)) is not None:
+                raise _wrong_fact(f"member_info.{name}.{key}", fact, expected)
     return info
 
 
-def _check_fact(key: str, fact: Any, place: str) -> None:
-    """Refuse what is neither text nor a number, and counts and costs below 0."""
+def _expected_fact(key: str, fact: Any) -> str | None:
+    """What a value should be that is not text or a number, or a count or cost below 0."""
     is_number = isinstance(fact, int | float) and not isinstance(fact, bool)
     is_number = is_number and -1.7e308 < fact < 1.7e308
-    try:
-        is_text = isinstance(fact, bool) or (isinstance(fact, str) and fact.encode() is not None)
-    except UnicodeEncodeError:
-        raise _wrong_fact(place, "half a character", "text or a number") from None
-    if not is_number and not is_text:
-        raise _wrong_fact(place, fact, "text or a number")
-    if key in COUNTED and not (isinstance(fact, int) and is_number and 0 <= fact <= 2**53):
-        raise _wrong_fact(place, fact, "a whole number from 0")
-    if key in (COST, *ADDED) and not (is_number and fact >= 0):
-        raise _wrong_fact(place, fact, "a number from 0")
+    if key in COUNTED:
+        fits = isinstance(fact, int) and is_number and 0 <= fact <= 2**53
+        return None if fits else "a whole number from 0"
+    if key in (COST, *ADDED):
+        return None if is_number and fact >= 0 else "a number from 0"
+    is_text = isinstance(fact, str) and fact == fact.encode(errors="replace").decode()
+    return None if is_number or is_text or isinstance(fact, bool) else "text or a number"
 
 
 def _wrong_fact(place: str, fact: object, expected: str) -> InputError:

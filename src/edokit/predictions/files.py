@@ -94,9 +94,8 @@ def check_ending(path: Path) -> None:
 def read_file(path: Path, invalid: str) -> Predictions:
     """The predictions in one .npz or Parquet file."""
     check_file(path)
-    place = None
     if path.suffix.lower() == ".npz":
-        predictions, place = _read_npz(path)
+        predictions = _read_npz(path)
     elif path.suffix.lower() == ".parquet":
         with errors_in(path):
             predictions = from_long_table(read_table(path), path)
@@ -117,14 +116,11 @@ def read_file(path: Path, invalid: str) -> Predictions:
         " into probabilities",
         sets=predictions.scale.is_multi_label,
     )
-    result = replace(predictions, probabilities=array)
-    # Whatever is changed later is another object, which does not have this.
-    object.__setattr__(result, "place", place if array is predictions.probabilities else None)
-    return result
+    return replace(predictions, probabilities=array)
 
 
-def _read_npz(path: Path) -> tuple[Predictions, int | None]:
-    """The predictions in an .npz file, named but not yet checked, and where they begin in it."""
+def _read_npz(path: Path) -> Predictions:
+    """The predictions in an .npz file, named but not yet checked."""
     try:
         arrays = read_arrays(path, [*_NEEDED, *_OPTIONAL, "scale", "member_info"])
         missing = [name for name in _NEEDED if name not in arrays]
@@ -161,11 +157,9 @@ def _read_npz(path: Path) -> tuple[Predictions, int | None]:
     with errors_in(path):
         info = _noted_info("".join(fields.pop("member_info", ())))
         fields["scale"] = _noted_scale("".join(fields.pop("scale", ())), fields["classes"])
-        floats = as_floats(array)
-        place = arrays.places.get("probabilities") if floats is array else None
         ids = arrays["items"]
         items_differ = ids.dtype.kind in "iu" and bool((ids[1:] > ids[:-1]).all())
-        return Predictions(floats, **fields).with_info(info, items_differ=items_differ), place
+        return Predictions(as_floats(array), **fields).with_info(info, items_differ=items_differ)
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:

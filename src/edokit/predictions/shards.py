@@ -33,7 +33,6 @@ Keys: TypeAlias = npt.NDArray[np.uint64]
 # Keys of items that are compared in one go.
 _BLOCK = 2**24
 _DIGITS = re.compile(r"(\d+)")
-_OF = re.compile(r"(\d+)-of-(\d+)")
 
 
 class Names(NamedTuple):
@@ -139,46 +138,19 @@ def shard_files(path: str | Path) -> list[Path]:
 def check_numbering(files: Sequence[Path]) -> None:
     """Refuse a gap in names that count from 0 or 1, as in ``part-0.npz, part-2.npz``.
 
-    Names that differ in anything but one number are taken as they are. ``part-1-of-4`` also says
-    how many there are.
+    Names that differ in anything but one number are taken as they are.
     """
-    names = [file.stem for file in files]
-    totals = [_OF.search(name) for name in names]
-    if all(totals):
-        _check_totals(files, [total for total in totals if total])
-        return
-    parts = [_DIGITS.split(name) for name in names]
-    columns = list(zip(*parts, strict=False))
-    varied = [part for part, column in enumerate(columns) if len(set(column)) > 1]
+    parts = [_DIGITS.split(file.stem) for file in files]
+    varied = [part for part, column in enumerate(zip(*parts, strict=False)) if len({*column}) > 1]
     if len(varied) != 1 or varied[0] % 2 == 0 or len({*map(len, parts)}) > 1:
         return
-    numbers = sorted(int(text) for text in columns[varied[0]])
-    is_dense = numbers[-1] - numbers[0] < 2 * len(numbers) - 1
+    numbers = sorted(int(texts[varied[0]]) for texts in parts)
+    missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers})
     # Years start elsewhere, and positions of first items grow by more than one.
-    if numbers[0] <= 1 and (is_dense or 1 in np.diff(numbers)):
-        expected = range(numbers[0], numbers[-1] + 1)
-        _refuse_missing(files, numbers, expected, f"shards {numbers[0]} to {numbers[-1]}")
-
-
-def _check_totals(files: Sequence[Path], totals: Sequence[re.Match[str]]) -> None:
-    """Refuse a gap in names such as ``part-1-of-4``."""
-    numbers = sorted(int(match[1]) for match in totals)
-    prefixes = {(match.string[: match.start()], int(match[2])) for match in totals}
-    if len(prefixes) == 1 and numbers[0] <= 1:
-        _, total = prefixes.pop()
-        # Of 1 … n−1 either the first or the last is missing; counting from 0 says the first.
-        start = 0 if numbers[0] == 0 or numbers[-1] < total else 1
-        _refuse_missing(files, numbers, range(start, start + total), f"{total} shards")
-
-
-def _refuse_missing(
-    files: Sequence[Path], numbers: Sequence[int], expected: range, shards: str
-) -> None:
-    if missing := sorted(set(expected) - set(numbers)):
-        listed = examples(missing).replace("'", "")
+    if missing and numbers[0] <= 1 and (len(missing) < len(numbers) or 1 in np.diff(numbers)):
         raise InputError(
-            f"{files[0].parent}: of {shards} number {listed} {'is' if len(missing) == 1 else 'are'}"
-            " missing",
+            f"{files[0].parent}: shards are numbered from {numbers[0]} to {numbers[-1]}, without"
+            f" {', '.join(map(str, missing[:3]))}{' and more' if len(missing) > 3 else ''}",
             "restore what is missing, or number the files without a gap",
         )
 
