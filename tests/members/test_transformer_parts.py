@@ -383,7 +383,7 @@ def test_the_step_hurts(model: str, reader: Reader) -> None:
 
 def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
     net = network(model)
-    groups = parameter_groups(net, 1e-3, 0.5, 0.01)
+    groups = parameter_groups(net, FineTuning(2, learning_rate=1e-3, layer_decay=0.5), 0.01)
     rates = {
         name: group["lr"]
         for name, weight in net.named_parameters()
@@ -400,9 +400,11 @@ def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
 def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> None:
     head = AnnotatorHead(16, Link("softmax", 2), PEOPLE, 0.0)
     net = MemberNetwork(load_backbone(model), "mean", head)
+    rates = {"learning_rate": 1e-3, "head_learning_rate": 5e-3, "annotator_learning_rate": 0.1}
+    options = FineTuning(2, **rates)
     rate = {
         id(weight): (group["lr"], group["weight_decay"])
-        for group in parameter_groups(net, 1e-3, 1.0, 0.01, 5e-3, 0.1)
+        for group in parameter_groups(net, options, 0.01)
         for weight in group["params"]
     }
     assert rate[id(head.vectors)] == rate[id(head.offsets)] == (0.1, 0.0)
@@ -412,7 +414,7 @@ def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> No
 
 def test_biases_and_norms_do_not_decay(model: str) -> None:
     net = network(model)
-    groups = parameter_groups(net, 1e-3, 1.0, 0.01)
+    groups = parameter_groups(net, FineTuning(2, learning_rate=1e-3), 0.01)
     still = {id(w) for group in groups if group["weight_decay"] == 0.0 for w in group["params"]}
     for name, weight in net.named_parameters():
         assert (id(weight) in still) == (name.endswith("bias") or "LayerNorm" in name)

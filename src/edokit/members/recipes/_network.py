@@ -14,9 +14,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from edokit._types import Floats, Ints
+from edokit.members.recipes._fine_tuning import FineTuning
 from edokit.members.recipes._tokens import Arrays, Pairs, Reader, Tokens
 
 _DROPOUT = 0.1
+_ROWS = 8192  # texts, or pairs of a text and an annotator, that go through the head at once
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
 
 
@@ -326,21 +328,16 @@ _ANNOTATORS = ("head.vectors", "head.offsets")
 
 
 def parameter_groups(
-    network: nn.Module,
-    learning_rate: float,
-    layer_decay: float,
-    weight_decay: float,
-    head_rate: float | None = None,
-    annotator_rate: float = 0.0,
-    joint_rate: float = 0.0,
+    network: nn.Module, options: FineTuning, weight_decay: float, joint_rate: float = 0.0
 ) -> list[dict[str, Any]]:
     """Parameters for an optimizer, by learning rate and by whether weight decay applies.
 
-    Heads learn at ``head_rate`` (None: at ``learning_rate``), vectors and biases of annotators at
-    ``annotator_rate``, ensemble weights at ``joint_rate``, the encoder's top layer at
-    ``layer_decay`` times ``learning_rate``, each layer below at that times the layer above,
-    embeddings slowest. Biases, norms, annotators and ensemble weights don't decay.
+    Heads, vectors and biases of annotators, and ensemble weights (``joint_rate``) have learning
+    rates of their own. The encoder's top layer learns at ``layer_decay`` times its learning rate,
+    each layer below at that times the layer above, embeddings slowest. Biases, norms, annotators
+    and ensemble weights don't decay.
     """
+    encoder_rate, head_rate = options.learning_rate, options.head_learning_rate
     layers = {
         name: int(match[1]) if (match := _LAYER.search(name)) else None
         for name, _ in network.named_parameters()
@@ -355,13 +352,14 @@ def parameter_groups(
         if name in layers:
             # Embeddings, and biases of positions that all layers share, are below layer 0.
             layer = layers[name]
-            rate = learning_rate * layer_decay ** (depth - (-1 if layer is None else layer))
+            height = depth - (-1 if layer is None else layer)
+            rate = encoder_rate * options.layer_decay**height
         elif name in _ANNOTATORS:
-            rate, decay = annotator_rate, 0.0
+            rate, decay = options.annotator_learning_rate, 0.0
         elif name.startswith("joint."):
             rate, decay = joint_rate, 0.0
         else:
-            rate = learning_rate if head_rate is None else head_rate
+            rate = encoder_rate if head_rate is None else head_rate
         # Few groups: an optimizer launches its kernels for each of them.
         group = groups.setdefault((rate, decay), {"params": [], "lr": rate, "weight_decay": decay})
         group["params"].append(weight)
@@ -392,29 +390,16 @@ def in_batches(
     device: torch.device,
 ) -> npt.NDArray[Any]:
     """What ``forward`` returns for all tokens [N, …], computed in batches of similar length."""
-    order, outputs = [], []
-    with torch.no_grad():
-        for items, batch in length_batches(tokens, reader, batch_size, device):
-            order.append(items)
-            outputs.append(forward(**batch))
-    return _in_order(order, outputs)
-
-
-def length_batches(
-    tokens: Sequence[Tokens], reader: Reader, batch_size: int, device: torch.device
-) -> Iterator[tuple[Ints, dict[str, torch.Tensor]]]:
-    """Positions and inputs of batches of similar length."""
     order = np.argsort([-len(text.ids) for text in tokens], kind="stable")
-    for start in range(0, len(order), batch_size):
-        items = order[start : start + batch_size]
-        yield items, on_device(reader.padded([tokens[i] for i in items]), device)
-
-
-def _in_order(order: Sequence[Ints], outputs: Sequence[torch.Tensor]) -> npt.NDArray[Any]:
-    """Outputs of batches in the order of the texts; copied at once, so that no batch waits."""
-    joined = torch.cat(list(outputs)).cpu().numpy()
+    outputs = []
+    with torch.no_grad():
+        for start in range(0, len(order), batch_size):
+            texts = [tokens[i] for i in order[start : start + batch_size]]
+            outputs.append(forward(**on_device(reader.padded(texts), device)))
+    # Copied at once, so that no batch waits.
+    joined = torch.cat(outputs).cpu().numpy()
     result: npt.NDArray[Any] = np.empty_like(joined)
-    result[np.concatenate(order)] = joined
+    result[order] = joined
     return result
 
 
@@ -428,34 +413,35 @@ def predict_probabilities(
 ) -> tuple[Floats, Floats | None]:
     """Probabilities of the texts [N, …, C] and of the pairs [P, C], in their order."""
     network.eval()
-    head = network.head
-    order: list[Ints] = []
-    outputs: list[torch.Tensor] = []
-    pair_outputs: list[tuple[Ints, torch.Tensor]] = []
-    with torch.no_grad():
-        for items, batch in length_batches(tokens, reader, batch_size, device):
-            with half_precision(device):
-                pooled = network.features(**batch)
-            order.append(items)
-            outputs.append(head.link.probabilities(head(pooled)))
-            if pairs is None:
-                continue
-            positions, rows = pairs.of(items)
-            is_known = (pairs.annotators[positions] >= 0).reshape(len(positions), -1).any(axis=1)
-            positions, rows = positions[is_known], rows[is_known]
-            if not len(positions):
-                continue
-            arrays = {"rows": rows, "annotators": pairs.annotators[positions]}
-            logits = head(pooled, **on_device(arrays, device))[len(items) :]
-            pair_outputs.append((positions, head.link.probabilities(logits)))
-    anonymous = _in_order(order, outputs)
+
+    def features(**batch: torch.Tensor) -> torch.Tensor:
+        with half_precision(device):
+            pooled: torch.Tensor = network.features(**batch)
+        return pooled
+
+    def answers(rows: Ints, annotators: Ints | None = None) -> Floats:
+        outputs = []
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            inputs = {"pooled": pooled[rows[part]]}
+            if annotators is not None:
+                inputs |= {"rows": np.arange(len(rows[part])), "annotators": annotators[part]}
+            with torch.no_grad():
+                logits = network.head(**on_device(inputs, device))[-len(rows[part]) :]
+                outputs.append(network.head.link.probabilities(logits).cpu().numpy())
+        return np.concatenate(outputs)
+
+    pooled = in_batches(features, tokens, reader, batch_size, device)
+    anonymous = answers(np.arange(len(tokens)))
     if pairs is None:
         return anonymous, None
+    rows = np.repeat(np.arange(len(tokens)), np.diff(pairs.starts))
+    pair_answers = anonymous[rows]
     # Annotators that are not known get the anonymous answer.
-    answers = np.repeat(anonymous, np.diff(pairs.starts), axis=0)
-    for positions, probabilities in pair_outputs:
-        answers[positions] = probabilities.cpu().numpy()
-    return anonymous, answers
+    is_known = (pairs.annotators >= 0).any(axis=1)
+    if is_known.any():
+        pair_answers[is_known] = answers(rows[is_known], pairs.annotators[is_known])
+    return anonymous, pair_answers
 
 
 def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:

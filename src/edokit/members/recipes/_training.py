@@ -44,7 +44,8 @@ class Task:
     loss_of : callable
         Loss of a network's logits on a batch.
     pool : callable
-        From a network's probabilities [N, …, C] to one distribution per text [N, C].
+        From a network's probabilities [N, …, C] to one distribution per text [N, C]; by default
+        they are one.
     dev_pairs : tuple of Pairs and ndarray
         Who labelled the dev texts, and these labels [P, C], where annotators are known.
     joint : Module
@@ -55,7 +56,7 @@ class Task:
 
     targets: _tokens.EpochTargets | _tokens.AnnotatorTargets
     loss_of: Callable[[MemberNetwork, torch.Tensor, Batch], torch.Tensor]
-    pool: Callable[[MemberNetwork, Floats], Floats]
+    pool: Callable[[MemberNetwork, Floats], Floats] = lambda _, probabilities: probabilities
     dev_pairs: tuple[Pairs, Floats] | None = None
     joint: nn.Module | None = None
     joint_learning_rate: float = 0.0
@@ -229,18 +230,14 @@ class _Training:
         return network
 
     def _optimizer(self, network: MemberNetwork) -> torch.optim.Optimizer:
-        member = self.member
         groups = _network.parameter_groups(
             network,
-            member.learning_rate,
-            member.layer_decay,
-            member.weight_decay_of(self.seed),
-            member.head_learning_rate,
-            member.annotator_learning_rate,
+            self.member,
+            self.member.weight_decay_of(self.seed),
             self.task.joint_learning_rate,
         )
         fused = True if self.device.type == "cuda" else None
-        return torch.optim.AdamW(groups, lr=member.learning_rate, fused=fused)
+        return torch.optim.AdamW(groups, lr=self.member.learning_rate, fused=fused)
 
     def _batch(self, tokens: Sequence[Tokens], items: Ints) -> Batch:
         """Tokens and targets of these items, where the network is."""

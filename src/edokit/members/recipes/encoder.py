@@ -24,15 +24,8 @@ from edokit.members.pretrained import (
     loading,
     require_packages,
 )
-from edokit.members.recipe import (
-    MemberData,
-    Progress,
-    Text,
-    read_arrays,
-    write_arrays,
-)
-from edokit.members.recipes._annotators import ClassifierMember
-from edokit.members.recipes._regression import Logistic
+from edokit.members.recipe import MemberData, Progress, Text, read_arrays, write_arrays
+from edokit.members.recipes._regression import ClassifierMember, Logistic
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -134,11 +127,7 @@ class EncoderMember(ClassifierMember):
 
     @classmethod
     def load(
-        cls,
-        folder: Path,
-        *,
-        device: str | None = None,
-        models: Mapping[str, Path] | None = None,
+        cls, folder: Path, *, device: str | None = None, models: Mapping[str, Path] | None = None
     ) -> EncoderMember:
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
         path = folder / _FILE

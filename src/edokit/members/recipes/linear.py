@@ -22,9 +22,8 @@ from edokit.members.recipe import (
     read_arrays,
     write_arrays,
 )
-from edokit.members.recipes._annotators import ClassifierMember
 from edokit.members.recipes._ranges import Range, check_ranges
-from edokit.members.recipes._regression import Logistic
+from edokit.members.recipes._regression import ClassifierMember, Logistic
 
 _FILE = "linear.npz"
 

@@ -42,11 +42,7 @@ _FIRST_LOOK = 20  # if none of the answers to this many prompts names a label, t
 _KEY_TOKENS = 3  # tokens in which a key must come, where tokens have probabilities
 _TEMPLATES = (".txt", ".md")
 # Options that may name a file, and its endings.
-_FILES = {
-    "prompt": _TEMPLATES,
-    "persona": _TEMPLATES,
-    "label_descriptions": (*_TEMPLATES, ".json"),
-}
+_FILES = {"prompt": _TEMPLATES, "persona": _TEMPLATES, "label_descriptions": (*_TEMPLATES, ".json")}
 _RANGES = {
     "examples": Range(0, 1000, integer=True),
     "samples": Range(1, 1000, integer=True),
@@ -64,9 +60,43 @@ Messages = list[dict[str, str]]
 Example = tuple[str | tuple[str, str], list[Count]]
 
 
+class SavedModel(Document):
+    """The content of ``llm.json``."""
+
+    options: dict[str, Json]
+    classes: Annotated[Names, Field(min_length=2)]
+    scale: str
+    top: Annotated[int, Field(ge=0, le=100)] | None
+    examples: dict[str, list[Example]]
+
+    @model_validator(mode="after")
+    def _check_codes(self) -> SavedModel:
+        labelled = [codes for texts in self.examples.values() for _, codes in texts]
+        if max((k for codes in labelled for k in codes), default=0) >= len(self.classes):
+            raise ValueError("has examples with labels that are not among its classes")
+        return self
+
+
 @dataclass
-class LanguageModelOptions:
-    """How a model is asked to choose among labels.
+class Usage:
+    """What a member asked so far."""
+
+    items: int = 0
+    requests: int = 0
+    failures: int = 0  # answers that name no label
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def add(self, answers: Sequence[endpoints.Answer]) -> None:
+        """Count answers and their tokens."""
+        self.requests += len(answers)
+        self.tokens_in += sum(answer.tokens_in for answer in answers)
+        self.tokens_out += sum(answer.tokens_out for answer in answers)
+
+
+@dataclass(eq=False)
+class LanguageModel(Member):
+    """A model behind an endpoint, a prompt and perhaps a persona: nothing is trained.
 
     Parameters
     ----------
@@ -108,6 +138,11 @@ class LanguageModelOptions:
     retries : int, default=5
         How often a failed request is repeated.
     """
+
+    multi_label = True
+    remote = True
+    usual_members = 1
+    operational = ("concurrency", "timeout", "retries", "price_in", "price_out")
 
     n_classes: int
     _: KW_ONLY
@@ -159,6 +194,21 @@ class LanguageModelOptions:
                 f"an option contains the key in {endpoints.KEY}, and options are written to files",
                 "remove it: the key is read from the environment",
             )
+        priced = self.price_in is not None or self.price_out is not None
+        self._server = endpoints.Endpoint(
+            self.base_url,
+            timeout=self.timeout,
+            retries=self.retries,
+            concurrency=self.concurrency,
+            prices=(self.price_in or 0.0, self.price_out or 0.0) if priced else None,
+        )
+        self._questions: Questions | None = None
+        self._examples: dict[str, list[Example]] = {}
+        self._progress: Progress | None = None
+        self._usage = Usage()
+        self._names_labels = False  # whether an answer has named a label before
+        # Alternatives that the server returns at each token; 0: answers are sampled.
+        self._top: int | None = None
 
     def options(self) -> dict[str, Any]:
         """Every option by name."""
@@ -178,65 +228,6 @@ class LanguageModelOptions:
             " messages, stream and n)",
             'write it as extra={"top_p": 0.9}',
         )
-
-
-class SavedModel(Document):
-    """The content of ``llm.json``."""
-
-    options: dict[str, Json]
-    classes: Annotated[Names, Field(min_length=2)]
-    scale: str
-    top: Annotated[int, Field(ge=0, le=100)] | None
-    examples: dict[str, list[Example]]
-
-    @model_validator(mode="after")
-    def _check_codes(self) -> SavedModel:
-        labelled = [codes for texts in self.examples.values() for _, codes in texts]
-        if max((k for codes in labelled for k in codes), default=0) >= len(self.classes):
-            raise ValueError("has examples with labels that are not among its classes")
-        return self
-
-
-@dataclass
-class Usage:
-    """What a member asked so far."""
-
-    items: int = 0
-    requests: int = 0
-    failures: int = 0  # answers that name no label
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-
-@dataclass(eq=False)
-class LanguageModel(LanguageModelOptions, Member):
-    """A model behind an endpoint, a prompt and perhaps a persona: nothing is trained.
-
-    Options are those of `LanguageModelOptions`.
-    """
-
-    multi_label = True
-    remote = True
-    usual_members = 1
-    operational = ("concurrency", "timeout", "retries", "price_in", "price_out")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        priced = self.price_in is not None or self.price_out is not None
-        self._server = endpoints.Endpoint(
-            self.base_url,
-            timeout=self.timeout,
-            retries=self.retries,
-            concurrency=self.concurrency,
-            prices=(self.price_in or 0.0, self.price_out or 0.0) if priced else None,
-        )
-        self._questions: Questions | None = None
-        self._examples: dict[str, list[Example]] = {}
-        self._progress: Progress | None = None
-        self._usage = Usage()
-        self._names_labels = False  # whether an answer has named a label before
-        # Alternatives that the server returns at each token; 0: answers are sampled.
-        self._top: int | None = None
 
     @classmethod
     def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -407,9 +398,7 @@ class LanguageModel(LanguageModelOptions, Member):
             done, total = len(shares) * draws, len(prompts) * draws
             report = partial(self._report, done, total)
             answers = self._ask(self._requests(prompts[part], self._top), texts[part], report)
-            self._usage.requests += len(answers)
-            self._usage.tokens_in += sum(answer.tokens_in for answer in answers)
-            self._usage.tokens_out += sum(answer.tokens_out for answer in answers)
+            self._usage.add(answers)
             shares += [
                 self._shares(questions, answers[start : start + draws])
                 for start in range(0, len(answers), draws)

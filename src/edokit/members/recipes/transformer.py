@@ -79,56 +79,39 @@ class TransformerMember(FineTunedMember):
         self.check_data(data)
         n_texts = len(data.texts)
         self.constant_ = None
-        targets = _tokens.EpochTargets(data.targets)
-        if self.knows_annotators:
-            return self._fit_annotators(data, targets, random_state, progress)
-        exclusive = not data.scale.is_multi_label
+        targets: Any = _tokens.EpochTargets(data.targets)
+        exclusive = not data.scale.is_multi_label and not self.knows_annotators
         if exclusive and n_texts and (single := targets.only_class(self.epochs)) is not None:
             # As if each class had been seen once more, as heads start.
             counts = n_texts * np.eye(self.n_classes)[single] + 1.0
             self.constant_, self._tuned = (counts / counts.sum()).tolist(), None
             warn(f"all targets have one class, '{single}': this member always predicts it")
             return self
-
-        def loss_of(network: Any, logits: Any, batch: Any) -> Any:
-            steps = network.head.link.steps
-            return _network.row_losses(self.loss, logits, batch["targets"], steps).mean()
-
-        task = Task(targets, loss_of, lambda network, probabilities: probabilities)
-        self._tune(data, task, random_state, progress)
-        return self
-
-    def _fit_annotators(
-        self, data: MemberData, targets: Any, random_state: int, progress: Progress | None
-    ) -> Any:
-        """Fit on the labels of each annotator, and on the targets for nobody in particular."""
-        from edokit.members.recipes import _network, _tokens
-        from edokit.members.recipes._training import Task
-
-        annotations = known_labels(data)
-        people = KnownAnnotators.of(annotations, attribute_names(self.attributes))
-        if not self.annotators:
-            people = people.without_ids()
-        hidden = self.annotator_dropout
-        labels = _tokens.AnnotatorTargets(
-            targets, annotations, people, self.n_classes, hidden, random_state
-        )
-        self.annotators_, self.activity_ = list(people.annotators), labels.activity.tolist()
-        self.values_ = [[*value] for value in people.values]
-        self.rows_ = people.codes.tolist() if people.values else []
-        dev = None
-        if data.dev_annotations is not None and len(data.dev_texts):
-            dev = _tokens.annotator_labels(data.dev_annotations, people, self.n_classes)
+        dev_pairs = None
+        if self.knows_annotators:
+            annotations = known_labels(data)
+            people = KnownAnnotators.of(annotations, attribute_names(self.attributes))
+            people = people if self.annotators else people.without_ids()
+            targets = _tokens.AnnotatorTargets(
+                targets, annotations, people, self.n_classes, self.annotator_dropout, random_state
+            )
+            self.annotators_, self.activity_ = list(people.annotators), targets.activity.tolist()
+            self.values_ = [[*value] for value in people.values]
+            self.rows_ = people.codes.tolist() if people.values else []
+            if data.dev_annotations is not None and len(data.dev_texts):
+                dev = data.dev_annotations
+                dev_pairs = _tokens.annotator_labels(dev, people, self.n_classes)
 
         def loss_of(network: Any, logits: Any, batch: Any) -> Any:
             n, steps = len(batch["targets"]), network.head.link.steps
-            anonymous = _network.row_losses(self.loss, logits[:n], batch["targets"], steps)
+            anonymous = _network.row_losses(self.loss, logits[:n], batch["targets"], steps).mean()
+            if "pair_targets" not in batch:
+                return anonymous
             pairs = _network.row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
             pair_loss = (pairs * batch["pair_weights"]).sum() / n
-            return pair_loss + self.anonymous_weight * anonymous.mean()
+            return pair_loss + self.anonymous_weight * anonymous
 
-        task = Task(labels, loss_of, lambda network, probabilities: probabilities, dev)
-        self._tune(data, task, random_state, progress)
+        self._tune(data, Task(targets, loss_of, dev_pairs=dev_pairs), random_state, progress)
         return self
 
     def predict_proba(
