@@ -309,9 +309,7 @@ def test_metadata_or_a_field_may_hold_the_id() -> None:
         record["metadata"]["key"] = number
     assert read_argilla(records, columns={"item": "key"}).items.tolist() == ["0", "1"]
     assert read_argilla(records, columns={"item": "text"}).items.tolist() == ["Post a.", "Post b."]
-    with pytest.raises(
-        InputError, match=r"record number 1 has no field or metadata 'kee' .*'text', 'key'"
-    ):
+    with pytest.raises(InputError, match=r"record number 1 has no 'kee' .*'text', 'key'"):
         read_argilla(records, columns={"item": "kee"})
 
 
@@ -384,7 +382,7 @@ def test_the_same_user_twice_follows_the_policy() -> None:
         ([{"text": "a"}], "this is a list, not .* list of records"),
         ([*flat(), 7], r"record number 3.*a record should be an object, not 7"),
         (columns(flat()) | {"text": []}, "Argilla export differ in length"),
-        ([*flat(), {"text": "x"}], "record number 3 has no id"),
+        ([*flat(), {"text": "x"}], "record number 3 has no .* with its id"),
         (flat(id=["x"]), r"record number 1.*id of a record should be text or a number, not a list"),
         (nested(fields="text"), r"record number 1.*fields of a record should be an object, not 't"),
         (nested(metadata=[1]), "record number 1.*metadata of a record should be an object"),

@@ -94,20 +94,20 @@ def test_pairs_are_read_as_pairs(polite: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "classes", "given", "reason"),
+    ("own", "classes", "given"),
     [
-        (["a", "b"], ["0", "1"], {}, "classes '0', '1', but m has 'a', 'b'; say what .* a=0"),
-        (["LABEL_0", "LABEL_1", "LABEL_2"], ["0", "1"], {}, "every label of a model"),
-        (["a", "b"], ["0", "1"], {"a": "0"}, "--label b=0"),
-        (["a", "b"], ["0", "1"], {"a": "0", "b": "0"}, "no label of m .* stands for '1'"),
-        (["a", "b"], ["0", "1"], {"c": "0"}, "m has no 'c'"),
-        (["a", "b"], ["0", "1"], {"a": "2", "b": "1"}, "every label of a model"),
+        (["a", "b"], ["0", "1"], {}),
+        (["LABEL_0", "LABEL_1", "LABEL_2"], ["0", "1"], {}),
+        (["a", "b"], ["0", "1"], {"a": "0"}),
+        (["a", "b"], ["0", "1"], {"a": "0", "b": "0"}),
+        (["a", "b"], ["0", "1"], {"c": "0"}),
+        (["a", "b"], ["0", "1"], {"a": "2", "b": "1"}),
     ],
 )
 def test_labels_that_do_not_fit_the_classes_are_refused(
-    own: list[str], classes: list[str], given: dict[str, str], reason: str
+    own: list[str], classes: list[str], given: dict[str, str]
 ) -> None:
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(InputError, match=r"m has the labels .* classes '0', '1'.* --label"):
         match_labels(own, classes, given, "m")
 
 

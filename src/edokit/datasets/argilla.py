@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from edokit._errors import InputError, counted, examples, option
@@ -124,7 +125,8 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
         fields = object_at(record["fields"] or {}, "the fields of a record", place)
     else:
         fields = {name: value for name, value in record.items() if _is_field(name, record)}
-    name = plain(_record_id(record, fields, metadata, item, place), "the id of a record", place)
+    values = record if item is None else {**fields, **metadata}
+    name = plain(_record_id(values, item, place), "the id of a record", place)
     item_fields = {field: value for field, value in fields.items() if field != item}
     # A flat export has everything in one place; its metadata are those with this prefix.
     roles = ("split", "hard_label")
@@ -144,30 +146,17 @@ def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
             )
 
 
-def _record_id(
-    record: Mapping[str, Any],
-    fields: Mapping[str, Any],
-    metadata: Mapping[str, Any],
-    item: str | None,
-    place: str,
-) -> Any:
+def _record_id(record: Mapping[str, Any], item: str | None, place: str) -> Any:
     """The id of a record: Argilla's own, or the field or metadata of this name."""
-    if item is None:
-        value = next((record[name] for name in _IDS if record.get(name) is not None), None)
-        if value is None:
-            raise InputError(
-                f"{place} has no id",
-                f"choose {option('columns', {'item': 'NAME'})} to take it from a field or from the"
-                " metadata",
-            )
-        return value
-    if item not in metadata and item not in fields:
-        raise InputError(
-            f"{place} has no field or metadata {item!r} with its id; it has"
-            f" {examples([*fields, *metadata], 10) or 'neither'}",
-            "check the spelling",
-        )
-    return metadata[item] if item in metadata else fields[item]
+    names = _IDS if item is None else (item,)
+    for name in names:
+        if record.get(name) is not None:
+            return record[name]
+    raise InputError(
+        f"{place} has no {' or '.join(map(repr, names))} with its id; it has"
+        f" {examples(record, 10)}",
+        f"name a field or metadata with {option('columns', {'item': 'NAME'})}",
+    )
 
 
 def _metadata(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
@@ -226,20 +215,16 @@ def _column_responses(
     record: Mapping[str, Any], name: str, where: str
 ) -> Iterator[tuple[Any, Any, Any, Any]]:
     """The responses side by side in q.responses, q.responses.users and q.responses.status."""
-    column = list_at(record[name], f"the column {name!r}", where)
-    sides = []
-    for side in (f"{name}.users", f"{name}.status"):
-        entries = list_at(record.get(side), f"{side!r}", where)
-        if record.get(side) is None:
-            entries = [None] * len(column)
-        if len(entries) != len(column):
+    names = (name, f"{name}.users", f"{name}.status")
+    columns = [list_at(record.get(side), f"the column {side!r}", where) for side in names]
+    for side, column in zip(names, columns, strict=True):
+        if record.get(side) is not None and len(column) != len(columns[0]):
             raise InputError(
-                f"{where} has {counted(len(entries), 'entry')} in {side!r} for"
-                f" {counted(len(column), 'response')}",
+                f"{where} has {counted(len(column), 'entry')} in {side!r} for"
+                f" {counted(len(columns[0]), 'response')}",
                 "export it again",
             )
-        sides.append(entries)
-    for value, user, status in zip(column, *sides, strict=True):
+    for value, user, status in zip_longest(*columns):
         yield name.removesuffix(RESPONSES), user, value, status
 
 

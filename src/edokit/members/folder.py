@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -405,15 +403,10 @@ def write_training(
     from edokit._io import write_json
     from edokit.predictions import write_predictions
 
-    path, unchanged = out / MANIFEST, False
-    with suppress(OSError, ValueError):
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        unchanged = json.dumps(stored) == json.dumps(manifest)
-    if not unchanged:
-        path.unlink(missing_ok=True)  # it describes other predictions
+    (out / MANIFEST).unlink(missing_ok=True)  # it may describe other predictions
     for split, table in predictions.items():
         write_predictions(table, out / PREDICTIONS / f"{split}.npz")
-    write_json(manifest, path)
+    write_json(manifest, out / MANIFEST)
 
 
 def _check_folder_name(name: str) -> str:

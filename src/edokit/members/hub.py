@@ -116,33 +116,20 @@ def match_labels(
     model: str,
 ) -> LabelMap:
     """The class of each of a model's labels, or an error that shows both."""
-    unknown = [label for label in renamed if label not in labels]
-    if unknown:
+    class_of = {label: renamed.get(label, label) for label in labels}
+    if classes is not None:
+        by_name = {name.casefold(): name for name in classes}
+        numbered = not renamed and all(_UNNAMED.fullmatch(label) for label in labels)
+        if numbered and len(labels) == len(classes):
+            by_name = {label.casefold(): name for label, name in zip(labels, classes, strict=True)}
+        class_of = {
+            label: renamed.get(label, by_name.get(label.casefold(), "")) for label in labels
+        }
+    if {*renamed} - {*labels} or (classes is not None and {*class_of.values()} != {*classes}):
         raise InputError(
-            f"a mapped label must be one of the model's ({_quoted(labels)}), but {model} has no"
-            f" {unknown[0]!r}",
-            "check the spelling",
-        )
-    if classes is None:
-        return {label: renamed.get(label, label) for label in labels}
-    by_name = {name.casefold(): name for name in classes}
-    class_of = {label: renamed.get(label, by_name.get(label.casefold(), "")) for label in labels}
-    numbered = all(_UNNAMED.fullmatch(label) for label in labels)
-    if not renamed and numbered and len(labels) == len(classes):
-        class_of = dict(zip(labels, classes, strict=True))
-    unmatched = [label for label in labels if class_of[label] not in classes]
-    if unmatched:
-        raise InputError(
-            f"every label of a model must stand for one of the classes {_quoted(classes)}, but"
-            f" {model} has {_quoted(labels)}",
-            f"say what it stands for: --label {unmatched[0]}={classes[0]}",
-        )
-    missing = [name for name in classes if name not in class_of.values()]
-    if missing:
-        raise InputError(
-            f"every class must be a label of the model, but no label of {model}"
-            f" ({_quoted(labels)}) stands for {_quoted(missing)}",
-            f"map one with --label LABEL={missing[0]}",
+            f"{model} has the labels {_quoted(labels)}, of which each must stand for one of the"
+            f" classes {_quoted(classes or labels)}, and each class for one of them",
+            f"say what a label stands for: --label {labels[0]}={(classes or labels)[0]}",
         )
     return class_of
 

@@ -308,15 +308,10 @@ def choose_device(device: str | None) -> torch.device:
     except RuntimeError:
         place = torch.device("meta")
     available = {"cpu": 1, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
-    if place.type not in available:
+    if (place.index or 0) >= available.get(place.type, 0):
         raise InputError(
-            f"{option('device', device)} is none of 'cpu', 'cuda', 'cuda:<number>' and 'mps'",
-            "leave it out to use a GPU if there is one",
-        )
-    if (place.index or 0) >= available[place.type]:
-        raise InputError(
-            f"{option('device', device)} does not exist: torch finds {available[place.type]} of"
-            " this kind",
+            f"{option('device', device)} does not exist; devices are 'cpu', 'cuda',"
+            f" 'cuda:<number>' (torch finds {gpus}) and 'mps'",
             "leave it out to use a GPU if there is one",
         )
     return torch.device("cuda", place.index or 0) if place.type == "cuda" else place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option
 from edokit.members.recipe import Text, check_texts, have_contexts, joined
@@ -230,6 +230,8 @@ def read_attributes(
 ) -> dict[str, dict[str, str]]:
     """These attributes by annotator, as far as a table with an ``annotator`` column, or any source
     of annotations, has them."""
+    import pandas as pd
+
     from edokit._io.tables import read_table
 
     path = Path(path)
@@ -245,17 +247,16 @@ def read_attributes(
     if annotator_column not in table.column_names:
         return {}
     annotators = _column(table, annotator_column, "annotator", path)
-    attributes: dict[str, dict[str, str]] = {name: {} for name in annotators}
-    for name in (name for name in names if name in table.column_names):
-        values = zip(annotators, _column(table, name, "attribute", path), strict=True)
-        for row, (annotator, value) in enumerate(values, start=1):
-            if (before := attributes[annotator].setdefault(name, value)) != value:
-                raise InputError(
-                    f"{path}: annotator {annotator!r} has {name} {before!r}, and {value!r} in row"
-                    f" {row}",
-                    "give each annotator one value",
-                )
-    return attributes
+    rows = {n: _column(table, n, "attribute", path) for n in names if n in table.column_names}
+    values = pd.DataFrame(rows, index=annotators)
+    values = values[~values.reset_index().duplicated().to_numpy()]
+    if len(repeated := values.index[values.index.duplicated()]):
+        raise InputError(
+            f"{path}: annotator {repeated[0]!r} has several values of"
+            f" {examples(values.columns[values.loc[repeated[0]].nunique() > 1])}",
+            "give each annotator one value",
+        )
+    return cast(dict[str, dict[str, str]], values.to_dict("index"))
 
 
 def _is_table(path: Path) -> bool:

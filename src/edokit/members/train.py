@@ -75,7 +75,6 @@ Step = Callable[[dict[str, Any]], None]
 """Called with done, total and member, and with what a member reports of itself."""
 
 _IDENTICAL = 1e-6
-_SAME_TARGETS = (Supervision.SOFT.value, Supervision.MAJORITY.value)
 _HEADS_RECIPE = "edokit.members.recipes._end_to_end:EndToEndMembers"
 _HEADS_PRESETS = ("default", "paper-fixed")
 _HEADS_TRAINING = {"random_state", "device", "pairs", "overwrite", "source"}
@@ -609,10 +608,8 @@ def _warn_of_identical_members(
     if not identical:
         return
     listed = "; ".join(f"{group.name}, {group.members} members" for group in identical)
-    same_targets = any(group.supervision in _SAME_TARGETS for group in identical)
-    reason = " (same targets, and no other source of randomness)" if same_targets else ""
-    hint = f"train with {option('supervision', 'random-select')}, or " if same_targets else ""
     warn(
-        f"all members of a group predict the same{reason}: {listed}; {hint}train one member, and"
-        " add groups that differ in recipe or options"
+        f"all members of a group predict the same: {listed}; train one member, or with"
+        f" {option('supervision', 'random-select')}, and add groups that differ in recipe or"
+        " options"
     )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.members.texts import Texts
 
+T = TypeVar("T")
 TRAIN = "train"
 DEV = ("dev", "validation", "valid", "val")
 """What the split to choose by may be called."""
@@ -184,28 +185,18 @@ class TrainingData:
         annotations = np.flatnonzero(row_of[self.item_codes] >= 0)
         annotators, codes = np.unique(self.annotator_codes[annotations], return_inverse=True)
         labels, probabilities = self.label_codes, self.label_probabilities
-        items = tuple(self.items[i] for i in rows)
-        return TrainingData(
-            items=items,
-            texts=tuple(self.texts[i] for i in rows),
-            splits=tuple(self.splits[i] for i in rows),
-            classes=self.classes,
-            annotators=tuple(self.annotators[a] for a in annotators),
+        return replace(
+            self,
+            items=_at(self.items, rows),
+            texts=_at(self.texts, rows),
+            splits=_at(self.splits, rows),
+            annotators=_at(self.annotators, annotators),
             item_codes=row_of[self.item_codes[annotations]],
             annotator_codes=codes.astype(np.int32),
             label_codes=None if labels is None else labels[annotations],
             label_probabilities=None if probabilities is None else probabilities[annotations],
             hard=self.hard[rows],
-            scale=self.scale,
-            unlabelled_annotators={
-                item: self.unlabelled_annotators[item]
-                for item in items
-                if item in self.unlabelled_annotators
-            },
-            attributes={
-                name: tuple(values[a] for a in annotators)
-                for name, values in self.attributes.items()
-            },
+            attributes={name: _at(values, annotators) for name, values in self.attributes.items()},
         )
 
     @cached_property
@@ -222,6 +213,10 @@ class TrainingData:
         if self.attributes:
             content["attributes"] = dict(self.attributes)
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
+def _at(values: tuple[T, ...], positions: Codes | Ints) -> tuple[T, ...]:
+    return tuple(values[k] for k in positions)
 
 
 def _attribute(annotations: Annotations, name: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -26,7 +26,7 @@ from edokit.datasets.simulate.posts import Features, draw_features, write_posts
 from edokit.datasets.simulate.regimes import REGIMES, Regime
 
 
-def decompose(blocks: Callable[[], Iterator[Floats]], group: Ints) -> dict[str, float]:
+def decompose(p: Floats, group: Ints) -> dict[str, float]:
     """The variance of a label when a random item is shown to a random annotator, by source.
 
     Half the sum over classes of the variance of "the label is this class"; with two classes that
@@ -36,41 +36,23 @@ def decompose(blocks: Callable[[], Iterator[Floats]], group: Ints) -> dict[str, 
     different things in an item than their group does; ``noise``: the same annotator labels the
     same item differently the next time. They add up to the variance of all labels.
 
-    `blocks()` yields the class probabilities of all annotators as [n, A, C] tables, the same each
-    time; group [A] is each one's group.
+    ``p`` are the class probabilities of all annotators [N, A, C], ``group`` [A] is each one's
+    group.
     """
     sizes = np.bincount(group)
-    belongs = (group[:, None] == np.arange(len(sizes))) / sizes
-    item_means, group_means = [], []
-    annotator_sum: Floats | float = 0.0
-    noise = 0.0
-    for p in blocks():
-        item_means.append(p.mean(axis=1))
-        group_means.append(belongs.T @ p)
-        annotator_sum = annotator_sum + p.sum(axis=0)
-        noise += float(np.sum(p * (1.0 - p)))
-    by_item = np.concatenate(item_means)  # [N, C]
-    by_group = np.concatenate(group_means)  # [N, G, C]
-    by_annotator = np.asarray(annotator_sum) / len(by_item)  # [A, C]
+    by_item, by_annotator = p.mean(axis=1), p.mean(axis=0)  # [N, C], [A, C]
+    by_group = ((group[:, None] == np.arange(len(sizes))) / sizes).T @ p  # [N, G, C]
     mean = by_item.mean(axis=0)
-
     # What remains of a group's view of an item once item and group averages are taken out.
     group_effects = by_group - by_item[:, None] - by_group.mean(axis=0) + mean
-    within, start = 0.0, 0
-    for p in blocks():
-        rows = slice(start, start + len(p))
-        residuals = p - by_group[rows][:, group]
-        residuals -= by_annotator - by_group.mean(axis=0)[group]
-        within += float(np.sum(residuals**2))
-        start += len(p)
-
+    residuals = p - by_group[:, group] - (by_annotator - by_group.mean(axis=0)[group])
     cells = len(by_item) * len(group)
     return {
         "item": 0.5 * float(np.mean(np.sum((by_item - mean) ** 2, axis=1))),
         "annotator": 0.5 * float(np.mean(np.sum((by_annotator - mean) ** 2, axis=1))),
         "group_item": 0.5 * float(np.sum((group_effects**2).sum(axis=2) @ (sizes / cells))),
-        "annotator_item": 0.5 * within / cells,
-        "noise": 0.5 * noise / cells,
+        "annotator_item": 0.5 * float(np.sum(residuals**2)) / cells,
+        "noise": 0.5 * float(np.sum(p * (1.0 - p))) / cells,
     }
 
 
@@ -114,7 +96,7 @@ class Simulation:
     @cached_property
     def truth(self) -> Floats:
         """Share of the population that would choose each class, or each label [N, C]."""
-        return np.concatenate([p.mean(axis=1) for p in self._blocks(self.rows())])
+        return np.concatenate([p.mean(axis=1) for p in self._blocks()])
 
     def rows(self, split: str | None = None) -> Ints:
         """Positions of the items of a split, or of all, in `truth` and `texts`."""
@@ -139,16 +121,14 @@ class Simulation:
 
     def variance(self) -> dict[str, float]:
         """Where the variance of all annotators' labels comes from; see `decompose`."""
+        p = np.concatenate(list(self._blocks()))
+        if self.regime.labels:
+            p = np.concatenate([1 - p, p], axis=-1)
+        return decompose(p, self.population.group)
 
-        def blocks() -> Iterator[Floats]:
-            for p in self._blocks(self.rows()):
-                yield np.concatenate([1 - p, p], axis=-1) if self.regime.labels else p
-
-        return decompose(blocks, self.population.group)
-
-    def _blocks(self, rows: Ints) -> Iterator[Floats]:
-        for start in range(0, len(rows), _BLOCK):
-            yield self.annotator_probabilities(rows[start : start + _BLOCK])
+    def _blocks(self) -> Iterator[Floats]:
+        for start in range(0, len(self.features), _BLOCK):
+            yield self.annotator_probabilities(self.rows()[start : start + _BLOCK])
 
 
 def _draw(rng: np.random.Generator, p: Floats, regime: Regime) -> Codes:
