@@ -120,6 +120,8 @@ def kind_of(argument: Argument) -> str:
     """What kind of value an option takes; a switch takes none."""
     if argument.parameter.metavar:
         return argument.parameter.metavar
+    if choices := argument.get_choices(force=True):
+        return "|".join(choices)
     kinds = [argument.hint, *get_args(argument.hint)]
     kinds += [inner for kind in kinds for inner in get_args(kind)]
     return next((KINDS[kind] for kind in kinds if kind in KINDS), "")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
+from functools import reduce
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
 from commands import Done, answer, assert_one_line, edo
 from edokit._io.tables import read_table
+from edokit.cli.app import COMMANDS, make_app
 from edokit.predictions import read_predictions
 
 ANNOTATIONS = """item,annotator,label,text
@@ -50,6 +54,13 @@ def test_help_names_every_command() -> None:
     assert done.returncode == 0
     for command in ("demo", "data", "predictions", "evaluate"):
         assert command in done.stdout
+
+
+def test_help_lists_the_first_line_of_every_command() -> None:
+    app = make_app()
+    for name, summary in COMMANDS.items():
+        command = reduce(App.__getitem__, name.split(), app)
+        assert (inspect.getdoc(command.default_command) or "").startswith(summary), name
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -437,7 +448,7 @@ def test_bad_fits_and_predictions_get_one_line_and_write_nothing(
 ) -> None:
     out = tmp_path / "ensemble"
     base = ("fit", "--predictions", three_models, "--annotations", people, "--out", out)
-    assert_one_line(edo(*base, "--ce", "median"), "ce must be one of")
+    assert_one_line(edo(*base, "--ce", "median"), "--ce", "mean")
     assert_one_line(edo(*base, "--lambda-div", -1), "--lambda-div is -1.0", "--diversity suppress")
     assert_one_line(edo(*base, "--groups"), "groups")
     assert_one_line(edo(*base, "--max-members", 0), "--max-members is 0")

@@ -433,7 +433,7 @@ def test_what_is_interrupted_says_what_is_kept(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("edokit.members.train_members", interrupted)
-    monkeypatch.setattr("edokit.tuning.search", interrupted)
+    monkeypatch.setattr("edokit.cli.search.run_search", interrupted)
     given = ["--predictions", shelf / "dev.npz", "--annotations"] if command == "search" else []
     ended = edo(command, *given, shelf / "data.csv", "--out", tmp_path / "out")
     assert ended.returncode == 130

@@ -102,7 +102,7 @@ def test_bad_options_get_one_line(made: Cut, tmp_path: Path) -> None:
     assert_one_line(edo(*words, "--memory", "much"), "--memory", "'much'")
     assert_one_line(edo(*words, "--stream", "--jobs", 0), "0 is less than 1")
     assert_one_line(edo(*words, "--engine", "spark://x"), "neither 'local' nor")
-    assert_one_line(edo(*words, "--stream", "--ce", "median"), "ce must be one of")
+    assert_one_line(edo(*words, "--stream", "--ce", "median"), "--ce", "mean")
     inside = tmp_path / "file"
     inside.write_text("no folder", encoding="utf-8")
     done = edo(*words, "--stream", "--scratch", inside / "x")

@@ -118,7 +118,7 @@ def test_a_preference_is_heeded(files: list[Any]) -> None:
         (("--trials", 0), "trials is 0, but must be a whole number of at least 1"),
         (("--population", 1), "population is 1, but must be a whole number of at least 2"),
         (("--folds", 1), "folds is 0 (none) or at least 2"),
-        (("--solver", "magic"), "solver must be one of"),
+        (("--solver", "magic"), 'Choose from: "gumbel", "exact"'),
         (("--choose", "best"), "choose must be one of"),
         (("--choose", "closest"), "needs a preference"),
         (("--prefer", "f1"), "--prefer f1 is not of the form METRIC=NUMBER"),

@@ -28,13 +28,29 @@ _ADDRESSES = 1 << 29
 _IMPORTS = 1 << 30
 """Bytes with less of which importing the libraries may fail."""
 HELP = ("-h", "--help")
-COMMANDS = (
-    *("demo", "diagnose", "train", "score", "fit", "search", "explain", "predict", "bundle"),
-    *("evaluate", "report", "serve", "compare"),
-    *("data info", "data convert", "data split", "data get", "data simulate"),
-    *("predictions join", "predictions info"),
-)
-"""The module of `edokit.cli` and, where it has another name, the function of each command."""
+COMMANDS = {
+    "demo": "Simulate annotators who disagree, train ten quick members, and pool them with EDO.",
+    "diagnose": "Show coverage, agreement and groups of annotators: structure or noise? Advice.",
+    "train": "Train members and write their predictions for dev and test; run it again to resume.",
+    "score": "Write the predictions of trained members, or of models that you have, for texts.",
+    "fit": "Learn member weights and ensemble size, so that the pool matches the annotators.",
+    "search": "Try many configurations (NSGA-II), keep the Pareto front, choose and fit one.",
+    "explain": "Show why members have their weights, what they cost, and what each one adds.",
+    "predict": "Pool the members' predictions: probabilities, entropy, spread and a label.",
+    "bundle": "Put an ensemble and its members into one folder that predicts texts.",
+    "evaluate": "Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.",
+    "report": "Show what a run found: one self-contained page that opens from disk.",
+    "serve": "Answer texts over HTTP: POST /predict, GET /health, /metrics and /docs.",
+    "compare": "Compare EDO with every baseline on the same members, with intervals and tests.",
+    "data info": "Count items, annotators, annotations and near-duplicate texts, split by split.",
+    "data convert": "Write any source as a table with one row per annotation.",
+    "data split": "Split by item, stratified by hard label, near-duplicate texts kept on one side.",
+    "data get": "Download a dataset from its official repository, or copy it; verify checksums.",
+    "data simulate": "Simulate annotators of short posts, whose true label distribution is known.",
+    "predictions join": "Put one file per model side by side, items matched by id.",
+    "predictions info": "Show items, members, classes and how far the members are from each other.",
+}
+"""The first line of each command's docstring, so that `edo --help` imports no command."""
 GROUPS = {
     "data": "See, convert, split, obtain and simulate data.",
     "predictions": "Join and inspect predictions.",
@@ -76,11 +92,11 @@ def make_app() -> App:
     )
     for name, text in GROUPS.items():
         app.command(App(name=name, help=text))
-    for number, command in enumerate(COMMANDS):
+    for number, (command, summary) in enumerate(COMMANDS.items()):
         module, _, function = command.partition(" ")
         name = function or module
         parent = app[module] if function else app
-        parent.command(f"edokit.cli.{module}:{name}", name=name, sort_key=number)
+        parent.command(f"edokit.cli.{module}:{name}", name=name, help=summary, sort_key=number)
     return app
 
 
@@ -92,7 +108,7 @@ class HelpFormatter:
 
         for entry in panel.entries:
             text = entry.description.primary_renderable
-            text.plain = " ".join(text.plain.split())
+            text.plain = " ".join(text.plain.replace("`", "").split())
         DefaultFormatter()(console, options, panel)
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
@@ -174,10 +190,11 @@ def _run(app: App, words: Sequence[str], debug: bool) -> int:
 
 def call(app: App, words: Sequence[str]) -> int:
     """Run a command, whose errors are raised; without a command, show the help."""
+    _, apps, _ = app.parse_commands(list(words))
+    for part in apps:
+        if part.default_command is not None:
+            part.help = part.default_command.__doc__  # lists show the summary alone
     command, bound, _ = app.parse_args(words)
-    if command == app.help_print:
-        for group in (app, *map(app.__getitem__, GROUPS)):
-            group.resolved_commands()  # what they do is in their docstrings
     command(*bound.args, **bound.kwargs)
     without_command = command == app.help_print and not {*HELP} & {*words}
     return USAGE if without_command else 0

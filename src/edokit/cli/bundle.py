@@ -19,7 +19,7 @@ def bundle(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Put an ensemble and the members that carry weight into one folder that predicts texts.
+    """Put an ensemble and its members into one folder that predicts texts.
 
     Parameters
     ----------
@@ -32,7 +32,9 @@ def bundle(
     """
     from edokit.bundle import Bundle
 
-    bundled = Bundle.create(ensemble, members, out, overwrite=overwrite, **loading.keywords())
+    bundled = Bundle.create(
+        ensemble, members, out, overwrite=overwrite, **options.keywords(loading)
+    )
     seconds = bundled.seconds_per_text
     summary = {
         "out": str(out),

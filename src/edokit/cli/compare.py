@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from edokit._errors import InputError, local_path, one_of
+from edokit._io.markup import FORMATS
+from edokit._outputs import output_folder
+from edokit.baselines import CompareOptions, Comparison
+from edokit.baselines import compare as compare_methods
 from edokit.cli import console, options
 from edokit.cli.report import add_page
-
-if TYPE_CHECKING:
-    from edokit.baselines import Comparison
 
 
 def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple[Path, Path]]:
@@ -32,30 +33,21 @@ def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple
     return pools
 
 
+@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Methods:
-    """What is compared, and how.
+class Methods(CompareOptions):
+    """The options of a comparison as one types them.
 
     Parameters
     ----------
-    extra : dict, optional
-        Another pool, or a single model, on the same items: its predictions on dev and on test
-        (repeatable).
     methods : list of str, optional
         Only these, separated by commas: majority, best-single, top-5, wel, wel-ce, greedy,
         linear-pool, log-pool, edo-paper-fixed, edo-paper, edo (constant and uniform always); or
         all. If not given, all but wel and wel-ce, the slowest.
     """
 
-    extra: Annotated[
-        dict[str, tuple[Path, Path]] | None, options.parsed(extra_pools, "NAME=DEV,TEST")
-    ] = None
     methods: options.Names = None
     by: options.By = None
-    samples: options.Bootstrap = 1000
-    level: options.Level = 0.95
-    ties: options.Ties = "first"
-    random_state: Annotated[int, Parameter(help="Seed of searches, intervals and random ties.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +61,9 @@ def compare(
     annotations: options.Labels,
     test_predictions: Path,
     files: Annotated[OtherFiles, options.FLAT] = OtherFiles(),
+    extra: Annotated[
+        dict[str, tuple[Path, Path]] | None, options.parsed(extra_pools, "NAME=DEV,TEST")
+    ] = None,
     methods: Annotated[Methods, options.FLAT] = Methods(),
     out: Path | None = None,
     form: Annotated[str | None, Parameter(name="--format")] = None,
@@ -77,7 +72,7 @@ def compare(
     reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
     json: options.Json = False,
 ) -> None:
-    """Compare EDO with every baseline on the same members: F1, CE, MD, BS, intervals, tests.
+    """Compare EDO with every baseline on the same members, with intervals and tests.
 
     Parameters
     ----------
@@ -85,15 +80,14 @@ def compare(
         The members' predictions of the items to fit on (dev).
     test_predictions : Path
         The same members' predictions of the test items.
+    extra : dict, optional
+        Another pool, or a single model, on the same items: its predictions on dev and on test
+        (repeatable).
     out : Path, optional
         Folder for the results, tables and EDO's ensemble.
     form : str, optional
         Print it as markdown, csv or latex.
     """
-    from edokit import baselines
-    from edokit._io.markup import FORMATS
-    from edokit._outputs import output_folder
-
     if form is not None:
         one_of("format", form, FORMATS)
     inputs = [predictions, annotations, test_predictions]
@@ -103,14 +97,15 @@ def compare(
         guard = output_folder(out, "comparison", *inputs, overwrite=overwrite)
     with guard, console.progress() as bars:
         update = console.add_bar(bars, "")
-        comparison = baselines.compare(
+        comparison = compare_methods(
             predictions,
             annotations,
             test_predictions,
+            options=methods,
+            extra=extra,
             step=lambda done, total, what: update(done, total, description=what),
             **options.keywords(files),
-            **options.keywords(methods),
-            **reading.keywords(),
+            **options.keywords(reading),
         )
         if out is not None:
             update(1, 1, description="writing")

@@ -22,7 +22,7 @@ def info(
     source: options.Source,
     /,
     *,
-    reading: Annotated[options.SplitSourceReading, options.FLAT] = options.SplitSourceReading(),
+    reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
 ) -> None:
     """Count items, annotators, annotations and near-duplicate texts, split by split."""
@@ -45,10 +45,10 @@ def convert(
     items: Annotated[list[Path] | None, Parameter(metavar="FILE")] = None,
     quote_formulas: options.QuoteFormulas = False,
     overwrite: options.Overwrite = False,
-    reading: Annotated[options.ConvertReading, options.FLAT] = options.ConvertReading(),
+    reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
 ) -> None:
-    """Write any source as one row per annotation, with all its columns of text or numbers.
+    """Write any source as a table with one row per annotation.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def split(
     shares: Annotated[str | None, Parameter(name=("--into", "--shares"))] = None,
     random_state: int = 0,
     overwrite: options.Overwrite = False,
-    reading: Annotated[options.SourceReading, options.FLAT] = options.SourceReading(),
+    reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:
     """Split by item, stratified by hard label, near-duplicate texts kept on one side.
@@ -161,7 +161,7 @@ def get(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Download a dataset from its official repository, or copy it, with checksums verified.
+    """Download a dataset from its official repository, or copy it; verify checksums.
 
     Parameters
     ----------

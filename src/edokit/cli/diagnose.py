@@ -16,10 +16,10 @@ def diagnose(
     predictions: Path | None = None,
     permutations: int = 99,
     random_state: int = 0,
-    reading: Annotated[options.SplitSourceReading, options.FLAT] = options.SplitSourceReading(),
+    reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
 ) -> None:
-    """Coverage, agreement, groups of annotators: structured disagreement or noise? Advice.
+    """Show coverage, agreement and groups of annotators: structure or noise? Advice.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def evaluate(
     train: Annotated[options.TrainFiles, options.FLAT] = options.TrainFiles(),
     scoring: Annotated[Scoring, options.FLAT] = Scoring(),
     normalize: options.Normalize = False,
-    reading: Annotated[options.SplitLabelReading, options.FLAT] = options.SplitLabelReading(),
+    reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
 ) -> None:
     """Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.

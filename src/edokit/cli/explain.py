@@ -22,7 +22,7 @@ def explain(
     streaming: Annotated[options.Streaming, options.FLAT] = options.Streaming(),
     json: options.Json = False,
 ) -> None:
-    """Show why members have their weights, what they cost, and what dropping one would lose.
+    """Show why members have their weights, what they cost, and what each one adds.
 
     Parameters
     ----------

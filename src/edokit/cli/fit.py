@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import inspect
+from collections.abc import Iterator
+from dataclasses import asdict, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from cyclopts import Parameter
+from docstring_parser import parse
 
 from edokit._errors import counted
 from edokit.cli import console, options
-
-if TYPE_CHECKING:
-    from edokit.ensemble.fitted import Fitted
-    from edokit.solvers import Certificate
-
+from edokit.ensemble import EDOEnsemble, from_flat
+from edokit.ensemble import fit as fit_ensemble
+from edokit.ensemble.fitted import Fitted
+from edokit.ensemble.options import SHARED, SOLVER_OPTIONS
+from edokit.objective import Objective
+from edokit.objective.settings import FLAT_NAMES
+from edokit.solvers import Certificate, Gumbel
 
 LOSS_TERMS = {
     "f1": "1 − soft F1",
@@ -25,77 +41,33 @@ LOSS_TERMS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Configuration:
-    """Parameters of `EDOEnsemble`; what is not given is as the preset says.
+def _flat_options() -> Iterator[tuple[str, Any, Any]]:
+    """Name, type and default of every flat option of `EDOEnsemble`, with the help of its class."""
+    ensemble_names = {name: name for name in ("preset", "solver", *SHARED) if name != "scale"}
+    solver_names = {name: name for name in SOLVER_OPTIONS}
+    tables = ((EDOEnsemble, ensemble_names), (Objective, FLAT_NAMES), (Gumbel, solver_names))
+    for kind, names in tables:
+        hints: dict[str, Any] = get_type_hints(kind.__init__)
+        help_texts = {part.arg_name: part.description for part in parse(kind.__doc__ or "").params}
+        for field, name in names.items():
+            parts = (hints[field], *get_args(hints[field]))
+            choices = [hint for hint in parts if get_origin(hint) is Literal]
+            sides = ("no-",) if bool in parts else ()
+            parameter = Parameter(help=help_texts[field], negative_bool=sides)
+            default = inspect.signature(kind).parameters[field].default
+            yield (
+                name,
+                Annotated[(choices or parts)[0] | None, parameter],
+                default if kind is EDOEnsemble else None,  # None: as the preset says
+            )
 
-    Parameters
-    ----------
-    preset : str, default="default"
-        default, paper-fixed, or paper (where the paper's search starts).
-    solver : str, optional
-        exact or gumbel.
-    ce : str, optional
-        mean, all or random.
-    diversity : str, optional
-        preserve or suppress.
-    pool : str, optional
-        linear or log.
-    groups : bool, optional
-        Average the members of each group first.
-    lambda_f1 : float, optional
-        Weight of the F1 term.
-    lambda_ce : float, optional
-        Weight of the cross-entropy.
-    lambda_div : float, optional
-        Weight of the diversity term.
-    lambda_reg : float, optional
-        Weight of the squared norm; in the default preset chosen by cross-validation.
-    lambda_rps : float, optional
-        Weight of the ranked probability score (ordinal scales).
-    lambda_w1 : float, optional
-        Weight of the Wasserstein-1 distance (ordinal scales).
-    class_weights : bool, optional
-        Weigh rare classes up.
-    min_members : int, optional
-        Smallest size (gumbel).
-    max_members : int, optional
-        Largest size.
-    epochs : int, optional
-        Epochs (gumbel).
-    learning_rate : float, optional
-        Step size (gumbel).
-    recalibrate : str, optional
-        temperature: fit one after pooling.
-    label_weights : str, default="shared"
-        Sets of labels: shared weights, or per-label.
-    ties : str, default="first"
-        Hard label of evenly split items: first, error or random.
-    random_state : int, default=0
-        Seed of folds, of random ties and of the gumbel solver.
-    """
 
-    preset: str = "default"
-    solver: str | None = None
-    ce: str | None = None
-    diversity: str | None = None
-    pool: str | None = None
-    groups: Annotated[bool | None, options.TWO_SIDED] = None
-    lambda_f1: float | None = None
-    lambda_ce: float | None = None
-    lambda_div: float | None = None
-    lambda_reg: float | None = None
-    lambda_rps: float | None = None
-    lambda_w1: float | None = None
-    class_weights: Annotated[bool | None, options.TWO_SIDED] = None
-    min_members: int | None = None
-    max_members: int | None = None
-    epochs: int | None = None
-    learning_rate: float | None = None
-    recalibrate: str | None = None
-    label_weights: str = "shared"
-    ties: str = "first"
-    random_state: int = 0
+if TYPE_CHECKING:
+    Configuration: TypeAlias = Any
+else:
+    Configuration = make_dataclass(
+        "Configuration", _flat_options(), namespace={"__module__": __name__}, frozen=True
+    )
 
 
 def fit(
@@ -116,15 +88,11 @@ def fit(
     out : Path
         Folder for the ensemble.
     """
-    from edokit import ensemble
-
-    flat = asdict(configuration)
-    seed = flat.pop("random_state")
     with console.progress() as bars:
-        fitted = ensemble.fit(
+        fitted = fit_ensemble(
             predictions,
             annotations,
-            ensemble=ensemble.EDOEnsemble(**ensemble.from_flat(flat), random_state=seed),
+            ensemble=EDOEnsemble(**from_flat(asdict(configuration))),
             out=out,
             overwrite=overwrite,
             command=console.command_line(),

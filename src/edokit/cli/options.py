@@ -2,11 +2,11 @@
 
 # Annotations are evaluated here: classes in other modules inherit them.
 import csv
-import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from cyclopts import Parameter, Token
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 FLAT = Parameter(name="*")
 """The fields of a class of options are options of the command."""
 POSITIONAL = Parameter(allow_leading_hyphen=False)
+HIDDEN = Parameter(parse=False)
+"""A field that is no option."""
 TWO_SIDED = Parameter(negative_bool="no-")
 """A switch that has ``--no-…``."""
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]i?)?b?", re.IGNORECASE)
 
 
 def split_names(text: str) -> list[str]:
@@ -83,8 +83,18 @@ def keyed(form: str) -> Parameter:
     return parsed(key_values, form)
 
 
-Names = Annotated[list[str] | None, parsed(lambda texts, *_: split_names(texts[-1]), "NAMES")]
+NAMES = parsed(lambda texts, *_: split_names(texts[-1]), "NAMES")
 """Names, separated by commas."""
+Names = Annotated[list[str] | None, NAMES]
+Class = TypeVar("Class", bound=type)
+
+
+def evaluated(kind: Class) -> Class:
+    """A class of options whose base is in another module, with its annotations evaluated there."""
+    kind.__init__.__annotations__ = get_type_hints(kind, include_extras=True)  # type: ignore[misc]
+    return kind
+
+
 Argument = Annotated[Path, POSITIONAL]
 Source = Annotated[
     Path,
@@ -125,36 +135,7 @@ WithReport = Annotated[bool, TWO_SIDED, Parameter(help="Also make the page repor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How annotations are read: the base of the classes below."""
-
-    def keywords(self) -> dict[str, Any]:
-        """Arguments of `read_annotations`: the options that are given."""
-        return keywords(self)
-
-    def annotations(self, source: Path, split: Sequence[str] | None = None) -> "Annotations":
-        """The annotations in a source: these splits, else those of ``--split``."""
-        from edokit.datasets import read_annotations
-
-        keywords = self.keywords()
-        splits = keywords.pop("split", [])
-        splits = splits if split is None else split
-        if len(splits) == 1:
-            return read_annotations(source, split=splits[0], **keywords)
-        annotations = read_annotations(source, **keywords)
-        return annotations.split(*splits) if splits else annotations
-
-    def text_source(self, path: Path, pairs: bool = False) -> "TextSource":
-        """A file of texts that is read so."""
-        from edokit.predict import TextSource
-
-        keywords = self.keywords()
-        columns, split = keywords.pop("columns", {}), keywords.pop("split", [])
-        return TextSource(path, pairs, columns, split, keywords)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitReading(Reading):
+class SplitNames:
     """Which items of a source are read.
 
     Parameters
@@ -167,7 +148,7 @@ class SplitReading(Reading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnReading(Reading):
+class ColumnNames:
     """How the columns of a table are called.
 
     Parameters
@@ -180,8 +161,8 @@ class ColumnReading(Reading):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelReading(ColumnReading):
-    """How labels are read.
+class Reading(ColumnNames):
+    """How a source of annotations is read: arguments of `read_annotations`.
 
     Parameters
     ----------
@@ -196,6 +177,16 @@ class LabelReading(ColumnReading):
     scale : str, optional
         The answer scale: nominal, ordinal, multi-label, or with its classes, e.g.
         ordinal:low=0,mid=1,high=3.
+    format : str, optional
+        What the source is, if not recognised: table, lewidi, lewidi2025, label-studio, argilla.
+    control : str, optional
+        Label Studio: the name of the labelling control.
+    question : str, optional
+        Argilla: the name of the question.
+    dialogue : str, optional
+        ConvAbuse's conversations: user-last, user-first or user-only.
+    clean : bool, optional
+        Clean texts as the paper does (markup, URLs, mentions, …).
     """
 
     classes: Names = None
@@ -203,85 +194,32 @@ class LabelReading(ColumnReading):
     duplicates: str | None = None
     multi_choice: str | None = None
     scale: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceReading(LabelReading):
-    """How a source of annotations in any format is read.
-
-    Parameters
-    ----------
-    format : str, optional
-        What the source is, if not recognised: table, lewidi, lewidi2025, label-studio, argilla.
-    control : str, optional
-        Label Studio: the name of the labelling control.
-    question : str, optional
-        Argilla: the name of the question.
-    """
-
     format: str | None = None
     control: str | None = None
     question: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DialogueReading(Reading):
-    """How conversations become texts.
-
-    Parameters
-    ----------
-    dialogue : str, optional
-        ConvAbuse's conversations: user-last, user-first or user-only.
-    """
-
     dialogue: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextReading(DialogueReading):
-    """How texts are read.
-
-    Parameters
-    ----------
-    clean : bool, optional
-        Clean texts as the paper does (markup, URLs, mentions, …).
-    """
-
     clean: bool | None = None
 
+    def annotations(self, source: Path, split: Sequence[str] | None = None) -> "Annotations":
+        """The annotations in a source: these splits, else those of ``--split``."""
+        from edokit.datasets import read_annotations
 
-@dataclass(frozen=True, kw_only=True)
-class TrainReading(TextReading, SourceReading):
-    """How labelled texts are read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitSourceReading(SourceReading, SplitReading):
-    """How some splits of a source in any format are read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvertReading(TextReading, SplitSourceReading):
-    """How the labelled texts of some splits are read."""
+        arguments = keywords(self)
+        splits = arguments.pop("split", [])
+        splits = splits if split is None else split
+        if len(splits) == 1:
+            return read_annotations(source, split=splits[0], **arguments)
+        annotations = read_annotations(source, **arguments)
+        return annotations.split(*splits) if splits else annotations
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemReading(ColumnReading, SplitReading):
-    """How a table of texts is read."""
+class SplitReading(Reading, SplitNames):
+    """How some splits of a source are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreReading(DialogueReading, ItemReading):
-    """How texts to score are read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitLabelReading(LabelReading, SplitReading):
-    """How the labels of some splits are read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitReading(SplitLabelReading):
+class FitReading(SplitReading):
     """How the labels are read that weights are learned from.
 
     Parameters
@@ -293,6 +231,26 @@ class FitReading(SplitLabelReading):
     """
 
     learn: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextReading(ColumnNames, SplitNames):
+    """How texts are read.
+
+    Parameters
+    ----------
+    dialogue : str, optional
+        ConvAbuse's conversations: user-last, user-first or user-only.
+    """
+
+    dialogue: str | None = None
+
+    def source(self, path: Path, pairs: bool = False) -> "TextSource":
+        """A file of texts that is read so."""
+        from edokit.predict import TextSource
+
+        options = {} if self.dialogue is None else {"dialogue": self.dialogue}
+        return TextSource(path, pairs, self.columns or {}, self.split or (), options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,13 +288,15 @@ class Streaming:
         shards = Shards.open(predictions, learn=learn)
         return shards if required or shards.needs > memory else None
 
-    def fit_inputs(self, bars: "Progress", predictions: Path, reading: "Reading") -> dict[str, Any]:
+    def fit_inputs(
+        self, bars: "Progress", predictions: Path, reading: FitReading
+    ) -> dict[str, Any]:
         """What a fit needs besides files: splits, how annotations and how shards are read."""
-        keywords = reading.keywords()
-        shards = self.shards(predictions, keywords.get("learn"))
+        arguments = keywords(reading)
+        shards = self.shards(predictions, reading.learn)
         return {
-            "split": keywords.pop("split", None),
-            "read_options": keywords,
+            "split": arguments.pop("split", None),
+            "read_options": arguments,
             "streaming": None if shards is None else self.keywords(bars, shards),
         }
 
@@ -367,10 +327,6 @@ class Loading:
 
     device: str | None = None
     trust: Names = None
-
-    def keywords(self) -> dict[str, Any]:
-        """Arguments of functions that load members."""
-        return {"device": self.device, "trust": self.trust or ()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,10 +390,14 @@ class TrainFiles:
 
 def parse_size(text: str) -> int:
     """``"2GiB"`` in bytes."""
-    size = _SIZE.fullmatch(text.strip())
-    if size is None or float(size[1]) <= 0:
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    size = 0
+    with suppress(ValidationError):
+        size = int(TypeAdapter(ByteSize).validate_python(text))
+    if size <= 0:
         raise InputError(f"--memory {text!r} is not a size above 0", "write --memory 2GiB")
-    return int(float(size[1]) * _UNITS[(size[2] or "").lower()])
+    return size
 
 
 def keywords(options: Any) -> dict[str, Any]:

@@ -70,10 +70,10 @@ def predict(
     extras: Annotated[Extras, options.FLAT] = Extras(),
     quote_formulas: options.QuoteFormulas = False,
     overwrite: options.Overwrite = False,
-    reading: Annotated[options.ItemReading, options.FLAT] = options.ItemReading(),
+    reading: Annotated[options.TextReading, options.FLAT] = options.TextReading(),
     json: options.Json = False,
 ) -> None:
-    """Pool the members' predictions: probabilities, entropy, spread of the members and a label.
+    """Pool the members' predictions: probabilities, entropy, spread and a label.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ def predict(
     predictor = Predictor(
         ensemble,
         inputs,
-        None if inputs.texts is None else reading.text_source(inputs.texts, inputs.pairs),
+        None if inputs.texts is None else reading.source(inputs.texts, inputs.pairs),
         viewpoint,
         texts_shown=extras.review is not None or extras.page is not None,
-        **loading.keywords(),
+        **options.keywords(loading),
     )
     texts_file = extras.annotations or inputs.texts
-    texts = None if texts_file is None else reading.text_source(texts_file)
+    texts = None if texts_file is None else reading.source(texts_file)
     files = [*predictor.files(), extras.annotations]
     with (
         output_files(out, extras.page, extras.review_out, inputs=files, overwrite=overwrite),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from edokit._errors import InputError, counted, money
+from edokit._outputs import output_files
 from edokit.cli import console, options
-
-if TYPE_CHECKING:
-    from edokit.predictions import Predictions
+from edokit.predictions import (
+    JoinOptions,
+    Predictions,
+    describe_predictions,
+    join_models,
+    write_predictions,
+)
 
 COLUMNS = 3
 """Most classes whose mean probabilities are shown in columns."""
@@ -22,52 +27,41 @@ DETAILS = ("model", "prompt", "persona", "cost", "answers", "failures")
 LOGITS = ":logits"
 
 
+@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class FileFormat:
-    """What the files hold.
+class Join(JoinOptions):
+    """The options of a join as one types them.
 
     Parameters
     ----------
-    positive : str, optional
-        Tables hold one column per member: the probability of this class of two.
-    negative : str, optional
-        Name of the other class, with --positive.
+    groups : dict of str, optional
+        The recipe of a member (repeatable).
+    logits : bool, default=False
+        All files hold logits; else FILE:logits for one.
     columns : dict of str, optional
         Another column name for item, member, group or p_CLASS, e.g. item=id or p_yes=score; of
         sampled answers also for answer, annotator, model, prompt, persona or cost; with --positive
         also MEMBER=NAME (repeatable).
     label_map : dict of str, optional
         Read a class, or a sampled answer, as another (repeatable).
-    missing : str, default="error"
-        Items that a file has no prediction for: error or drop.
-    scale : str, optional
-        The answer scale of files that note none: ordinal, multi-label, or with its classes, e.g.
-        ordinal:low=0,mid=1,high=3. Multi-label columns are probabilities of each label on its own.
-    classes : list of str, optional
-        All classes in order, separated by commas, e.g. no,yes.
-    answer_columns : list of str, optional
-        Columns with sampled answers, one member each, of a sheet with a column per model, e.g.
-        small,large.
-    smoothing : float, optional
-        What is added to the count of each class where answers were sampled; else 0.5.
-    unparsed : str, default="error"
-        Sampled answers that are no class: error, or drop, which counts and lists them.
     member_info : Path, optional
         A table with the column member and what is known about each: model, prompt, persona, cost,
         ….
     """
 
-    positive: str | None = None
-    negative: str | None = None
+    names: Annotated[None, options.HIDDEN] = None
+    invalid: Annotated[Literal["error"], options.HIDDEN] = "error"
+    items: Annotated[None, options.HIDDEN] = None
+    groups: Annotated[
+        dict[str, str] | None, options.keyed("NAME=GROUP"), Parameter(name="--group")
+    ] = None
+    logits: bool = False
     columns: Annotated[dict[str, str] | None, options.keyed("ROLE=NAME")] = None
     label_map: Annotated[dict[str, str] | None, options.keyed("OLD=NEW")] = None
-    missing: str = "error"
     scale: str | None = None
-    classes: options.Names = None
-    answer_columns: options.Names = None
-    smoothing: float | None = None
-    unparsed: str = "error"
     member_info: Annotated[Path | None, Parameter(metavar="TABLE")] = None
+    classes: options.Names = None
+    answer_columns: Annotated[list[str], options.NAMES] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +98,8 @@ def join(
     /,
     *,
     out: Path,
-    group: Annotated[dict[str, str] | None, options.keyed("NAME=GROUP")] = None,
-    logits: bool = False,
+    reading: Annotated[Join, options.FLAT] = Join(),
     normalize: options.Normalize = False,
-    file_format: Annotated[FileFormat, options.FLAT] = FileFormat(),
     cost: Annotated[dict[str, float] | None, options.parsed(options.numbers, "NAME=COST")] = None,
     kept: Annotated[ItemFilter, options.FLAT] = ItemFilter(),
     overwrite: options.Overwrite = False,
@@ -124,29 +116,20 @@ def join(
         answers, one per row, whose shares become probabilities.
     out : Path
         The predictions: .npz or .parquet.
-    group : dict of str, optional
-        The recipe of a member (repeatable).
-    logits : bool, default=False
-        All files hold logits; else FILE:logits for one.
     cost : dict of float, optional
         What a member costs per item, in any one unit (repeatable); kept with the predictions and
         the ensembles fitted on them.
     """
-    from edokit._outputs import output_files
-    from edokit.predictions import join_models, write_predictions
-
     names, paths, in_logits = zip(*map(_model_file, files), strict=True)
-    inputs = [*paths, *filter(None, (file_format.member_info, kept.annotations))]
-    items = kept.items()
+    inputs = [*paths, *filter(None, (reading.member_info, kept.annotations))]
     with output_files(out, inputs=inputs, overwrite=overwrite):
         joined = join_models(
             paths,
+            reading,
             names=names,
-            groups=group or {},
-            logits=[logits or marked for marked in in_logits],
+            logits=[reading.logits or marked for marked in in_logits],
             invalid="normalize" if normalize else "error",
-            items=items,
-            **options.keywords(file_format),
+            items=kept.items(),
         ).with_info({name: {"cost": value} for name, value in (cost or {}).items()})
         write_predictions(joined, out)
     _show_joined(joined, out, json)
@@ -186,8 +169,6 @@ def info(path: options.Argument, /, *, json: options.Json = False) -> None:
     path : Path
         An .npz, a Parquet file or a folder of shards.
     """
-    from edokit.predictions import describe_predictions
-
     description = describe_predictions(path)
     if json:
         console.print_json(description)

@@ -41,7 +41,7 @@ def report(
     by: options.By = None,
     texts: Annotated[bool, options.TWO_SIDED] = True,
     overwrite: options.Overwrite = False,
-    reading: Annotated[options.SplitLabelReading, options.FLAT] = options.SplitLabelReading(),
+    reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
 ) -> None:
     """Show what a run found: one self-contained page that opens from disk.

@@ -73,7 +73,7 @@ def score(
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     pairs: options.PairedTexts = False,
     overwrite: options.Overwrite = False,
-    reading: Annotated[options.ScoreReading, options.FLAT] = options.ScoreReading(),
+    reading: Annotated[options.TextReading, options.FLAT] = options.TextReading(),
     json: options.Json = False,
 ) -> None:
     """Write the predictions of trained members, or of models that you have, for texts.
@@ -103,7 +103,7 @@ def score(
     _check(members, trained, existing)
     inputs = [texts, trained.annotators, trained.judges]
     check_ending(out)
-    source, annotators = reading.text_source(texts, pairs), None
+    source, annotators = reading.source(texts, pairs), None
     with output_files(out, inputs=inputs):
         if trained.people is None:
             items = source.read()
@@ -124,7 +124,7 @@ def score(
                 budget=trained.budget,
                 attributes=source.attributes(members, trained.people),
                 step=step,
-                **loading.keywords(),
+                **options.keywords(loading),
             )
         else:
             predictions, labels = score_models(

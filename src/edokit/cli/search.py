@@ -7,75 +7,48 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import Annotated, Any
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
 from edokit.cli.report import add_page
+from edokit.members.recipe import plain_value
+from edokit.metrics import METRIC
+from edokit.tuning import SearchOptions, SearchResult, SearchSpace, SearchTrial
+from edokit.tuning import search as run_search
 
-if TYPE_CHECKING:
-    from edokit.tuning import SearchResult, SearchSpace, SearchTrial
+
+def read_space(texts: Sequence[str], option: str, form: str) -> SearchSpace:
+    """The space that was named, else the thorough one, with the parameters that are given."""
+    names = [text for text in texts if "=" not in text]
+    if len(names) > 1:
+        raise InputError(
+            f"a search has one space, but got {option} {f' {option} '.join(names)}",
+            f"name one; parameters are written {option} PARAMETER=VALUE",
+        )
+    changes = options.key_values([text for text in texts if "=" in text], option, "NAME=VALUE")
+    space = SearchSpace.named(names[0] if names else "thorough")
+    return space.with_(**{name: space_value(text) for name, text in changes.items()})
 
 
+def space_value(text: str) -> Any:
+    """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
+    low, dots, high = text.partition("..")
+    if dots:
+        ends = (plain_value(low.strip()), plain_value(high.strip()))
+        if any(end is None or isinstance(end, str | bool) for end in ends):
+            raise InputError(
+                f"a range must be written LOW..HIGH, but got {text!r}", "write 0.001..0.1"
+            )
+        return ends
+    choices = [plain_value(part.strip()) for part in text.split(",")]
+    return choices if len(choices) > 1 else choices[0]
+
+
+@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Search:
-    """How configurations are searched.
-
-    Parameters
-    ----------
-    trials : int, default=50
-        Trials in all, those already done included.
-    solver : str, default="gumbel"
-        gumbel (the paper's) or exact.
-    population : int, default=10
-        Trials per generation.
-    folds : int, optional
-        Held-out parts of the data to estimate trials on; 0: none. By default five; in the paper's
-        space trials compete by their in-sample estimate all the same.
-    judge : str, optional
-        By which estimate trials compete: cross-fitted or optimistic.
-    choose : str, optional
-        lowest-ce (the paper's), lowest-md, lowest-rps, lowest-w1, f1-within-one-se, knee or
-        closest. By default lowest-ce; on an ordinal scale lowest-rps.
-    preference : dict of float, optional
-        What closest is to be close to, e.g. f1=0.9,ce=0.3.
-    groups : bool, default=False
-        Average each group of members first.
-    storage : str, optional
-        Where trials are kept and found again: a file, or postgresql://USER@HOST/NAME.
-        OUT/search/journal.log if not given.
-    study : str, default="edo"
-        Name of the search in its storage.
-    worker : bool, default=False
-        Share the search on PostgreSQL with other workers.
-    ties : str, default="first"
-        Hard label of evenly split items: first, error or random.
-    random_state : int, default=0
-        Seed of the search, the solver and the folds.
-    """
-
-    trials: int = 50
-    solver: str = "gumbel"
-    population: int = 10
-    folds: int | None = None
-    judge: str | None = None
-    choose: str | None = None
-    preference: Annotated[
-        dict[str, float] | None, options.parsed(options.listed_numbers, "METRIC=NUMBER,…")
-    ] = None
-    groups: Annotated[bool, options.TWO_SIDED] = False
-    storage: str | None = None
-    study: str = "edo"
-    worker: bool = False
-    ties: str = "first"
-    random_state: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Space:
-    """What the trials vary.
+class Search(SearchOptions):
+    """The options of a search as one types them.
 
     Parameters
     ----------
@@ -83,15 +56,29 @@ class Space:
         paper for the paper's space, ordinal for the terms of ordered classes, else thorough; or
         another range (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value
         (lambda_div=0) of a parameter (repeatable).
+    preference : dict of float, optional
+        What --choose closest is to be close to, e.g. f1=0.9,ce=0.3.
     ce : str, optional
         Only these: mean, all, random.
     diversity : str, optional
         Only this: preserve or suppress.
     """
 
-    space: Annotated[list[str] | None, Parameter(metavar="NAME | PARAMETER=VALUE")] = None
+    space: Annotated[Any, options.parsed(read_space, "NAME | PARAMETER=VALUE")] = "thorough"
+    preference: Annotated[
+        dict[str, float] | None, options.parsed(options.listed_numbers, "METRIC=NUMBER,…")
+    ] = None
+    groups: Annotated[bool, options.TWO_SIDED] = False
+    storage: str | None = None
     ce: str | None = None
     diversity: str | None = None
+
+    def __post_init__(self) -> None:
+        space = self.space if isinstance(self.space, SearchSpace) else SearchSpace.named(self.space)
+        only = {"ce": self.ce, "diversity": self.diversity}
+        changes = {name: space_value(text) for name, text in only.items() if text}
+        object.__setattr__(self, "space", space.with_(**changes))
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +100,6 @@ def search(
     annotations: options.Labels,
     out: Path | None = None,
     settings: Annotated[Search, options.FLAT] = Search(),
-    space: Annotated[Space, options.FLAT] = Space(),
     test: Annotated[TestData, options.FLAT] = TestData(),
     report: options.WithReport = True,
     overwrite: options.Overwrite = False,
@@ -121,7 +107,7 @@ def search(
     streaming: Annotated[options.Streaming, options.FLAT] = options.Streaming(),
     json: options.Json = False,
 ) -> None:
-    """Try many configurations (NSGA-II), keep those that nothing beats, choose and fit one.
+    """Try many configurations (NSGA-II), keep the Pareto front, choose and fit one.
 
     Started again with the same folder or storage, it goes on where it stopped.
 
@@ -130,8 +116,6 @@ def search(
     out : Path, optional
         Folder for the trials and the ensemble; a worker needs none.
     """
-    from edokit.tuning import search as run_search
-
     shards = streaming.shards(predictions, reading.learn)
     with _held(out, settings), console.progress() as bars:
         passes = None if shards is None else streaming.keywords(bars, shards)
@@ -144,15 +128,14 @@ def search(
         result = run_search(
             predictions,
             annotations,
-            space=_space(space),
+            settings,
             out=out,
             overwrite=overwrite,
             streaming=passes,
             progress=progress,
             command=["edo", *sys.argv[1:]],
-            **options.keywords(settings),
             **options.keywords(test),
-            **reading.keywords(),
+            **options.keywords(reading),
         )
         if out is not None and report:
             # What was streamed may be too much for a page.
@@ -181,44 +164,8 @@ def _held(out: Path | None, settings: Search) -> Iterator[None]:
         yield
 
 
-def _space(varied: Space) -> SearchSpace:
-    """The space that was named, else the thorough one, with what the options change of it."""
-    from edokit.tuning import SearchSpace
-
-    names = [text for text in varied.space or () if "=" not in text]
-    if len(names) > 1:
-        raise InputError(
-            f"a search has one space, but got --space {' --space '.join(names)}",
-            "name one; parameters are written --space PARAMETER=VALUE",
-        )
-    changes = [text for text in varied.space or () if "=" in text]
-    parameters = options.key_values(changes, "--space", "NAME=VALUE")
-    only = {"ce": varied.ce, "diversity": varied.diversity}
-    parameters |= {name: choice for name, choice in only.items() if choice}
-    space = SearchSpace.named(names[0] if names else "thorough")
-    return space.with_(**{name: _value(text) for name, text in parameters.items()})
-
-
-def _value(text: str) -> Any:
-    """``1e-4..1e-1`` as a range, ``a,b`` as choices, else one value."""
-    from edokit.members.recipe import plain_value
-
-    low, dots, high = text.partition("..")
-    if dots:
-        ends = (plain_value(low.strip()), plain_value(high.strip()))
-        if any(end is None or isinstance(end, str | bool) for end in ends):
-            raise InputError(
-                f"a range must be written LOW..HIGH, but got {text!r}", "write 0.001..0.1"
-            )
-        return ends
-    choices = [plain_value(part.strip()) for part in text.split(",")]
-    return choices if len(choices) > 1 else choices[0]
-
-
 def show(result: SearchResult, out: Path | None, requested: int) -> None:
     """The front as a table, the choice and its estimates; ``requested``: trials in all."""
-    from edokit.metrics import METRIC
-
     goals = [METRIC[name].label for name in result.chosen.metrics]
     failures = sum(trial.state == "failed" for trial in result.trials)
     failed = f" ({failures} failed)" if failures else ""

@@ -112,7 +112,7 @@ def train(
     training: Annotated[Training, options.FLAT] = Training(),
     device: options.Device = None,
     overwrite: options.Overwrite = False,
-    reading: Annotated[options.TrainReading, options.FLAT] = options.TrainReading(),
+    reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:
     """Train members and write their predictions for dev and test; run it again to resume.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOError, InputError, counted, option
+from edokit._errors import EDOError, InputError, check_number, counted, option
 from edokit.panels import Panel
 from edokit.serve.requests import About, Question, RefusedError
 
@@ -58,6 +58,8 @@ class Limits:
     max_connections: int = 512
 
     def __post_init__(self) -> None:
+        for name, limit in vars(self).items():
+            check_number(name, limit, 0 if name == "max_delay_ms" else 1)
         if self.max_queue < self.max_texts:
             raise InputError(
                 f"{option('max_queue', self.max_queue)} is below"
