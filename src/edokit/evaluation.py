@@ -319,6 +319,8 @@ def evaluate(
     hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
     hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
     subject = "The predictions" if ensemble is None else "The ensemble"
+    if isinstance(probabilities, str | Path):
+        subject = Path(probabilities).name
     return Evaluation(
         items=len(q),
         metrics=compute_metrics(p, q, y, **on),
@@ -331,7 +333,7 @@ def evaluate(
         scores=tuple(scores),
         constant=constant,
         slices=score_slices(slices, scores, losses, labelled, resampling),
-        subject=Path(probabilities).name if isinstance(probabilities, str | Path) else subject,
+        subject=subject,
         scale=scale,
         official=_official_scores(scorer, answers, constant_rows, y, resampling),
         pairs=_score_pairs(answers, constant, ties, resampling),

@@ -400,9 +400,8 @@ def _read_samples(
     labels = files.annotations("annotations", *fit[1:])
     test_labels = files.annotations("test_annotations", *evaluate[1:])
     dev, dev_labels = align_inputs(files.predictions("predictions", fit[0]), labels)
-    test, test_labels = align_test_inputs(
-        files.predictions("test_predictions", evaluate[0]), test_labels, evaluate[2]
-    )
+    test = files.predictions("test_predictions", evaluate[0])
+    test, test_labels = align_test_inputs(test, test_labels, evaluate[2])
     scale, wider = dev_labels.scale, test_labels.classes != dev_labels.classes
     if wider and test_labels.scale.kind == scale.kind:
         test_labels = test_labels.with_classes(dev_labels.classes)
@@ -419,16 +418,14 @@ def _method_names(
 ) -> tuple[list[str], dict[str, str]]:
     """The methods to compare in the order of the table, and why others are left out."""
     registered = method_names()
-    skipped: dict[str, str] = {}
     if methods is None:
         skipped = {name: _SLOW for name in registered if find_method(name).slow}
-        requested = [name for name in registered if name not in skipped]
-    else:
-        requested = [methods] if isinstance(methods, str) else list(methods)
-        all_methods = "all" in requested
-        requested = registered if all_methods else [find_method(name).name for name in requested]
-    requested = [*requested, CONSTANT, REFERENCE]
-    return [name for name in registered if name in requested], skipped
+        return [name for name in registered if name not in skipped], skipped
+    requested = [methods] if isinstance(methods, str) else list(methods)
+    if "all" in requested:
+        return registered, {}
+    names = {CONSTANT, REFERENCE, *(find_method(name).name for name in requested)}
+    return [name for name in registered if name in names], {}
 
 
 def _extra_pools(
@@ -500,17 +497,16 @@ def _fit_methods(
             for pool, labels in zip(row.pools, truth, strict=True)
         )
         results.probabilities[row.name] = method.predict_proba(row.pools[1])
-        results.scores.append(
-            Score(
-                row.name,
-                row.about,
-                dev={metric: float(values.mean()) for metric, values in dev_losses.items()},
-                seconds=seconds,
-                size=None if row.alone else getattr(method, "size_", None),
-                weights=weights,
-                only_label=None if hard is None else only_label(hard, data.classes),
-            )
+        score = Score(
+            row.name,
+            row.about,
+            dev={metric: float(values.mean()) for metric, values in dev_losses.items()},
+            seconds=seconds,
+            size=None if row.alone else getattr(method, "size_", None),
+            weights=weights,
+            only_label=None if hard is None else only_label(hard, data.classes),
         )
+        results.scores.append(score)
     step(len(rows), len(rows), "done")
     if train_labels is not None:
         constant: Any = results.fitted[CONSTANT]

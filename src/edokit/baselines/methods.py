@@ -45,10 +45,11 @@ class Method(Protocol):
         """One class per item [N]; of sets, 1 for each chosen label [N, L]."""
 
 
-def _not_fitted(method: Method) -> Exception:
-    from sklearn.exceptions import NotFittedError  # takes longer than most methods
+def _check_fitted(method: Method, attribute: str) -> None:
+    if not hasattr(method, attribute):
+        from sklearn.exceptions import NotFittedError  # takes longer than most methods
 
-    return cast(Exception, NotFittedError(f"this {type(method).__name__} is not fitted; call fit"))
+        raise NotFittedError(f"this {type(method).__name__} is not fitted; call fit")
 
 
 # --- Registry -------------------------------------------------------------------------------------
@@ -61,8 +62,7 @@ class Entry(NamedTuple):
     about: str
     make: Callable[..., Any]
     order: int
-    slow: bool = False
-    """Whether `compare` runs it only when it is asked for."""
+    slow: bool = False  # `compare` runs it only when it is asked for
 
 
 METHODS: dict[str, Entry] = {}
@@ -163,7 +163,6 @@ class WeightedPool(ABC):
     """
 
     pool = "linear"
-    """How the members become one distribution."""
     weights_: Floats
     members_: tuple[str, ...]
     classes_: Strings
@@ -210,8 +209,7 @@ class WeightedPool(ABC):
 
     def _with_weight(self, predictions: Any) -> tuple[Floats, Floats]:
         """Rows P [n, k, C] and weights [k] of the members that carry weight, classes as fitted."""
-        if not hasattr(self, "weights_"):
-            raise _not_fitted(self)
+        _check_fitted(self, "weights_")
         members = pooled_members(
             predictions, self.members_, tuple(self.classes_), self.weights_, self.scale_
         )
@@ -286,8 +284,7 @@ class ConstantAnswer:
 
     def predict_proba(self, predictions: Any) -> Floats:
         """The shares, once per item [N, C]."""
-        if not hasattr(self, "constant_"):
-            raise _not_fitted(self)
+        _check_fitted(self, "constant_")
         return np.tile(self.constant_.shares, (len(predictions), 1))
 
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
@@ -378,8 +375,7 @@ class LinearPool(WeightedPool):
     """Log-score-optimal weights of the weighted mean."""
 
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
-        kind = Pool(self.pool)
-        settings = Settings(f1=0.0, reg=0.0, pool=kind)
+        settings = Settings(f1=0.0, reg=0.0, pool=Pool(self.pool))
         data = FitData.from_arrays(P, q, y)
         return solve_exact(data, settings, order="given", all_terms=False).weights
 

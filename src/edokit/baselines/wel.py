@@ -31,16 +31,15 @@ CROSSING = 0.7
 MUTATION = (0.5, 1.0)
 CLOSE, COLUMNS = 128, 512
 TANGENTS = 8
+# Far above the rounding of single precision: which points win doesn't depend on the bound.
 SLACK = 2e-6
-"""Far above the rounding of single precision: which points win doesn't depend on the bound."""
 
 
 @register_method("wel", "Weak Ensemble Learning as published", order=40, slow=True)
 class WEL(VotingPool):
     """Differential evolution within an Optuna search, on the published loss."""
 
-    squash = True
-    """Whether the loss holds sigmoid(CE) instead of the CE, as published."""
+    squash = True  # the loss holds sigmoid(CE) instead of the CE, as published
 
     def __init__(
         self,
@@ -123,8 +122,8 @@ class _Loss:
     that are clear at the best weights so far stay as they are under similar ones.
     """
 
+    # Single precision halves the time of millions of evaluations and is exact enough to rank.
     precision: type[np.floating] = np.float32
-    """Single precision halves the time of millions of evaluations and is exact enough to rank."""
 
     def __init__(self, P: Floats, q: Floats, y: Codes, parts: list[float], squash: bool) -> None:
         self.parts, self.squash = parts, squash

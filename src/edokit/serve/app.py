@@ -33,8 +33,7 @@ from edokit._version import __version__
 from edokit.serve.batching import Batcher, Limits, reported
 from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
 
-TOKEN = "EDO_SERVE_TOKEN"
-"""The variable of the environment that holds the bearer token."""
+TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
 _LONG_BODY = 1 << 16  # bytes from which on a body is parsed in another thread
 _OPEN = ("/health", "/docs", "/openapi.json")  # answered without a token
 _STATUSES = {

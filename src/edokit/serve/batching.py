@@ -20,8 +20,8 @@ from edokit.serve.requests import About, Question, RefusedError
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
 
+# A JSON object for each text, and the annotators with attributes who are answered anonymously.
 Answer = tuple[list[dict[str, Any]], list[str]]
-"""A JSON object for each text, and the annotators with attributes who are answered anonymously."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,9 @@ class Answers:
             answer_for=question.answer_for,
         )
         labels: list[Any] = pooled.labels.tolist()
+        p = pooled.probabilities if pooled.answers is None else pooled.answers
         columns: dict[str, list[Any]] = {
-            "probabilities": self._by_class(
-                pooled.probabilities if pooled.answers is None else pooled.answers
-            ),
+            "probabilities": self._by_class(p),
             "entropy": pooled.entropy.tolist(),
             "spread": pooled.spread.tolist(),
             "label": list(map(json.loads, labels)) if pooled.scale.is_multi_label else labels,
@@ -154,6 +153,17 @@ class Batcher:
         Loads the bundle and returns what answers questions.
     limits : Limits
         How many texts wait and share a batch.
+
+    Attributes
+    ----------
+    observe : callable
+        Called with the texts and the seconds of each batch.
+    waiting : int
+        Texts in the queue.
+    about : About or None
+        What may be asked, once the bundle is loaded.
+    stopping : bool
+        Whether the server is about to end; requests that still arrive are answered.
     """
 
     def __init__(self, load: Callable[[], Answers], limits: Limits) -> None:
@@ -162,12 +172,9 @@ class Batcher:
         self._queue: deque[_Waiting] = deque()
         self._arrival, self._full = asyncio.Event(), asyncio.Event()
         self.observe: Callable[[int, float], None] = lambda texts, seconds: None
-        """Called with the texts and the seconds of each batch."""
         self.waiting = 0
-        """Texts in the queue."""
         self.about: About | None = None
         self.stopping = False
-        """Whether the server is about to end; requests that still arrive are answered."""
 
     async def start(self) -> About:
         """Load the bundle in the thread, and answer from then on; an error of it is raised."""

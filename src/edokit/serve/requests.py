@@ -36,30 +36,43 @@ class RefusedError(EDOError):
 
 @dataclass(frozen=True)
 class About:
-    """What requests may ask of a bundle."""
+    """What requests may ask of a bundle.
+
+    Attributes
+    ----------
+    version : str
+    classes : list of str
+    annotators : frozenset of str
+        The annotators that members know apart.
+    metrics : tuple of str
+        Metrics that there are answers for.
+    pairs : bool or None
+        Whether texts need contexts; None if both are possible.
+    attributes : tuple of str
+        Attributes of annotators that members use.
+    """
 
     version: str
     classes: list[str]
     annotators: frozenset[str]
     metrics: tuple[str, ...]
     pairs: bool | None
-    """Whether texts need contexts; None if both are possible."""
     attributes: tuple[str, ...] = ()
-    """Attributes of annotators that members use."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Texts, or pairs of text and context, and the annotators to answer for."""
+    """Texts, or pairs of text and context, and the annotators to answer for.
+
+    ``annotators`` are those of each text, ``panel`` those of all texts; ``attributes`` are by
+    annotator.
+    """
 
     texts: list[Any]
     annotators: list[list[str]] | None = None
-    """The annotators of each text."""
     panel: tuple[str, ...] | None = None
-    """The annotators of all texts."""
     answer_for: str | None = None
     attributes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    """Attributes by annotator."""
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -134,10 +147,9 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     for position, names in enumerate(request.annotators or (), start=1):
         _check_annotators(names, f"text {position}", attributes, about)
     _check_annotators(request.panel or [], "the panel", attributes, about)
+    texts = request.texts
     return Question(
-        list(zip(request.texts, request.contexts, strict=True))
-        if request.contexts
-        else request.texts,
+        list(zip(texts, request.contexts, strict=True)) if request.contexts else texts,
         request.annotators,
         None if request.panel is None else tuple(request.panel),
         request.answer_for,
@@ -195,9 +207,8 @@ def _check_annotators(
         annotator = f"annotator {position + 1} of {len(names)} of {place}"
         if name not in about.annotators and name not in attributes:
             count = counted(len(about.annotators | attributes.keys()), "annotator")
-            remedy = (
-                f"send attributes ({', '.join(about.attributes)}), or " if about.attributes else ""
-            )
+            names_of = ", ".join(about.attributes)
+            remedy = f"send attributes ({names_of}), or " if names_of else ""
             hint = f"{remedy}leave the name out for an answer for nobody in particular"
             raise RefusedError(422, f"{annotator} is unknown, among {count}", hint)
         if name in names[:position]:

@@ -26,8 +26,7 @@ from edokit.serve.app import TOKEN, App
 from edokit.serve.batching import Answers, Batcher, Limits, reported
 from edokit.serve.requests import About
 
-PATIENCE = 20.0
-"""Seconds in which a request must have arrived."""
+PATIENCE = 20.0  # seconds in which a request must have arrived
 _SHORTEST_TOKEN = 16
 _LONGEST_HEAD = 1 << 16  # bytes of a request around its body
 _GRACE = 60  # seconds in which clients must have taken their answers, once the server stops
