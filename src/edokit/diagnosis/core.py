@@ -167,8 +167,11 @@ def diagnose(
         from edokit.datasets import read_annotations
 
         annotations = read_annotations(annotations)
-    if not len(annotations):
-        raise InputError("there are no annotations to diagnose", "pass at least one annotation")
+    if not isinstance(annotations, Annotations) or not len(annotations):
+        raise InputError(
+            f"{option('annotations')} holds no annotations to diagnose",
+            "pass Annotations, or the path of a file with at least one annotation",
+        )
     vectors = LabelVectors.of(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
     analysis = _analyse(annotations, vectors, declared, names, permutations, random_state, step)

@@ -213,14 +213,12 @@ def pair_agreement(
     beyond = (sums - pairs * (sums.sum(axis=1) / total)[:, None]).sum(axis=0)
     number = pairs.sum(axis=0)
 
-    def mean(columns: list[int]) -> float | None:
-        count = float(number[columns].sum())
-        return float(beyond[columns].sum()) / count if count > 0 else None
+    def mean(of_kind: list[bool]) -> float | None:
+        total = float(number[of_kind].sum())
+        return float(beyond[of_kind].sum()) / total if total > 0 else None
 
-    within = [mean([k for k, kind in enumerate(kinds) if kind == (g, g)]) for g in range(count)]
-    between = [
-        mean([k for k, (a, b) in enumerate(kinds) if a != b and g in (a, b)]) for g in range(count)
-    ]
+    within = [mean([kind == (g, g) for kind in kinds]) for g in range(count)]
+    between = [mean([g in kind and kind != (g, g) for kind in kinds]) for g in range(count)]
     return within, between
 
 

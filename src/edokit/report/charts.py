@@ -481,7 +481,7 @@ def _annotators(content: dict[str, Any], scale: Scale) -> Chart | None:
     rating and the distance from others.
     """
     classes = [str(name) for name in content.get("classes") or []]
-    people = [person for person in content.get("people") or [] if _is_comparable(person)]
+    people = [row for row in content.get("people") or [] if row.get("agreement") is not None]
     if len(people) < 2 or len(classes) < 2:
         return None
     totals = np.array([int(person.get("annotations") or 1) for person in people])
@@ -504,10 +504,6 @@ def _annotators(content: dict[str, Any], scale: Scale) -> Chart | None:
         axes = label, Axis("agreement with the others", percent=True)
     marks = _by_group(people, x, y, totals)
     return Chart(title, marks, *axes, legend=len(marks) > 1)
-
-
-def _is_comparable(person: dict[str, Any]) -> bool:
-    return bool(person.get("shares")) and person.get("agreement") is not None
 
 
 def _by_group(people: Sequence[dict[str, Any]], x: Floats, y: Floats, totals: Ints) -> list[Points]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
@@ -201,11 +202,9 @@ def evaluate_items(
 
 def _aligned(annotations: Annotations, predictions: Predictions) -> Annotations:
     """The annotations of the predicted items, in their order and with their classes."""
-    position = {name: i for i, name in enumerate(annotations.items)}
-    rows = [position[name] for name in predictions.items if name in position]
-    if len(rows) == len(predictions.items):
-        # There may be annotations of other items, too.
-        annotations = annotations.take(np.array(rows, dtype=np.int64))
+    rows = pd.Index(annotations.items).get_indexer(pd.Index(predictions.items))
+    if (rows >= 0).all():  # There may be annotations of other items, too.
+        annotations = annotations.take(rows.astype(np.int64))
     # Where items are missing, `align` names them.
     return annotations.align(predictions.items).with_classes(predictions.classes)
 

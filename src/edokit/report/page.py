@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from edokit._errors import money, printable
 from edokit._version import __version__
-from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.trade_off import VERDICTS, earned
 from edokit.ensemble.trade_off import signed as signed_difference
 from edokit.metrics import METRIC, headline_metric, search_metrics
@@ -21,29 +20,17 @@ from edokit.panels import PanelAnswer, PanelComparison
 from edokit.report.chart import DARK, class_colours
 from edokit.report.charts import LOSS_TERMS, all_charts
 from edokit.report.data import ROLES, ReportData
-from edokit.report.formatting import FILTERS, asset, clean, count, embed, percent
+from edokit.report.formatting import FILTERS, asset, clean, count, embed
 from edokit.report.items import item_table, shortened
 from edokit.report.results import Trial, best_values, is_ours, ranked_scores
 from edokit.report.summary import EQUAL, summarize
 from edokit.report.vega import CONFIG, page_spec
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL
 
 FRONT_ROWS = 50
 """Trials of the front that are also listed as a table."""
 PANEL_ROWS = 200
 """Items of two panels on a page; the table has all of them."""
-PANEL_DISTANCES = {
-    "nominal": "the sum over classes of the absolute differences of both panels’ shares, from 0 to"
-    " 2",
-    "ordinal": "Wasserstein-1 between both panels’ distributions, in units of the scale",
-    "multi-label": "twice the mean over labels of the absolute difference of both panels’ shares",
-}
-STATES = {
-    "same": "unchanged",
-    "changed": "changed since",
-    "gone": "no longer there",
-    "large": "over one GiB, not checked",
-}
 
 
 def render(data: ReportData, *, texts: bool = True) -> str:
@@ -63,7 +50,6 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         "trials": {} if search is None else dict(map(_trial_facts, search.trials)),
         "items": items,
     }
-    front = [] if search is None else sorted(search.front, key=lambda t: t.metrics[search.headline])
     differences = {"against": f"Δ{headline} vs uniform"}
     differences["against_constant"] = f"Δ{headline} vs constant"
     library, script = _vega(), asset("report.js") + asset("explorer.js")
@@ -72,10 +58,6 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         library,
         script,
         data=data,
-        ensemble=ensemble,
-        evaluation=evaluation,
-        search=search,
-        record=data.record,
         summary=summarize(data),
         scores=scores,
         is_ours=is_ours,
@@ -89,7 +71,6 @@ def render(data: ReportData, *, texts: bool = True) -> str:
             for tests, title in differences.items()
             if any(score.headline in getattr(score, tests) for score in scores)
         ],
-        slices=() if evaluation is None else evaluation.slices,
         charts=charts,
         terms=LOSS_TERMS,
         items=items,
@@ -98,11 +79,10 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         verdicts=VERDICTS,
         signed=signed_difference,
         money=money,
-        front=front[:FRONT_ROWS],
-        final_size=_final_size(ensemble),
+        front_rows=FRONT_ROWS,
+        nearly_equal=EQUAL,
         queue=_queue(data, texts),
         roles=ROLES,
-        states=STATES,
         library=Markup(library),
         script=Markup(script),
         embedded=embed(embedded),
@@ -121,44 +101,29 @@ def _trial_facts(trial: Trial) -> tuple[str, dict[str, Any]]:
 
 def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
     """A page about two panels, without scripts."""
-    scale, differ = comparison.scale, comparison.decisions_differ
-    items = []
-    for i in comparison.order[:PANEL_ROWS]:
-        item = str(comparison.one.items[i])
-        items.append(
-            {
-                "item": item,
-                "text": shortened(texts[item]) if item in texts else None,
-                "distance": comparison.distances[i],
-                "differ": differ[i],
-                "cells": [
-                    _panel_cell(answer, i, scale, votes=answer is not comparison.anonymous)
-                    for answer in comparison.answers
-                ],
-            }
-        )
     return _fill(
         "panels.html",
         comparison=comparison,
         found=comparison.summary(),
-        items=items,
+        rows=comparison.order[:PANEL_ROWS],
+        cells=_panel_cells,
         means=[
             [(float(share), None, None, False) for share in answer.probabilities.mean(axis=0)]
             for answer in comparison.answers
         ],
         classes=comparison.classes,
-        scale=scale,
-        colours=class_colours(comparison.classes, scale),
-        distance=PANEL_DISTANCES[scale.kind],
-        texts=bool(texts),
+        scale=comparison.scale,
+        colours=class_colours(comparison.classes, comparison.scale),
+        texts=texts,
+        shortened=shortened,
     )
 
 
-def _panel_cell(
-    answer: PanelAnswer, i: int, scale: Scale, *, votes: bool
+def _panel_cells(
+    comparison: PanelComparison, answer: PanelAnswer, i: int
 ) -> list[tuple[float, float | None, float | None, bool]]:
     """Share, ends of its interval, and whether it is decided for, of each class of an item."""
-    p = answer.probabilities[i]
+    p, scale, votes = answer.probabilities[i], comparison.scale, answer is not comparison.anonymous
     decided = scale.indicators(scale.hard(p[None]), len(p))[0].tolist()
     ends = [rows[i].tolist() if votes else [None] * len(p) for rows in (answer.low, answer.high)]
     return list(zip(p.tolist(), *ends, map(bool, decided), strict=True))
@@ -185,30 +150,13 @@ def _fill(template: str, *scripts: str, **content: Any) -> str:
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def _final_size(ensemble: EDOEnsemble | None) -> str:
-    """The most probable size after the last epoch."""
-    trajectory = None if ensemble is None else ensemble.trajectory_
-    if ensemble is None or trajectory is None or not len(trajectory):
-        return ""
-    final = trajectory.sizes[-1]
-    size = int(ensemble.settings_.get("min_members") or 1) + int(final.argmax())
-    share, equal = percent(float(final.max()), 1), percent(1 / len(final), 1)
-    if len(final) > 1 and final.max() < EQUAL / len(final):
-        return f"all sizes are about equally probable (size {size}: {share}, equal: {equal})"
-    return f"size {size} is the most probable ({share}; equal probabilities would be {equal})"
-
-
 def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
     """The review queue with the texts of the items, where they may be shown."""
     annotations = None if data.evaluation is None else data.evaluation.annotations
     item_texts: dict[str, str] = {}
     if texts and annotations is not None and annotations.texts is not None:
         item_texts = dict(zip(annotations.items, annotations.texts, strict=True))
-    queue = []
-    for entry in data.review:
-        text = item_texts.get(entry["item"])
-        queue.append({**entry, "text": None if text is None else shortened(text)})
-    return queue
+    return [entry | {"text": shortened(item_texts.get(entry["item"]))} for entry in data.review]
 
 
 @cache

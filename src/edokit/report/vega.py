@@ -158,15 +158,11 @@ def _points(mark: Points, chart: Chart) -> list[Layer]:
     """Markers, over the line that joins them and their intervals."""
     x, y, size = rounded(mark.x, 6), rounded(mark.y, 6), np.asarray(mark.size, dtype=np.float64)
     rows = [{"x": a, "y": b, "k": k} for k, (a, b) in enumerate(zip(x, y, strict=True))]
-    layers = []
+    layers: list[Layer] = []
     if mark.line:
         line = {"type": "line", "color": mark.colour, "strokeWidth": 2}
         layers.append(_layer(line, rows, order={"field": "k", "type": "quantitative"}))
-    if mark.interval is not None:
-        ends = zip(*(rounded(end, 6) for end in mark.interval), y, strict=True)
-        spans = [{"x": low, "x2": high, "y": at} for low, high, at in ends]
-        rule = {"type": "rule", "color": mark.colour, "strokeWidth": 1.5}
-        layers.append(_layer(rule, spans, x2={"field": "x2"}))
+    layers += _intervals(mark, y, {"color": mark.colour, "strokeWidth": 1.5})
     tips = _tips(mark, chart, mark.x, mark.y)
     for k, row in enumerate(rows):
         row.pop("k")
@@ -189,6 +185,15 @@ def _points(mark: Points, chart: Chart) -> list[Layer]:
     return [*layers, layer]
 
 
+def _intervals(mark: Points | Bars, y: Sequence[float], style: Layer) -> list[Layer]:
+    """The intervals of points or bars along x, if they have some."""
+    if mark.interval is None:
+        return []
+    ends = zip(*(rounded(end, 6) for end in mark.interval), y, strict=True)
+    spans = [{"x": low, "x2": high, "y": at} for low, high, at in ends]
+    return [_layer({"type": "rule"} | style, spans, x2={"field": "x2"})]
+
+
 def _bars(mark: Bars, chart: Chart) -> list[Layer]:
     """Bars from 0, their intervals, and a text at the end of each."""
     sides = ("y", "x") if mark.horizontal else ("x", "y")
@@ -202,11 +207,7 @@ def _bars(mark: Bars, chart: Chart) -> list[Layer]:
         rows.append(across | {sides[1]: value, f"{sides[1]}2": 0, "tip": tips[k]})
     rect = {"type": "rect", "color": mark.colour, "opacity": mark.opacity}
     layers = [_layer(rect, rows, **CORNERS)]
-    if mark.interval is not None:
-        ends = zip(*(rounded(end, 6) for end in mark.interval), at, strict=True)
-        spans = [{"x": low, "x2": high, "y": place} for low, high, place in ends]
-        rule = {"type": "rule", "color": INK, "strokeWidth": 1.4}
-        layers.append(_layer(rule, spans, x2={"field": "x2"}))
+    layers += _intervals(mark, at, {"color": INK, "strokeWidth": 1.4})
     if mark.text is not None:
         texts = zip(values, at, mark.text, strict=True)
         labels = [{"x": value, "y": place, "text": text} for value, place, text in texts]
