@@ -136,21 +136,12 @@ def test_a_bomb_is_refused_and_repetitive_predictions_are_not(
     assert read_arrays(path, ["probabilities"])["probabilities"].shape == (1_000_000, 1, 2)
 
 
-@pytest.mark.parametrize("name", ["../../evil.npy", "/evil.npy", "..\\evil.npy", "C:\\evil.npy"])
-def test_names_that_point_outside_are_refused(name: str, tmp_path: Path) -> None:
-    path = archive(tmp_path / "p.npz")
-    with zipfile.ZipFile(path, "a") as stream:
-        stream.writestr(name, b"evil")
-    assert "points outside the archive" in refused(read_predictions, path)
-    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["p.npz"]
-
-
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
     path = archive(tmp_path / "p.npz")
     with zipfile.ZipFile(path, "a") as stream:
         stream.writestr("items.npy", npy(np.array(["c", "d"])))
-    assert "it holds 'items' twice" in refused(read_predictions, path)
+    assert "it holds an array twice" in refused(read_predictions, path)
 
 
 def test_a_changed_byte_never_changes_what_is_read(tmp_path: Path) -> None:
@@ -356,7 +347,7 @@ def test_a_pipe_or_a_device_is_refused_and_not_waited_for(ending: str, tmp_path:
     for path in (pipe, device):
         assert "is a pipe or a device" in refused(read_annotations, path)
         assert "is a pipe or a device" in refused(read_predictions, path)
-        assert "it is no file" in refused(read_member_arrays, path)
+        assert "it is no archive of arrays" in refused(read_member_arrays, path)
         assert "is a pipe or a device" in refused(read_texts, path)
     (tmp_path / "pool.toml").symlink_to(pipe)
     refused(read_groups, tmp_path / "pool.toml")

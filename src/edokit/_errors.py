@@ -239,6 +239,10 @@ def local_path(given: str | Path) -> Path:
             f"{given} is no path: ~ was not replaced by your home folder",
             "write the home folder out; in a shell, a blank instead of = lets it replace ~",
         )
+    try:
+        str(given).encode()
+    except UnicodeError as error:
+        raise InputError(f"the path {given} is not valid Unicode", "rename the file") from error
     return Path(given)
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from difflib import get_close_matches
 from itertools import repeat
-from numbers import Number
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 
-from edokit._errors import EDOError, InputError, are, examples, option, word
-from edokit._io.tables import as_column, stored_numbers
-from edokit._lazy import is_frame, is_pandas_gap, pa, pd
+from edokit._errors import EDOError, InputError, are, counted, examples, option, warn, word
 from edokit._types import Codes, Strings
 
 
@@ -31,14 +29,19 @@ def as_name(value: object) -> str:
             raise InputError(
                 f"the bytes {value!r} are not UTF-8 text", "decode the names first"
             ) from error
-    if value is None or value is np.ma.masked or is_pandas_gap(value):
-        raise _no_name(value)
-    if isinstance(value, float | np.floating | Decimal):
-        if math.isnan(value):
-            raise _no_name(value)
-        if math.isfinite(value) and value == int(value):
-            return str(int(value))
+    if value is np.ma.masked or _is_gap(value):
+        raise InputError(f"the gap {value!r} is not a name: text or a number", "name every entry")
+    if (
+        isinstance(value, float | np.floating | Decimal)
+        and math.isfinite(value)
+        and value == int(value)
+    ):
+        return str(int(value))
     return str(value)
+
+
+def _is_gap(value: Any) -> bool:
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def as_names(values: Iterable[object]) -> Strings:
@@ -47,22 +50,20 @@ def as_names(values: Iterable[object]) -> Strings:
         raise InputError(f"names are given as a list, not as {values!r}", "give one name per entry")
     if isinstance(values, np.ndarray):
         values = values.ravel()
-        if values.dtype.kind in "iu" and len(values) >= _MANY:
-            return _names_of_numbers(as_column(values))
+        if values.dtype.kind in "iu" and not isinstance(values, np.ma.MaskedArray):
+            native = values.astype(values.dtype.newbyteorder("="), copy=False)
+            return _names_of_numbers(pa.array(native)).copy()
         if values.dtype.kind in "biuU":
             values = values.tolist()
-        elif values.dtype.kind == "O" and _all_text(values):
+        elif (
+            values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=False) == "string"
+        ):
             return values.copy()
     listed = list(values)
     # Millions of names are mostly text or whole numbers, whose text is their name.
     is_plain = set(map(type, listed)) <= {str, int}
-    return _object_array(map(str, listed) if is_plain else map(as_name, listed), len(listed))
-
-
-def _all_text(values: Strings) -> bool:
-    if len(values) < _MANY:
-        return set(map(type, values)) <= {str}
-    return pd.api.types.infer_dtype(values, skipna=False) == "string"
+    names = map(str, listed) if is_plain else map(as_name, listed)
+    return np.fromiter(names, dtype=object, count=len(listed))
 
 
 _latest: list[tuple[pa.Array, Strings]] = []
@@ -71,12 +72,9 @@ _latest: list[tuple[pa.Array, Strings]] = []
 
 def _names_of_numbers(numbers: pa.Array) -> Strings:
     if not (_latest and _latest[0][0].equals(numbers)):
-        _latest[:] = [(numbers, _strings(numbers.cast(pa.string())))]
+        names = numbers.cast(pa.string()).to_numpy(zero_copy_only=False)
+        _latest[:] = [(numbers, names)]
     return _latest[0][1]
-
-
-def _object_array(names: Iterable[str], length: int) -> Strings:
-    return np.fromiter(names, dtype=object, count=length)
 
 
 def class_order(names: Iterable[str]) -> tuple[str, ...]:
@@ -176,14 +174,19 @@ def spelling_key(name: str) -> str:
     return normalize("NFC", " ".join(name.split())).casefold()
 
 
+def _variants(names: Iterable[str], key: Callable[[str], str]) -> list[str]:
+    """Pairs of names that have the same key, in words."""
+    spellings: dict[str, str] = {}
+    return [
+        f"{word(spelling)} and {word(name)}"
+        for name in map(str, names)
+        if (spelling := spellings.setdefault(key(name), name)) != name
+    ]
+
+
 def look_alike(names: Iterable[str]) -> str:
     """A note for a message on ids among these that are the same but for their spelling."""
-    spellings: dict[str, str] = {}
-    pairs = [
-        f"{spelling[:40]!a} and {name[:40]!a}"
-        for name in map(str, names)
-        if (spelling := spellings.setdefault(spelling_key(name), name)) != name
-    ]
+    pairs = _variants(names, spelling_key)
     if not pairs:
         return ""
     count = f", and {len(pairs) - 1} more," if len(pairs) > 1 else ""
@@ -193,11 +196,26 @@ def look_alike(names: Iterable[str]) -> str:
     )
 
 
+def warn_variants(names: Strings, kind: str, *, case: bool = True) -> None:
+    """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
+    if not case and len("".join(names).split()) < 2:  # no blanks
+        return
+    keys = list(map(str.strip, names.tolist()))
+    keys = list(map(str.lower, keys)) if case else keys
+    if len(set(keys)) < len(names):
+        pairs = _variants(names, dict(zip(names, keys, strict=True)).__getitem__)
+        hidden = f" and {counted(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
+        warn(
+            f"{kind} that differ only in {'case or ' if case else ''}blanks count as different"
+            f" ones: {', '.join(pairs[:3])}{hidden}"
+        )
+
+
 def check_unique(names: Strings, what: str, hint: str) -> None:
     """Refuse a repeated name."""
     if len(set(names.tolist())) < len(names):
-        repeated = [name for name, count in Counter(names.tolist()).items() if count > 1]
-        raise InputError(f"{what} are not unique: {examples(repeated)}", hint)
+        repeated = names[pd.Index(names, dtype=object).duplicated()]
+        raise InputError(f"{what} are not unique: {examples(dict.fromkeys(repeated))}", hint)
 
 
 def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.intp]:
@@ -226,14 +244,6 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
     return places
 
 
-def _no_name(value: object) -> InputError:
-    return InputError(f"the gap {value!r} is not a name: text or a number", "name every entry")
-
-
-_MANY = 1 << 14
-"""Names from which on Arrow converts them, which imports pandas."""
-
-
 def row_number(row: int) -> str:
     """The place of a row: rows of data are counted from 1, without the header."""
     return f"row {row + 1}"
@@ -248,15 +258,25 @@ class Encoded(NamedTuple):
 
 def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
     """Codes and distinct names of an Arrow column; gaps and empty text get the code -1."""
-    if isinstance(column, pa.Array):
-        column = pa.chunked_array([column])
-    if pa.types.is_integer(column.type) and len(column) >= _MANY and not column.null_count:
-        numbers = stored_numbers(column, column.type.to_pandas_dtype(), 0)
+    kind = plain_type(column.type)
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        raise InputError(
+            f"column {name!r} holds {kind}, not text or numbers",
+            f"give one plain value per row as {name}",
+        )
+    if pa.types.is_integer(column.type) and not column.null_count:
+        numbers = column.to_numpy()
         if (numbers[1:] > numbers[:-1]).all():  # as ids mostly are
             return Encoded(np.arange(len(numbers), dtype=np.int32), as_names(numbers))
     try:
-        codes, values = _dictionary(column, name)
-        texts = _texts(values, name)
+        if pa.types.is_string_view(kind):
+            column = column.cast(pa.large_string())
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        # Small index types are too small once the dictionaries of all chunks are one.
+        column = column.cast(pa.dictionary(pa.int32(), column.type.value_type))
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        texts = _texts(whole.dictionary, name)
     except EDOError:
         raise
     # Damaged files bring values that no clock or text can show; each library says it its own way.
@@ -266,42 +286,41 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
             f" {error}",
             f"give one plain value per row as {name}",
         ) from error
-    names, table = texts, np.arange(len(texts), dtype=np.int32)
-    if not (pa.types.is_integer(column.type) or _is_text(column.type)):
-        # Different values may have one name, and a dictionary may repeat one.
-        distinct = texts.dictionary_encode()
-        names, table = distinct.dictionary, _codes(distinct.indices)
-    # Empty text and NaN are gaps.
-    empty = names.index("").as_py()
-    if empty >= 0 or len(names) < len(texts):
-        codes = _through(np.where(table == empty, -1, table), codes)
-    if not _in_order_of_appearance(codes, len(names)):
-        numbered = pa.array(codes, mask=codes < 0).dictionary_encode()
-        codes, names = _codes(numbered.indices), names.take(numbered.dictionary)
-    return Encoded(codes, _strings(names))
+    # Different values may have one name, and a dictionary may repeat one; None has the code -1.
+    texts[texts == ""] = None
+    text_codes, names = pd.factorize(texts)
+    codes = _through(text_codes, whole.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+    order = pd.unique(codes[codes >= 0])
+    rank = np.full(len(names), -1, dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return Encoded(_through(rank, codes), names[order])
 
 
-def _in_order_of_appearance(codes: Codes, count: int) -> bool:
-    """Whether 0, 1, … first appear in this order, in one of the two ways in which they mostly do:
-    each comes once before any comes again, or the codes rise."""
-    if len(codes) < count:
-        return False
-    if (codes[:count] == np.arange(count)).all():
-        return True
-    rises = codes[0] == 0 and codes[-1] == count - 1
-    # A difference below zero is a large number without a sign.
-    return bool(rises and np.diff(codes).view(np.uint32).max() <= 1)
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values themselves, where a column holds codes of them."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _codes(indices: pa.Array) -> Codes:
-    return stored_numbers(pa.chunked_array([indices]), np.int32, -1)
-
-
-def _strings(texts: pa.Array) -> Strings:
-    """An Arrow array of text as an array of strings."""
-    if len(texts) < _MANY:
-        return _object_array(texts.to_pylist(), len(texts))
-    return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=object)
+def _texts(values: pa.Array, name: str) -> Strings:
+    """The names of values; None for gaps."""
+    if pa.types.is_integer(values.type):
+        values = values.cast(pa.string())
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        texts: Strings = values.to_numpy(zero_copy_only=False, writable=True)
+        return texts
+    listed = values.to_pylist()
+    if pa.types.is_floating(values.type):
+        listed = values.to_numpy(zero_copy_only=False)
+        exact = np.finfo(listed.dtype)
+        large = listed[np.isfinite(listed) & (np.abs(listed) > 2.0**exact.nmant)]
+        if len(large):
+            raise InputError(
+                f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
+                f" {exact.precision} digits only, so different names may look equal",
+                "store the column as text or as whole numbers",
+            )
+    names = (None if value is None or value != value else as_name(value) for value in listed)
+    return np.fromiter(names, dtype=object, count=len(listed))
 
 
 def renamed(encoded: Encoded, names: Mapping[str, str]) -> Encoded:
@@ -314,8 +333,8 @@ def renamed(encoded: Encoded, names: Mapping[str, str]) -> Encoded:
 
 def factorized(names: Strings) -> tuple[npt.NDArray[np.intp], Strings]:
     """A number per name in order of first appearance, and the distinct names."""
-    distinct = as_names(dict.fromkeys(names.tolist()))
-    return positions(names, distinct), distinct
+    codes, distinct = pd.factorize(names)
+    return codes, distinct
 
 
 def recode(
@@ -356,14 +375,10 @@ def column_of(
     """Any one-dimensional sequence as an Arrow column; mixed types are refused."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
         return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-    if is_frame(values, series=True) and isinstance(values.dtype, pd.SparseDtype):
-        values = np.asarray(values)
     try:
         if isinstance(values, str | bytes):
             raise TypeError(f"{values!r} is a single value")
-        # Masked arrays, which have gaps, are another type.
-        is_whole = type(values) is np.ndarray and values.dtype.kind in "iu" and values.ndim == 1
-        column = as_column(values) if is_whole else pa.array(values, from_pandas=True)
+        column = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{'a column' if name is None else f'column {name!r}'} mixes types:"
@@ -373,19 +388,21 @@ def column_of(
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
+def _mixture(values: Any, place: Callable[[int], str]) -> str:
+    """The first values of different types, in words; empty where all are alike."""
+    rows: dict[str, int] = {}
+    is_list = isinstance(values, Sequence | np.ndarray | pd.Series)
+    for row, value in enumerate(values if is_list else ()):
+        if not _is_gap(value):
+            rows.setdefault(type(value).__name__, row)
+    words = [f"{place(row)} holds {kind}" for kind, row in rows.items()]
+    return ", ".join(words) if len(words) > 1 else ""
+
+
 def text_array(names: Iterable[str], what: str) -> pa.Array:
     """Strings as an Arrow array."""
-    listed = list(names)
-    check_text(listed, what)
-    return as_column(listed)
-
-
-def check_text(names: Iterable[str], what: str) -> None:
-    """Refuse text that can't be written."""
     try:
-        listed = list(names)
-        if not "".join(listed).isascii():
-            deque(map(str.encode, listed), maxlen=0)
+        return pa.array(list(names), pa.string())
     except UnicodeEncodeError as error:
         raise InputError(
             f"{word(error.object)} among {what} holds half a character, which is not valid Unicode",
@@ -393,67 +410,6 @@ def check_text(names: Iterable[str], what: str) -> None:
         ) from error
 
 
-def _dictionary(column: pa.ChunkedArray, name: str) -> tuple[Codes, pa.Array]:
-    """Codes [n] into one array of values."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_null(kind):
-        return np.full(len(column), -1, dtype=np.int32), pa.array([], pa.string())
-    if pa.types.is_string_view(kind):
-        column, kind = column.cast(pa.large_string()), pa.large_string()
-    if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or _is_text(kind)):
-        raise InputError(
-            f"column {name!r} holds {kind}, not text or numbers",
-            f"give one plain value per row as {name}",
-        )
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    elif column.type.index_type != pa.int32():
-        # Small index types are too small once the dictionaries of all chunks are one.
-        column = column.cast(pa.dictionary(pa.int32(), kind))
-    chunks = column.unify_dictionaries().chunks
-    codes = stored_numbers(pa.chunked_array([c.indices for c in chunks], pa.int32()), np.int32, -1)
-    return codes, chunks[0].dictionary if chunks else pa.array([], kind)
-
-
-def _texts(values: pa.Array, name: str) -> pa.Array:
-    """The names of values as Arrow text; gaps are empty."""
-    if pa.types.is_integer(values.type):
-        values = values.cast(pa.string())
-    if _is_text(values.type):
-        return values.fill_null("")
-    if pa.types.is_floating(values.type):
-        numbers = values.to_numpy(zero_copy_only=False)
-        exact = np.finfo(numbers.dtype)
-        large = numbers[np.isfinite(numbers) & (np.abs(numbers) > 2.0**exact.nmant)]
-        if len(large):
-            raise InputError(
-                f"column {name!r} holds {large[0]:.0f} as a number that is exact to"
-                f" {exact.precision} digits only, so different names may look equal",
-                "store the column as text or as whole numbers",
-            )
-        return as_column(["" if np.isnan(number) else as_name(number) for number in numbers])
-    return as_column(["" if value is None else as_name(value) for value in values.to_pylist()])
-
-
 def _through(table: npt.NDArray[Any], codes: Codes) -> Codes:
     """The table's entry for each code; gaps stay gaps."""
     return np.append(table, -1).astype(np.int32)[codes]
-
-
-def _mixture(values: Any, place: Callable[[int], str]) -> str:
-    """The first two values of different kinds, in words; empty where all are alike."""
-    kinds = ((bool | np.bool_, "true or false"), (Number, "a number"), (str, "text"))
-    rows: dict[str, int] = {}
-    is_list = isinstance(values, Sequence | np.ndarray) or is_frame(values, series=True)
-    for row, value in enumerate(values if is_list else ()):
-        if value is None or is_pandas_gap(value) or (isinstance(value, float) and value != value):
-            continue
-        words = (text for types, text in kinds if isinstance(value, types))
-        rows.setdefault(next(words, type(value).__name__), row)
-        if len(rows) > 1:
-            return ", ".join(f"{place(number)} holds {kind}" for kind, number in rows.items())
-    return ""
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 
 from edokit._errors import InputError, counted, errors_in, examples, one_of, option
 from edokit._io.tables import read_table
-from edokit._lazy import pa, pd
 from edokit._names import owners, positions
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties

@@ -1,6 +1,5 @@
 """Answer scales: declared, checked, kept in every table, and seen as rows."""
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from edokit import (
     read_predictions,
     write_predictions,
 )
-from edokit._errors import EDOWarning, InputError, TieWarning
+from edokit._errors import InputError, TieWarning
 from edokit._io.tables import write_table
 from edokit.scales import Declared, Scale, looks_ordinal
 
@@ -109,14 +108,6 @@ def test_lists_as_pandas_writes_them_are_lists():
     assert annotations.classes == ("mocking", "rude")
     with pytest.raises(InputError, match=r"row 2.*\[rude, mocking\]"):
         Annotations.from_table(_labels("[]", "[rude, mocking]"), scale="multi-label")
-
-
-def test_a_label_with_a_comma_is_noted_where_it_is_read_as_two():
-    with pytest.warns(EDOWarning, match="'off topic', 'spam'"):
-        Annotations.from_table(_labels("rude", "off topic, spam"), scale="multi-label")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Annotations.from_table(_labels("rude;mocking", "rude"), scale="multi-label")
 
 
 @pytest.mark.parametrize("cells", [[["rude", "mocking"], ["sincere"]], [["rude"], []]])

@@ -112,7 +112,7 @@ def test_the_callers_masked_array_is_left_alone() -> None:
         ([[0, 1], [None, None]], {}, "1 of 2 has no annotation: '1'"),
         ([["", "a"], ["", ""]], {"items": ["x", "y"]}, "1 of 2 has no annotation: 'y'"),
         ([[0, None], [1, 7]], {"classes": [0, 1]}, "item '1' of annotator '1' has label '7'"),
-        ([[0, "a"], [1, None]], {}, "item '0' of annotator '1' holds text"),
+        ([[0, "a"], [1, None]], {}, "item '0' of annotator '1' holds str"),
         ([[0, 1], [1]], {}, "its rows differ in length"),
         ([0, 1], {}, r"shape \[items, annotators\]; this one has \(2,\)"),
         ([], {}, r"shape \[items, annotators\]; this one has \(0,\)"),

@@ -249,7 +249,7 @@ def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
         ("item,annotator\na,b\n", ["'label'", "--column"]),
         ("item,annotator,label\na,b,c\na,b,d\n", ["row 2", "duplicates"]),
         ("item,annotator,label\na,b,c\na,b\n", ["2 columns", "the header has 3", "row 2"]),
-        ("item,annotator,label\na,,\n", ["1 item with neither annotator nor label", "'a'"]),
+        ("item,annotator,label\na,,\n", ["'annotator'", "is empty in row 1"]),
     ],
 )
 def test_bad_annotations_get_one_line(content: str, words: list[str], tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_split_classes_duplicates_and_attributes_are_passed_on(tmp_path: Path) -
         ("item,annotator,label\na,b,c\n", {"columns": {"item": "key"}}, "no column 'key'"),
         ("item,annotator,label\na,b,c\n", {"classes": ["x"]}, "row 1 has label 'c'"),
         ("item,annotator,label\na,b,c\na,b,c\n", {}, "again in row 2"),
-        ("item,annotator,label\na,,\n", {}, "1 item with neither annotator nor label: 'a'"),
+        ("item,annotator,label\na,,\n", {}, "'annotator' .* is empty in row 1"),
     ],
 )
 def test_what_is_wrong_is_said_of_the_file(

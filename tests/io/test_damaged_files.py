@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import EDOError
 from edokit._io import read_json
-from edokit._io.tables import _validate, read_table, write_table
+from edokit._io.tables import read_table, write_table
 from edokit.annotations import Annotations
 from edokit.predictions import (
     Predictions,
@@ -102,15 +102,3 @@ def test_a_changed_file_gives_a_valid_object_or_one_clear_line(
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(bytes(content))
     assert_clear(path)
-
-
-@pytest.mark.parametrize(
-    ("codes", "texts"), [([0, 2], [b"a", b"b"]), ([0, -1], [b"a", b"b"]), ([0, 1], [b"a", b"\xff"])]
-)
-def test_codes_without_text_and_bytes_that_are_no_text_are_refused(
-    codes: list[int], texts: list[bytes]
-) -> None:
-    held = pa.array(texts, pa.binary()).view(pa.string())
-    column = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), held, safe=False)
-    with pytest.raises((pa.ArrowInvalid, ValueError)):
-        _validate(pa.table({"item": column}))

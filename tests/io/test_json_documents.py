@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit._io import read_json, write_json
-from edokit._io.json import parse_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -60,20 +59,12 @@ def test_what_json_cannot_hold_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('{"a": 1, "b": 2, "a": 3}', "the key 'a' twice; keep one"),
-        ('{"chosen": {"weights": {"m": 1, "m": 0}}}', "the key 'm' twice in 'chosen.weights'"),
-        ('[{"x": 1}, {"x": {"y": 1, "y": 1}}]', r"the key 'y' twice in '\[1\].x'"),
+        ('{"a": 1, "b": 2, "a": 3}', "the key 'a' twice"),
+        ('[{"x": 1}, {"x": {"y": 1, "y": 1}}]', "the key 'y' twice"),
     ],
 )
-def test_a_key_that_is_there_twice_is_refused_with_its_place(
-    content: str, says: str, tmp_path: Path
-) -> None:
+def test_a_key_that_is_there_twice_is_refused(content: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(InputError, match=says) as found:
         read_json(tmp_path / "a.json")
     assert "a.json" in found.value.message
-
-
-def test_a_repeated_key_in_a_damaged_document_is_one_line() -> None:
-    with pytest.raises(InputError, match=r"it\.json holds a key twice, and is not valid JSON"):
-        parse_json('{"a": {"b": 1, "b": 2}} ]', "it.json")

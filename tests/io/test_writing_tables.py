@@ -15,18 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit._io.tables import as_column, read_table, write_table
+from edokit._io.tables import read_table, write_table
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 ROWS = st.lists(st.tuples(TEXT, TEXT, st.floats(allow_nan=False, allow_infinity=False)), min_size=1)
-
-
-@given(st.lists(TEXT), st.sampled_from(["<f8", "<f4", ">f8", "<i8", ">i4", "|u1"]))
-def test_columns_are_those_of_arrow(texts: list[str], kind: str) -> None:
-    numbers = np.arange(2 * len(texts)).astype(kind)[::2]
-    assert as_column(texts).equals(pa.array(texts, pa.string()))
-    assert as_column(np.array(texts, dtype=object)).equals(pa.array(texts, pa.string()))
-    assert as_column(numbers).equals(pa.array(numbers.astype(numbers.dtype.newbyteorder("="))))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

@@ -139,7 +139,7 @@ def test_annotations_keep_contexts_and_members_train_on_the_pairs(tmp_path: Path
 
 def test_one_item_has_one_context() -> None:
     rows = {"item": ["a", "a"], "annotator": ["x", "y"], "label": [0, 1], "text": ["t", "t"]}
-    with pytest.raises(InputError, match="'a' has more than one context: one in row 1, another"):
+    with pytest.raises(InputError, match="'a' has more than one context: row 1 and row 2"):
         Annotations.from_table({**rows, "context": ["one", "two"]})
 
 

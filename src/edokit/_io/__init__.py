@@ -1,7 +1,4 @@
-"""Reading tables and JSON with clear errors, and writing files whole or not at all.
-
-Tables are in ``edokit._io.tables``: they need pyarrow, which machines that only train may lack.
-"""
+"""Reading tables and JSON with clear errors, and writing files whole or not at all."""
 
 from edokit._io.atomic import (
     cannot_read,

@@ -146,21 +146,11 @@ def check_file(path: str | Path) -> Path:
     """The path, if it is a file with something in it."""
     path = local_path(path)
     try:
-        # Arrow, for one, opens no other names.
-        str(path).encode()
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(f"there is no file {path}", "check the spelling") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise cannot_read(path, error) from error
-    except UnicodeError as error:
-        raise InputError(
-            f"the name of the file {path} is not valid Unicode", "rename the file"
-        ) from error
-    except ValueError as error:
-        raise InputError(
-            f"{path} can't be the name of a file: {error}", "check the spelling"
-        ) from error
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"{path} is a folder, not a file", "name a file inside it")
     if not stat.S_ISREG(status.st_mode):

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pa_parquet
 
-from edokit._errors import EDOError, InputError, headings, in_bytes, option, word
+from edokit._errors import InputError, errors_in, headings, in_bytes, local_path, option, word
 from edokit._io.atomic import cannot_read, check_file, check_memory, check_start, whole_file
-from edokit._io.json import bad_lines, first_bad_byte, json_text, not_utf8, parse_json
+from edokit._io.json import check_utf8, json_text, parse_json
 from edokit._io.markup import spreadsheet_text
-from edokit._lazy import pa, pa_csv, pa_json, pa_parquet, pc
+from edokit._names import column_of, plain_type
 from edokit._parallel import free_memory, may_use_threads
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 _LONGEST_ROW = 1 << 26
 _AGAIN = "the file may be cut off; export or download it again"
-_ROW = re.compile(r" in row \d+")
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
 """Where Arrow begins to quote the file, which may hold somebody's text."""
-_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
 
 
 OTHER_FILES = {
@@ -64,6 +63,9 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
             table = _read_csv(path, "\t" if suffix == ".tsv" else ",", numbers)
     except OSError as error:
         raise cannot_read(path, error) from error
+    except UnicodeDecodeError as error:
+        check_utf8(path)
+        raise unreadable(path, suffix, error) from error
     if table.num_rows == 0:
         raise _no_rows(path)
     return table
@@ -81,63 +83,25 @@ def number_column(
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
-        column = column.cast(_plain_type(column.type))
+        column = column.cast(plain_type(column.type))
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             column = pc.utf8_trim_whitespace(column)
             column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
         try:
             column = pc.cast(column, pa.float64())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            # The first row that is no number is in column[start:stop].
-            start, stop = 0, len(column)
-            while stop - start > 1:
-                middle = (start + stop) // 2
-                try:
-                    pc.cast(column.slice(start, middle - start), pa.float64())
-                    start = middle
-                except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                    stop = middle
-            value = str(column[start].as_py())
+            cells = pd.Series(column.to_pylist(), dtype=object)
+            is_text = pd.to_numeric(cells, errors="coerce").isna() & cells.notna()
+            place = int(is_text.argmax())
+            value = str(cells[place])
             hint = "write decimals with a point, 0.25" if "," in value else "correct the column"
             raise InputError(
-                f"column {name!r} of {source} has {word(column[start].as_py())} in {row(start)},"
+                f"column {name!r} of {source} has {word(value)} in {row(place)},"
                 " which is not a number",
                 "write percentages as shares, 0.25 for 25%" if "%" in value else hint,
             ) from error
-    dtype = np.float32 if pa.types.is_float32(column.type) else np.float64
-    return stored_numbers(column, dtype, np.nan)
-
-
-def stored_numbers(column: pa.ChunkedArray, dtype: type, gap: float) -> npt.NDArray[Any]:
-    """Numbers [n] of a column that holds them in this type; Arrow's own way imports pandas.
-
-    Those of a column in one piece are not copied, and can't be written to.
-    """
-    parts: list[npt.NDArray[Any]] = []
-    for chunk in column.chunks:
-        validity, data = chunk.buffers()
-        rows = slice(chunk.offset, chunk.offset + len(chunk))
-        numbers: npt.NDArray[Any] = np.frombuffer(data or b"", dtype=dtype)[rows]
-        if chunk.null_count:
-            bits = np.frombuffer(validity, dtype=np.uint8)
-            valid = np.unpackbits(bits, bitorder="little")[rows].astype(bool)
-            numbers = np.where(valid, numbers, np.array(gap, dtype))
-        parts.append(numbers)
-    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype), *parts])
-
-
-def as_column(values: npt.NDArray[Any] | Sequence[str]) -> pa.Array:
-    """Numbers without gaps, or text [n], as a column; Arrow's own way imports pandas."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
-        kind = pa.from_numpy_dtype(values.dtype)
-        data = pa.py_buffer(np.ascontiguousarray(values, values.dtype.newbyteorder("=")))
-        return pa.Array.from_buffers(kind, len(values), [None, data])
-    texts = [value.encode() for value in values]
-    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    # Beyond 2 GiB Arrow cuts text into chunks; a dictionary must be whole.
-    kind, offset = (pa.string(), np.int32) if ends[-1] < 2**31 else (pa.large_string(), np.int64)
-    buffers = [None, pa.py_buffer(ends.astype(offset)), pa.py_buffer(b"".join(texts))]
-    return pa.Array.from_buffers(kind, len(texts), buffers)
+    numbers: npt.NDArray[Any] = column.to_numpy()
+    return numbers
 
 
 def parquet_parts(
@@ -160,42 +124,37 @@ def parquet_parts(
 
 def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.Table:
     header, delimiter = _csv_header(path, delimiter)
-    parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-
-    def read(types: dict[str, pa.DataType], block: int) -> pa.Table:
-        convert = pa_csv.ConvertOptions(
-            column_types=types, strings_can_be_null=False, null_values=[""]
-        )
-        options = pa_csv.ReadOptions(block_size=block)
-        return pa_csv.read_csv(path, options, parse, convert)
-
+    # One block must hold a whole row, so blocks grow with the file up to a bound.
+    block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
     text_type = pa.dictionary(pa.int32(), pa.string())
-    types = {name: pa.float64() if numbers(name) else text_type for name in header}
-    block = 1 << 20
+
+    def read(is_number: Callable[[str], bool], use_threads: bool = True) -> pa.Table:
+        types = {name: pa.float64() if is_number(name) else text_type for name in header}
+        return pa_csv.read_csv(
+            path,
+            pa_csv.ReadOptions(block_size=block, use_threads=use_threads),
+            pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            pa_csv.ConvertOptions(column_types=types, null_values=[""]),
+        )
+
     try:
-        try:
-            table = read(types, block)
-        except pa.ArrowInvalid as error:
-            if "straddling" not in str(error):
-                raise
-            # A row is longer than the block that must hold it.
-            block = _LONGEST_ROW
-            table = read(types, block)
+        table = read(numbers)
     except pa.ArrowException as error:
         if "Empty CSV" in str(error):
             raise _no_rows(path) from error
-        if "conversion error to double" in str(error):
-            # Read as text, the column can say which row holds no number, unless more is wrong.
-            with suppress(pa.ArrowException):
-                text = read(dict.fromkeys(header, text_type), block)
-                for name in filter(numbers, header):
-                    number_column(text, name, str(path))
-        raise _bad_csv(path, parse, error) from error
+        check_utf8(path)
+        try:
+            # Read as text, a column can say which row holds no number; one thread counts rows.
+            table = read(lambda name: False, use_threads=False)
+        except pa.ArrowException as counted_error:
+            raise unreadable(path, "CSV", counted_error) from error
+        for name in filter(numbers, header):
+            number_column(table, name, str(path))
+        raise unreadable(path, "CSV", error) from error
     if table.column_names != header:
         raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
     if table.num_rows and pa.types.is_dictionary(table.schema.types[-1]):
-        column = table.column(table.num_columns - 1)
-        _refuse_open_quote(path, column[len(column) - 1].as_py())
+        _refuse_open_quote(path, table.column(table.num_columns - 1)[-1].as_py())
     return table
 
 
@@ -213,8 +172,6 @@ def _csv_header(path: Path, delimiter: str) -> tuple[list[str], str]:
         separator = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
         if separator is not None:
             names, delimiter = header(separator), separator
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from error
     except csv.Error as error:
         raise unreadable(path, "CSV", error) from error
     if not names:
@@ -241,19 +198,17 @@ def _refuse_open_quote(path: Path, cell: str) -> None:
 
 def _read_parquet(path: Path) -> pa.Table:
     try:
-        with pa_parquet.ParquetFile(path) as file:
-            schema, about = file.schema_arrow, file.metadata
-            _distinct(schema.names, path)
-            _refuse_bomb(about, path)
-            texts = [field.name for field in schema if pa.types.is_string(field.type)]
-            table = None if texts else file.read(use_threads=may_use_threads())
-        if table is None:
-            # As in a CSV, text that repeats is kept once.
-            with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
-                table = file.read(use_threads=may_use_threads())
+        about = pa_parquet.read_metadata(path)
+        schema = about.schema.to_arrow_schema()
+        _distinct(schema.names, path)
+        _refuse_bomb(about, path)
+        # As in a CSV, text that repeats is kept once.
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        with pa_parquet.ParquetFile(path, read_dictionary=texts, metadata=about) as file:
+            table = file.read(use_threads=may_use_threads())
         if table.num_rows != about.num_rows:
             raise ValueError(f"it claims {about.num_rows} rows")
-        _validate(table)
+        table.validate(full=True)
     except InputError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -261,19 +216,6 @@ def _read_parquet(path: Path) -> pa.Table:
             raise
         raise unreadable(path, "Parquet", error) from error
     return table
-
-
-def _validate(table: pa.Table) -> None:
-    """Refuse what is no text, or has no entry in its dictionary: Arrow is slow to look for it."""
-    table.validate()
-    for chunk in (chunk for column in table.columns for chunk in column.chunks):
-        if chunk.null_count or chunk.type != pa.dictionary(pa.int32(), pa.string()):
-            chunk.validate(full=True)
-            continue
-        chunk.dictionary.validate(full=True)
-        codes = stored_numbers(pa.chunked_array([chunk.indices]), np.uint32, 0)
-        if len(codes) and codes.max() >= len(chunk.dictionary):
-            raise ValueError(f"a row has number {codes.max()} of {len(chunk.dictionary)} texts")
 
 
 def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path, at_once: bool = True) -> None:
@@ -294,29 +236,17 @@ def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path, at_once: bool = Tru
 
 
 def _read_jsonl(path: Path) -> pa.Table:
-    with path.open("rb") as stream:
-        start = stream.read(1 << 16).removeprefix(codecs.BOM_UTF8).lstrip()
-    # Arrow does not survive a file that starts with null, nor thousands of nested brackets.
-    not_object = start and not start.startswith(b"{")
-    if reason := "it does not start with an object" if not_object else bad_lines(path):
-        raise _bad_jsonl(path, ValueError(reason))
-    # One block must hold a whole row, so blocks grow with the file up to a bound.
-    block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
-    options = pa_json.ReadOptions(block_size=block)
-    try:
-        table: pa.Table = pa_json.read_json(path, read_options=options)
-        # Arrow reads text that looks like a date as a date; an id such as "2024-01-01" stays text.
-        dates = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
-        if dates:
-            schema = pa.schema([(name, pa.string()) for name in dates])
-            parse = pa_json.ParseOptions(explicit_schema=schema)
-            table = pa_json.read_json(path, read_options=options, parse_options=parse)
-        # Arrow does not look whether JSON is UTF-8.
-        table.validate(full=True)
-        _distinct(table.column_names, path)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise _bad_jsonl(path, error) from error
-    return table
+    rows: list[dict[str, Any]] = []
+    with path.open(encoding="utf-8-sig") as stream:
+        for line in filter(str.strip, stream):
+            place = f"row {len(rows) + 1} of {path}"
+            row = parse_json(line, place)
+            if not isinstance(row, dict):
+                raise InputError(f"{place} is not a JSON object", "write one object per line")
+            rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row)
+    with errors_in(path):
+        return pa.table({name: column_of([row.get(name) for row in rows], name) for name in names})
 
 
 def _distinct(names: Sequence[str], path: Path) -> None:
@@ -325,70 +255,6 @@ def _distinct(names: Sequence[str], path: Path) -> None:
         raise InputError(
             f"{path} has several columns of the name {headings(repeated, 3)}", "rename one of them"
         )
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the values themselves, where a column holds codes of them."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _bad_csv(path: Path, parse: pa_csv.ParseOptions, error: Exception) -> EDOError:
-    """The error for a CSV that Arrow can't read."""
-    if first_bad_byte(path) is not None:
-        return not_utf8(path)
-    ragged: list[pa_csv.InvalidRow] = []
-
-    def note(row: pa_csv.InvalidRow) -> str:
-        ragged.append(row)
-        return "error"
-
-    parse.invalid_row_handler = note
-    with suppress(pa.ArrowException):
-        # Only a single thread can count the rows.
-        options = pa_csv.ReadOptions(use_threads=False, block_size=_LONGEST_ROW)
-        pa_csv.read_csv(path, options, parse)
-    if ragged:
-        row = ragged[0]
-        return InputError(
-            f"row {row.number - 1} of {path} has {row.actual_columns} columns, but the header has"
-            f" {row.expected_columns}",
-            f"put quotation marks around text with {parse.delimiter!r}; " + _AGAIN,
-        )
-    return unreadable(path, "CSV", error)
-
-
-def _bad_jsonl(path: Path, error: Exception) -> EDOError:
-    """The error for JSON lines that Arrow can't read."""
-    if first_bad_byte(path) is not None:
-        return not_utf8(path)
-    first_kinds: dict[str, tuple[str, int]] = {}
-    row = 0
-    with path.open(encoding="utf-8-sig") as stream:
-        for line in stream:
-            if not line.strip():
-                continue
-            row += 1
-            try:
-                value = parse_json(line, f"row {row} of {path}")
-                kinds = list(_walk(value, ""))
-            except InputError as problem:
-                return problem
-            except UnicodeError:
-                return InputError(f"row {row} of {path} holds half a character", _AGAIN)
-            if not isinstance(value, dict):
-                return InputError(
-                    f"row {row} of {path} is {_kind(value)}, not a JSON object",
-                    "write one object per line",
-                )
-            for name, kind in kinds:
-                first_kind, before = first_kinds.setdefault(name, (kind, row))
-                if first_kind != kind:
-                    return InputError(
-                        f"column {name!r} of {path} mixes types: {first_kind} in row {before},"
-                        f" {kind} in row {row}",
-                        "write the whole column as text or as numbers",
-                    )
-    return unreadable(path, "JSONL", error) if row else _no_rows(path)
 
 
 def _no_rows(path: Path) -> InputError:
@@ -402,33 +268,11 @@ def unreadable(path: Path, kind: str, error: Exception) -> InputError:
             f"there is not enough memory to read {path}: {in_bytes(free_memory())} are free",
             "free memory, or split the file",
         )
-    # Arrow counts the rows of a block from 0, which would lead astray.
-    lines = _ROW.sub("", _CONTENT.sub(r"\1", str(error))).strip().splitlines()
+    lines = _CONTENT.sub(r"\1", str(error)).strip().splitlines()
     return InputError(
         f"{path} can't be read as a {kind} file: {lines[0] if lines else type(error).__name__}",
         _AGAIN,
     )
-
-
-def _walk(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """The kind of each value, by column; gaps have none."""
-    if value is None:
-        return
-    if isinstance(value, str):
-        # Half a character, such as a lone surrogate, passes JSON but no encoding.
-        value.encode()
-    if name:
-        yield name, _kind(value)
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _walk(inner, f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _walk(inner, f"{name}[]")
-
-
-def _kind(value: Any) -> str:
-    return _KINDS.get(type(value), "null" if value is None else "an object")
 
 
 def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = False) -> None:
@@ -436,26 +280,15 @@ def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = Fal
 
     ``quote_formulas`` puts a quote before text of a CSV that a spreadsheet would run as a formula.
     """
-    if quote_formulas:
-        table = _for_spreadsheet(table, path)
-    path, suffix = _checked_target(path)
-    _distinct(table.column_names, path)
+    if Path(path).suffix.lower() != ".parquet" or quote_formulas:
+        write_tables([table], path, quote_formulas=quote_formulas)
+        return
+    _distinct(table.column_names, Path(path))
     with whole_file(path) as temporary:
-        try:
-            if suffix == ".parquet":
-                # As it is: repeated text stays a dictionary, and metadata are kept. Every group of
-                # rows would hold the whole dictionary again.
-                rows = max(1, table.num_rows)
-                packing = _packing(table.schema)
-                pa_parquet.write_table(table, temporary, row_group_size=rows, **packing)
-            else:
-                with _open_writer(temporary, suffix, table.schema) as writer:
-                    _write_rows(table, writer)
-        except pa.ArrowException as error:
-            raise InputError(
-                f"{path} can't hold a column that is neither text nor numbers: {error}",
-                "leave the others out, or write Parquet",
-            ) from error
+        # As it is: repeated text stays a dictionary, and metadata are kept. Every group of rows
+        # would hold the whole dictionary again.
+        rows = max(1, table.num_rows)
+        pa_parquet.write_table(table, temporary, row_group_size=rows, **_packing(table.schema))
 
 
 def write_tables(
@@ -465,21 +298,41 @@ def write_tables(
 
     No more than one part need be in memory. If one fails, no file is written.
     """
+    path = local_path(path)
+    suffix = path.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(
+            f"tables are written to files ending in {', '.join(TABLE_SUFFIXES)}, not to {path}",
+            "choose one of these endings",
+        )
     if quote_formulas:
         parts = (_for_spreadsheet(part, path) for part in parts)
-    path, suffix = _checked_target(path)
     remaining = iter(parts)
     # A place that can't be written to is refused before the first part is made.
     with whole_file(path) as temporary:
         part = next(remaining)
         _distinct(part.column_names, path)
-        with _open_writer(temporary, suffix, part.schema) as writer:
-            rows = _write_rows(part, writer)
-            del part
-            check_start(temporary, path)  # before the other parts are made
-            for part in remaining:
-                rows += _write_rows(part, writer)
+        schema = _plain_schema(part.schema)
+        try:
+            with _open_writer(temporary, suffix, schema) as writer:
+                rows = _write_rows(part, schema, writer)
+                del part
+                check_start(temporary, path)  # before the other parts are made
+                for part in remaining:
+                    rows += _write_rows(part, schema, writer)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{path} can't hold a column that is neither text nor numbers: {error}",
+                "leave the others out, or write Parquet",
+            ) from error
     return rows
+
+
+def _write_rows(table: pa.Table, schema: pa.Schema, writer: Any) -> int:
+    # Some rows at a time, so that repeated text is written out for these alone.
+    for start in range(0, table.num_rows, 65_536):
+        writer.write_table(table.slice(start, 65_536).cast(schema))
+    return int(table.num_rows)
 
 
 def _for_spreadsheet(table: pa.Table, path: str | Path) -> pa.Table:
@@ -499,33 +352,8 @@ def _for_spreadsheet(table: pa.Table, path: str | Path) -> pa.Table:
     return pa.table(columns, [spreadsheet_text(name) for name in table.column_names])
 
 
-def _checked_target(path: str | Path) -> tuple[Path, str]:
-    """The path, and its ending, which says how the table is written."""
-    path = Path(path)
-    suffix = path.suffix.lower()
-    try:
-        os.path.realpath(path).encode()
-    except UnicodeError as error:
-        raise InputError(
-            f"the name of the file {path} is not valid Unicode", "choose another name"
-        ) from error
-    if suffix not in TABLE_SUFFIXES:
-        raise InputError(
-            f"tables are written to files ending in {', '.join(TABLE_SUFFIXES)}, not to {path}",
-            "choose one of these endings",
-        )
-    return path, suffix
-
-
-def _write_rows(table: pa.Table, writer: Any) -> int:
-    # Some rows at a time, so that repeated text is written out for these alone.
-    for start in range(0, table.num_rows, 65_536):
-        writer.write_table(table.slice(start, 65_536).cast(_plain_schema(table.schema)))
-    return int(table.num_rows)
-
-
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, _plain_type(field.type)) for field in schema])
+    return pa.schema([(field.name, plain_type(field.type)) for field in schema])
 
 
 def _packing(schema: pa.Schema) -> dict[str, Any]:
@@ -537,12 +365,11 @@ def _packing(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _open_writer(path: Path, suffix: str, schema: pa.Schema) -> Any:
-    plain_schema = _plain_schema(schema)
     if suffix == ".parquet":
-        return pa_parquet.ParquetWriter(path, plain_schema, **_packing(plain_schema))
+        return pa_parquet.ParquetWriter(path, schema, **_packing(schema))
     if suffix in (".csv", ".tsv"):
         options = pa_csv.WriteOptions(delimiter="\t" if suffix == ".tsv" else ",")
-        return pa_csv.CSVWriter(path, plain_schema, write_options=options)
+        return pa_csv.CSVWriter(path, schema, write_options=options)
     return _JsonLines(path)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from edokit._errors import HAVE, InputError, are, examples
-from edokit._lazy import is_frame, is_gap
 from edokit._names import as_names, column_of, encode, recode
 from edokit._types import Bools
 from edokit.annotations.core import Annotations
@@ -34,7 +34,7 @@ def from_wide_matrix(
             "give a table with one row per annotation, or per chosen label",
         )
     classes = declared.classes if classes is None else classes
-    if is_frame(matrix):
+    if isinstance(matrix, pd.DataFrame):
         items = matrix.index.tolist() if items is None else items
         annotators = matrix.columns.tolist() if annotators is None else annotators
     values, gaps = _labels_and_gaps(matrix, missing)
@@ -75,7 +75,7 @@ def from_shares(
     scale: ScaleLike | None,
 ) -> Annotations:
     """See ``Annotations.from_soft_labels``."""
-    if is_frame(soft_labels):
+    if isinstance(soft_labels, pd.DataFrame):
         items = soft_labels.index.tolist() if items is None else items
         classes = soft_labels.columns.tolist() if classes is None else classes
     try:
@@ -114,7 +114,7 @@ def from_shares(
 def _labels_and_gaps(matrix: Any, missing: object) -> tuple[npt.NDArray[Any], Bools]:
     """The matrix [N, A] as an array, and a mask of its gaps."""
     try:
-        values = matrix.to_numpy(object) if is_frame(matrix) else np.asarray(matrix)
+        values = matrix.to_numpy(object) if isinstance(matrix, pd.DataFrame) else np.asarray(matrix)
         if values.dtype.kind not in "biufO":
             # numpy turns [1, "a", None] into text; objects keep their types.
             values = np.asarray(matrix, dtype=object)
@@ -126,7 +126,7 @@ def _labels_and_gaps(matrix: Any, missing: object) -> tuple[npt.NDArray[Any], Bo
             f"a matrix of labels has the shape [items, annotators]; {problem}",
             "give one row per item and one column per annotator, all rows of one length",
         )
-    gaps = is_gap(values)
+    gaps: Bools = np.asarray(pd.isna(values))
     if isinstance(matrix, np.ma.MaskedArray):
         gaps = gaps | np.ma.getmaskarray(matrix)
     for gap in ("", missing):

@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 
 from edokit._errors import (
     EDOWarning,
@@ -24,7 +26,6 @@ from edokit._errors import (
     warn,
     word,
 )
-from edokit._lazy import pa, pd
 from edokit._names import as_names, check_positions, check_unique, match, pair_names
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.labels import MultiChoice
@@ -332,23 +333,16 @@ class Annotations:
     @cached_property
     def repeated(self) -> Bools:
         """Whether an earlier annotation has the same annotator and item [M]."""
-        items, annotators, width = self.item_codes, self.annotator_codes, len(self.annotators)
         if self._one_each:
-            return np.zeros(len(items), dtype=bool)
-        # Sorting in place tells fast whether any pair is repeated; only then it matters which.
-        pairs = _cells(items, annotators, width)
-        pairs.sort(kind="stable")  # quick where the annotations of an item are near each other
-        if not (pairs[1:] == pairs[:-1]).any():
-            return np.zeros(len(items), dtype=bool)
-        return pd.Series(_cells(items, annotators, width)).duplicated().to_numpy()
+            return np.zeros(len(self), dtype=bool)
+        pairs = _cells(self.item_codes, self.annotator_codes, len(self.annotators))
+        return pd.Series(pairs).duplicated().to_numpy()
 
     @cached_property
     def entropy(self) -> Floats:
         """Entropy of each item's soft label in nats [N]; of sets, the mean over their labels."""
         q = self.scale.rows(self.soft_labels)
-        terms = np.where(q > 0, q, 1.0)
-        np.log(terms, out=terms)
-        terms *= q
+        terms = q * np.log(np.where(q > 0, q, 1.0))
         # The zero turns -0 into 0.
         nats: Floats = self.scale.per_item(0.0 - terms.sum(axis=1), len(self.items))
         return nats
@@ -387,9 +381,7 @@ class Annotations:
         """
         one_of("ties", ties, get_args(Ties))
         best, tied = self._best
-        labels: Codes = np.full(len(best), best.shape[1] - 1, dtype=np.int32)
-        for c in reversed(range(best.shape[1] - 1)):  # the first of the best
-            labels += (c - labels) * best[:, c]  # a product is faster than a mask
+        labels: Codes = best.argmax(axis=1).astype(np.int32)  # the first of the best
         if self.published is not None:
             labels = np.where(self.published < 0, labels, self.published)
         shape = self.soft_labels.shape if self.scale.is_multi_label else labels.shape
@@ -412,12 +404,9 @@ class Annotations:
     def _best(self) -> tuple[Bools, Bools]:
         """Which classes of each row most annotators chose, and whether the row is tied."""
         counts = self.scale.rows(self.soft_labels) if self.scale.is_multi_label else self.counts
-        # Classes first: numpy is slow along an axis as short as the classes.
-        columns = np.ascontiguousarray(counts.T)
         # Shares of probabilities that should be equal may differ in the last bits.
-        best = columns >= columns.max(axis=0) * (1 - 1e-12)
-        tied: Bools = best.sum(axis=0, dtype=np.uint32) > 1
-        best = best.T
+        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
+        tied: Bools = best.sum(axis=1) > 1
         return best, tied if self.published is None else tied & (self.published < 0)
 
     @property
@@ -596,16 +585,13 @@ class Annotations:
         array([[1., 0.],
                [0., 1.]])
         """
-        items, annotators = self.item_codes, self.annotator_codes
-        cells = _cells(items, annotators, len(self.annotators))
-        _, first_rows, codes = np.unique(cells, return_index=True, return_inverse=True)
-        order = np.argsort(first_rows, kind="stable")
-        first_rows, rank = first_rows[order], np.argsort(order, kind="stable")
-        owner = items[first_rows]
+        width = len(self.annotators)
+        codes, cells = pd.factorize(_cells(self.item_codes, self.annotator_codes, width))
+        owner, annotator = np.divmod(cells, width)
         return replace(
             self,
-            items=pair_names(self.items[owner], self.annotators[annotators[first_rows]]),
-            item_codes=rank[codes].astype(np.int32),
+            items=pair_names(self.items[owner], self.annotators[annotator]),
+            item_codes=codes.astype(np.int32),
             item_columns=rows_of_each(self.item_columns, owner),
             published=None,
             **self.rows_of(owner, "texts", "contexts", "splits"),
@@ -680,10 +666,7 @@ def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict
 
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
     """The cell of each pair [M] in a table with so many columns, counted row by row."""
-    result: npt.NDArray[np.int64] = rows.astype(np.int64)
-    result *= width
-    result += columns
-    return result
+    return rows.astype(np.int64) * width + columns
 
 
 _ROUNDED = 0.0101

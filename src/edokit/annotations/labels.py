@@ -8,20 +8,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
+from itertools import chain
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from edokit._errors import InputError, counted, examples, one_of, option, warn, word
-from edokit._names import (
-    Encoded,
-    as_name,
-    class_order,
-    renamed,
-    spelling_key,
-)
-from edokit._types import Floats, Ints, Strings
+from edokit._errors import InputError, counted, examples, one_of, option, word
+from edokit._names import Encoded, as_name, as_names, class_order, recode, renamed, spelling_key
+from edokit._types import Floats
 
 MultiChoice = Literal["error", "first", "split", "join"]
 """Several labels in one annotation: refuse them, keep the first, share the annotation between them,
@@ -48,12 +43,17 @@ class Labels(NamedTuple):
         single = {name for name in self.encoded.names if name not in self.parts}
         return single.union(*self.parts.values())
 
+    def rows(self, name: str) -> npt.NDArray[np.intp]:
+        """The rows with a label, also among others."""
+        cells = enumerate(self.encoded.names)
+        codes = [code for code, cell in cells if name in self.parts.get(cell, [cell])]
+        return np.flatnonzero(np.isin(self.encoded.codes, codes))
+
     def first(self, place: Callable[[int], str]) -> Callable[[str], str]:
         """The place of the first row with a label."""
 
         def place_of(name: str) -> str:
-            codes = np.flatnonzero(self.encoded.names == name)
-            rows = np.flatnonzero(np.isin(self.encoded.codes, codes))
+            rows = self.rows(name)
             return place(int(rows[0])) if len(rows) else "the declaration"
 
         return place_of
@@ -61,19 +61,14 @@ class Labels(NamedTuple):
     def shares(self, classes: Sequence[str], place: Callable[[int], str], *, sets: bool) -> Floats:
         """Each row as probabilities [M, C], divided evenly between its labels; of sets, 1 for each
         of its labels and 0 for the others."""
-        position = {name: k for k, name in enumerate(classes)}
-        rows = np.zeros((len(self.encoded.names), len(classes)))
-        for code, name in enumerate(self.encoded.names):
-            parts = self.parts.get(name, [name])
-            for part in parts:
-                if part not in position:
-                    row = int(np.flatnonzero(self.encoded.codes == code)[0])
-                    raise InputError(
-                        f"{place(row)} has label {word(part)}, which is not among the classes"
-                        f" {examples(classes, 20)}",
-                        "declare it among the classes, or correct the label",
-                    )
-                rows[code, position[part]] = 1 if sets else 1 / len(parts)
+        cells = [self.parts.get(name, [name]) for name in self.encoded.names]
+        lengths = np.array([len(cell) for cell in cells], dtype=np.intp)
+        parts, place_of = as_names(chain.from_iterable(cells)), self.first(place)
+        listed = Encoded(np.arange(len(parts), dtype=np.int32), parts)
+        codes = recode(listed, classes, "label", "classes", lambda k: place_of(parts[k]))
+        owners = np.repeat(np.arange(len(cells)), lengths)
+        rows = np.zeros((len(cells), len(classes)))
+        rows[owners, codes] = 1 if sets else 1 / lengths[owners]
         shares: Floats = rows[self.encoded.codes]
         return shares
 
@@ -110,40 +105,35 @@ def read_labels(
     if sets:
         _refuse_broken_lists(labels, declared, place)
     parts = (set_parts if sets else _several)(list(labels.names), declared)
-    empty = (
-        []
-        if sets
-        else [name_of_cell for name_of_cell in labels.names if _listed(name_of_cell) == []]
-    )
+    empty = [cell for cell in labels.names if not sets and _listed(cell) == []]
     if empty and declared is None:
-        rows = np.flatnonzero(np.isin(labels.names[labels.codes], empty))
+        row, count = _first_of(empty, labels)
         raise InputError(
-            f"{place(int(rows[0]))} has an empty set of labels in column {name!r}"
-            f" ({counted(len(rows), 'such row')})",
+            f"{place(row)} has an empty set of labels in column {name!r} ({count})",
             f"choose {option('scale', 'multi-label')} if any number of labels may be chosen, else"
             " fill in or drop these rows",
         )
     if parts and multi_choice == "error":
-        row = int(np.flatnonzero(np.isin(labels.names[labels.codes], list(parts)))[0])
-        rows = sum(_counts(labels)[labels.names == name_of_cell][0] for name_of_cell in parts)
+        row, count = _first_of(parts, labels)
         raise InputError(
             f"{place(row)} has several labels in one cell of column {name!r}:"
-            f" {word(labels.names[labels.codes[row]])} ({counted(int(rows), 'such row')})",
+            f" {word(labels.names[labels.codes[row]])} ({count})",
             f"{MULTI_CHOICE_HINT}; where it is one label, declare every class with"
             f" {option('classes')}",
         )
     if multi_choice in ("first", "join"):
-        merged = {
-            name_of_cell: joined(cell_labels, multi_choice)
-            for name_of_cell, cell_labels in parts.items()
-        }
+        merged = {cell: joined(names, multi_choice) for cell, names in parts.items()}
         labels, parts = renamed(labels, merged), {}
     result = Labels(labels, parts)
     if declared is None:
         _refuse_variants(result, place)
-        if sets:
-            _note_split_labels(result)
     return result
+
+
+def _first_of(cells: Iterable[str], labels: Encoded) -> tuple[int, str]:
+    """The first row with one of these cells, and how many there are, in words."""
+    rows = np.flatnonzero(np.isin(labels.names[labels.codes], list(cells)))
+    return int(rows[0]), counted(len(rows), "such row")
 
 
 def joined(labels: Sequence[str], multi_choice: str) -> str:
@@ -175,29 +165,6 @@ def as_points(names: Iterable[str], declared: Iterable[str] | None) -> dict[str,
             if math.isfinite(number := float(name.replace("−", "-"))):
                 points[name] = as_name(number)
     return points
-
-
-def refuse_unknown_hard_labels(
-    hard: Encoded, labels: Iterable[str], item: Callable[[int], str]
-) -> None:
-    """Refuse published labels that no annotator gave; ``item`` names an item by its position."""
-    label_names = set(labels)
-    unknown = [name for name in hard.names if name not in label_names]
-    if not unknown:
-        return
-    codes = np.flatnonzero(np.isin(hard.names, unknown))
-    rows = np.flatnonzero(np.isin(hard.codes, codes))
-    example = str(hard.names[hard.codes[rows[0]]])
-    by_key = {spelling_key(name): name for name in label_names}
-    close = get_close_matches(spelling_key(example), by_key, 1)
-    remedy = option("label_map", {example: by_key[close[0]]}) if close else ""
-    guess = f"{remedy} corrects it; " if close else ""
-    raise InputError(
-        f"the hard label of {item(int(rows[0]))} is {word(example)}, which no annotator gave"
-        f" ({counted(len(rows), 'such item')} with {examples(unknown)}); the annotators' labels are"
-        f" {examples(class_order(label_names), 20)}",
-        f"{guess}if it is a class, declare every class{_declared({*label_names, *unknown})}",
-    )
 
 
 def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
@@ -245,21 +212,6 @@ def _refuse_broken_lists(
             )
 
 
-def _note_split_labels(labels: Labels) -> None:
-    """Warn of labels that occur only beside each other, which may be one with a comma in it."""
-    cells: dict[str, list[str]] = {}
-    for name in labels.encoded.names:
-        for part in labels.parts.get(name, [name]):
-            cells.setdefault(part, []).append(name)
-    for name, parts in labels.parts.items():
-        if _listed(name) is None and len(parts) > 1 and all(cells[p] == [name] for p in parts):
-            warn(
-                f"{examples([name])} is read as the labels {examples(parts)}, which occur nowhere"
-                f" else; if it is one label, declare all labels with {option('scale')}"
-            )
-            return
-
-
 def _listed(name: str) -> list[str] | None:
     """The labels of a cell that is a list in JSON, or in Python as pandas writes it."""
     for read in (json.loads, ast.literal_eval) if name.startswith("[") else ():
@@ -286,21 +238,17 @@ def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
     ]
     if not doubtful:
         return
-    encoded = labels.encoded
-    counts = dict(zip(encoded.names, _counts(encoded).tolist(), strict=True))
+    rows = {name: labels.rows(name) for variants in doubtful for name in variants}
 
     def described(name: str) -> str:
-        codes = [
-            k for k, cell in enumerate(encoded.names) if name in labels.parts.get(cell, [cell])
-        ]
-        first_row = int(np.flatnonzero(np.isin(encoded.codes, codes))[0])
-        rows = sum(counts[encoded.names[code]] for code in codes)
-        return f"{word(name)} ({counted(rows, 'row')}, first {place(first_row)})"
+        return (
+            f"{word(name)} ({counted(len(rows[name]), 'row')}, first {place(int(rows[name][0]))})"
+        )
 
     mapping: dict[str, str] = {}
     for variants in doubtful:
         main = max(
-            variants, key=lambda name: (counts.get(name, 0), name == name.strip(), name.islower())
+            variants, key=lambda name: (len(rows[name]), name == name.strip(), name.islower())
         ).strip()
         mapping |= {name: main for name in variants if name != main}
     listed = "; ".join(" and ".join(map(described, variants)) for variants in doubtful[:3])
@@ -315,34 +263,6 @@ def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
         f"say that they are the same: {option('label_map', pairs)}; or that they are not, by"
         f" declaring every class{_declared(labels.names)}",
     )
-
-
-def warn_variants(names: Strings, kind: str, *, case: bool = True) -> None:
-    """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
-    if not case and len("".join(names).split()) < 2:  # no blanks
-        return
-    keys = list(map(str.strip, names.tolist()))
-    keys = list(map(str.lower, keys)) if case else keys
-    if keys == names.tolist() or len(set(keys)) == len(names):
-        return
-    first_names: dict[str, str] = {}
-    pairs = [
-        f"{word(first_names[key])} and {word(name)}"
-        for key, name in zip(keys, names, strict=True)
-        if first_names.setdefault(key, name) != name
-    ]
-    hidden = f" and {counted(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
-    warn(
-        f"{kind} that differ only in {'case or ' if case else ''}blanks count as different ones:"
-        f" {', '.join(pairs[:3])}{hidden}"
-    )
-
-
-def _counts(encoded: Encoded) -> Ints:
-    """Rows with each name."""
-    codes = encoded.codes[encoded.codes >= 0]
-    counts: Ints = np.bincount(codes, minlength=len(encoded.names))
-    return counts
 
 
 def _declared(names: Iterable[str]) -> str:

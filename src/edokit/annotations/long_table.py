@@ -9,10 +9,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, headings, one_of, option, warn, word
+from edokit._errors import InputError, counted, examples, headings, one_of, option, warn
 from edokit._io.tables import number_column
-from edokit._lazy import is_frame, pa
 from edokit._names import (
     Encoded,
     as_name,
@@ -25,6 +26,7 @@ from edokit._names import (
     renamed,
     row_number,
     text_array,
+    warn_variants,
 )
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.core import (
@@ -39,8 +41,6 @@ from edokit.annotations.labels import (
     as_label_map,
     as_points,
     read_labels,
-    refuse_unknown_hard_labels,
-    warn_variants,
 )
 from edokit.scales import NOMINAL, Declared, ScaleKind, ScaleLike
 
@@ -107,7 +107,17 @@ def from_long_table(
         raise InputError("the table of annotations has no rows", "check that it is the right table")
     item = encode(table[names["item"]], names["item"])
     annotator = encode(table[names["annotator"]], names["annotator"])
-    _no_gaps(item, annotator, labels, names, place, is_set=is_set)
+    columns_filled = {"item": item.codes, "annotator": annotator.codes}
+    if labels is not None:
+        columns_filled["label"] = labels.encoded.codes
+    for role, codes in columns_filled.items():
+        if (codes < 0).any():
+            gaps = np.flatnonzero(codes < 0)
+            raise InputError(
+                f"column {names[role]!r} ({role}) is empty in {place(int(gaps[0]))}"
+                f" ({counted(len(gaps), 'such row')})",
+                "fill in or drop these rows" + " (an empty set is written [])" * is_set,
+            )
     warn_variants(item.names, "items", case=False)
     warn_variants(annotator.names, "annotators")
     label_codes: Codes | None = None
@@ -122,7 +132,7 @@ def from_long_table(
         else:
             label_codes = recode(labels.encoded, order, "label", "classes", place, can_map=True)
     per_item = {
-        role: _names(_one_per_item(table, names[role], item, place, is_text=role in TEXTS))
+        role: _names(_one_per_item(table, names[role], item, place))
         for role in (*TEXTS, "split")
         if role in names
     }
@@ -136,7 +146,7 @@ def from_long_table(
         annotator_codes=annotator.codes,
         label_codes=label_codes,
         label_probabilities=probabilities,
-        published=_published(table, names, item, order, mapping, place, declared is None),
+        published=_published(table, names, item, order, mapping, place),
         texts=per_item.get("text"),
         contexts=per_item.get("context"),
         splits=per_item.get("split"),
@@ -204,18 +214,15 @@ def _published(
     order: tuple[str, ...],
     mapping: Mapping[str, str],
     place: Place,
-    must_occur: bool,
 ) -> Codes | None:
     """The published hard label of each item [N]; None without such a column."""
     if "hard_label" not in names:
         return None
+    hard = renamed(_one_per_item(table, names["hard_label"], item, place), mapping)
 
     def place_of_item(number: int) -> str:
         return f"item {item.names[number]!r}"
 
-    hard = renamed(_one_per_item(table, names["hard_label"], item, place), mapping)
-    if must_occur:
-        refuse_unknown_hard_labels(hard, order, place_of_item)
     return recode(hard, order, "hard label", "classes", place_of_item, can_map=True)
 
 
@@ -238,36 +245,6 @@ def _only_split(
         )
     is_listed = encoded.codes == codes[0]
     return table.filter(pa.array(is_listed)), np.flatnonzero(is_listed)
-
-
-def _no_gaps(
-    item: Encoded,
-    annotator: Encoded,
-    labels: Labels | None,
-    names: Mapping[str, str],
-    place: Place,
-    *,
-    is_set: bool,
-) -> None:
-    """Every row must name an item, an annotator and a label."""
-    label = None if labels is None else labels.encoded
-    if label is not None:
-        empty = (item.codes >= 0) & (annotator.codes < 0) & (label.codes < 0)
-        if empty.any():
-            ids = item.names[np.unique(item.codes[empty])]
-            raise InputError(
-                f"{counted(len(ids), 'item')} with neither annotator nor label: {examples(ids)}",
-                "drop these rows",
-            )
-    for role, encoded in (("item", item), ("annotator", annotator), ("label", label)):
-        if encoded is not None and (encoded.codes < 0).any():
-            gaps = np.flatnonzero(encoded.codes < 0)
-            raise InputError(
-                f"column {names[role]!r} ({role}) is empty in {place(int(gaps[0]))}"
-                f" ({counted(len(gaps), 'such row')})",
-                "fill in or drop these rows"
-                + (" (an empty set is written [])" if role == "label" and is_set else ""),
-            )
 
 
 def _probability_columns(
@@ -396,28 +373,17 @@ def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str)
     return ids
 
 
-def _one_per_item(
-    table: pa.Table, name: str, item: Encoded, place: Place, *, is_text: bool = False
-) -> Encoded:
-    """A column that describes the item, as one code per item [N].
-
-    Messages do not quote texts.
-    """
+def _one_per_item(table: pa.Table, name: str, item: Encoded, place: Place) -> Encoded:
+    """A column that describes the item, as one code per item [N]."""
     encoded = encode(table[name], name)
     first_codes = _first_codes(item, encoded)
     differs = first_codes[item.codes] != encoded.codes
     if differs.any():
-        row = int(np.flatnonzero(differs)[0])
-        before = int(np.flatnonzero(item.codes == item.codes[row])[0])
-        values = [
-            "none" if code < 0 else "one" if is_text else word(encoded.names[code])
-            for code in (encoded.codes[before], encoded.codes[row])
-        ]
-        values[1] = "another" if is_text and values[1] == "one" else values[1]
+        row = int(differs.argmax())
+        before = int((item.codes == item.codes[row]).argmax())
         raise InputError(
-            f"item {item.names[item.codes[row]]!r} has more than one {name}:"
-            f" {values[0]} in {place(before)}, {values[1]} in {place(row)}"
-            f" ({counted(int(differs.sum()), 'such row')})",
+            f"item {item.names[item.codes[row]]!r} has more than one {name}: {place(before)} and"
+            f" {place(row)} differ ({counted(int(differs.sum()), 'such row')})",
             "give each item its own id, or make its rows agree",
         )
     return Encoded(first_codes, encoded.names)
@@ -443,28 +409,24 @@ def _other_columns(
     names: Mapping[str, str],
     item: Encoded,
     annotator: Encoded,
-) -> dict[str, Any]:
+) -> dict[str, dict[str, Strings]]:
     """The columns without a role as fields of `Annotations`, by what they describe."""
-    has_role = _names_with_role(table, names)
-    _check_attributes(attributes or (), table.column_names, has_role)
+    others = [name for name in table.column_names if name not in _names_with_role(table, names)]
+    for name in set(attributes or ()).difference(others):
+        raise _no_attribute(name, f"not among the columns without a role {headings(others)}")
     fields: dict[str, dict[str, Strings]] = {
         "item_columns": {},
         "attributes": {},
         "annotation_columns": {},
     }
-    left_out = [
-        f"{name!r} ({names[name]!r} is the {name})"
-        for name in table.column_names
-        if name in names and names[name] != name
-    ]
-    for name in (name for name in table.column_names if name not in has_role):
+    for name in others:
         is_attribute = attributes is not None and name in attributes
         try:
             encoded = encode(table[name], name)
-        except InputError:
+        except InputError as error:
             if is_attribute:
                 raise
-            left_out.append(f"{word(name)} (no text or plain numbers)")
+            warn(f"{error.message}; it is left out")
             continue
         of_annotators = _describes(annotator, encoded)
         if is_attribute and of_annotators is None:
@@ -476,20 +438,7 @@ def _other_columns(
             fields["attributes"][name] = of_annotators
         elif of_items is None:
             fields["annotation_columns"][name] = _names(encoded)
-    if left_out:
-        several = len(left_out) > 1
-        warn(f"column{'s' * several} {', '.join(left_out)} {'are' if several else 'is'} left out")
     return fields
-
-
-def _check_attributes(
-    attributes: Sequence[str], column_names: Sequence[str], has_role: set[str]
-) -> None:
-    for name in attributes:
-        if name not in column_names:
-            raise _no_attribute(name, f"not among the columns {headings(column_names)}")
-        if name in has_role:
-            raise _no_attribute(name, "a column with another meaning")
 
 
 def _names_with_role(table: pa.Table, names: Mapping[str, str]) -> set[str]:
@@ -516,17 +465,24 @@ def _no_attribute(name: str, why: str) -> InputError:
 
 def _arrow_table(table: Any) -> pa.Table:
     """An Arrow table from anything that holds one, a DataFrame or a mapping of columns."""
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
-    elif is_frame(table):
-        # By position, since names may be repeated.
-        names = [str(name) for name in table.columns]
-        table = _columns(names, [table.iloc[:, k] for k in range(len(names))])
-    elif isinstance(table, Mapping):
-        table = _columns([str(name) for name in table], list(table.values()))
-    elif not isinstance(table, pa.Table) and hasattr(table, "__arrow_c_stream__"):
-        table = pa.table(table)
-    if not isinstance(table, pa.Table):
+    if isinstance(table, pd.DataFrame | Mapping):
+        names = [str(name) for name in table]
+        values: Iterable[Any] = (
+            # By position, since names may be repeated.
+            (table.iloc[:, k] for k in range(len(names)))
+            if isinstance(table, pd.DataFrame)
+            else table.values()
+        )
+        columns = [column_of(column, name) for name, column in zip(names, values, strict=True)]
+        lengths = dict(zip(names, map(len, columns), strict=True))
+        if len({*lengths.values()}) > 1:
+            raise InputError(
+                f"the columns differ in length: {lengths}", "give each row every column"
+            )
+        table = pa.table(columns, names=names)
+    elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
+        table = table if isinstance(table, pa.Table) else pa.table(table)
+    else:
         raise InputError(
             "annotations come as an Arrow table, a DataFrame or a mapping of columns, not as"
             f" {type(table).__name__}",
@@ -565,32 +521,11 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
             f"a table of annotations has the columns {', '.join(required)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
             f" {headings(present)}",
-            _missing_hint(missing, names),
+            f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}; if"
+            " there is a column per annotator, make it one row per annotation first, without the"
+            " gaps (pandas: DataFrame.melt, dropna)",
         )
     return names
-
-
-def _missing_hint(missing: Sequence[str], names: Mapping[str, str]) -> str:
-    hint = f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}"
-    if {"annotator", "label"} <= {*missing}:
-        return hint + (
-            "; if there is a column per annotator, make it one row per annotation first,"
-            " without the gaps (pandas: DataFrame.melt, dropna)"
-        )
-    if [*missing] == ["annotator"]:
-        return hint + (
-            "; if it is not known who answered, number the answers of each item (pandas:"
-            f" table['annotator'] = table.groupby({names['item']!r}).cumcount())"
-        )
-    return hint
-
-
-def _columns(names: Sequence[str], values: Sequence[Any]) -> pa.Table:
-    columns = [column_of(column, name) for name, column in zip(names, values, strict=True)]
-    lengths = {name: len(column) for name, column in zip(names, columns, strict=True)}
-    if len({*map(len, columns)}) > 1:
-        raise InputError(f"the columns differ in length: {lengths}", "give each row every column")
-    return pa.table(columns, names=names)
 
 
 def _without_duplicates(
@@ -641,26 +576,22 @@ def to_long_table(annotations: Annotations) -> pa.Table:
     else:
         for name, values in zip(annotations.classes, annotations.labels.T, strict=True):
             data[PROBABILITY + name] = values
-    if annotations.published is not None:
-        data["hard_label"] = _column(annotations.published[items], annotations.classes)
+    published = annotations.published
+    if published is not None:
+        data["hard_label"] = _column(published[items], annotations.classes)
     of_items = {
         "split": annotations.splits,
         "text": annotations.texts,
         "context": annotations.contexts,
+        **annotations.item_columns,
     }
-    for name, values in of_items.items():
-        if values is not None:
-            data[name] = _column(items, values)
-    for name, values in annotations.item_columns.items():
-        data[name] = _column(items, values)
-    for name, values in annotations.attributes.items():
-        data[name] = _column(annotators, values)
+    columns = [(name, items, values) for name, values in of_items.items() if values is not None]
+    columns += [(name, annotators, values) for name, values in annotations.attributes.items()]
     rows = np.arange(len(annotations), dtype=np.int32)
     if annotations.scale != NOMINAL:
-        data[SCALE] = _column(np.zeros_like(rows), [annotations.scale.to_text(classes)])
-    for name, values in annotations.annotation_columns.items():
-        data[name] = _column(rows, values)
-    return pa.table(data)
+        columns.append((SCALE, 0 * rows, as_names([annotations.scale.to_text(classes)])))
+    columns += [(name, rows, values) for name, values in annotations.annotation_columns.items()]
+    return pa.table(data | {name: _column(codes, values) for name, codes, values in columns})
 
 
 def _column(codes: Codes, names: Sequence[str] | Strings) -> pa.Array:

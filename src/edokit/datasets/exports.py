@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from edokit._errors import InputError, counted, examples, one_of, option, warn
 from edokit._io import parse_json, read_json, read_text
 from edokit._io.documents import show_value
 from edokit._io.tables import read_table
-from edokit._lazy import pa, pd
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice

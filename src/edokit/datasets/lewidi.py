@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from edokit._errors import InputError, counted, errors_in, examples, one_of, option, word
 from edokit._io import parse_json, read_json
-from edokit._lazy import pd
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.long_table import ROLES

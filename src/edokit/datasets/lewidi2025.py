@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, option, warn
 from edokit._io import parse_json, read_json, read_text
-from edokit._lazy import pd
 from edokit._names import as_name, as_names
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from edokit._errors import InputError, option
-from edokit._lazy import pd
 from edokit._types import Bools, Floats, Ints
 from edokit.datasets.clean import Characters, without_markup
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, warn
 from edokit._io import check_file, read_json
 from edokit._io.tables import OTHER_FILES, write_table
-from edokit._lazy import pa, pa_parquet
 from edokit._names import as_names
 from edokit._types import Strings
 from edokit.annotations import Annotations

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from edokit._errors import InputError, errors_in
 from edokit._io.tables import TABLE_SUFFIXES, read_table
-from edokit._lazy import pa
 from edokit.annotations import Annotations
 from edokit.annotations.long_table import is_share
 from edokit.datasets.read import Source

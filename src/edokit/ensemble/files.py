@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.base import clone
 
 from edokit._errors import InputError, examples, option, warn
 from edokit._io.tables import write_tables
-from edokit._lazy import pa
 from edokit._outputs import REPLACE, other_content, output_folder, refuse_input
 from edokit.annotations import Annotations
 from edokit.ensemble._fit import fit_inputs

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from edokit._errors import InputError, are, counted, examples, option, warn
-from edokit._lazy import is_gap
 from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
@@ -163,7 +163,7 @@ def _typed(classes: Sequence[str], by_name: dict[str, Any]) -> Labels | None:
 
 def _labels_by_name(values: npt.NDArray[Any]) -> dict[str, Any]:
     """The different labels, by name."""
-    labels = values[~is_gap(values)]
+    labels = values[~pd.isna(values)]
     distinct = set(labels.tolist()) if labels.dtype.kind == "O" else np.unique(labels).tolist()
     return {as_name(label): label for label in distinct}
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from edokit._errors import InputError, option
-from edokit._io.tables import as_column
-from edokit._lazy import pa
 from edokit._names import factorized
 from edokit._types import Floats, Strings
 from edokit.metrics import entropy_items
@@ -193,7 +192,7 @@ class Pooled:
             columns["answer_for"] = [self.answer_for] * len(self.items)
         if self.scale != NOMINAL:
             columns[SCALE] = [self.scale.to_text(self.classes)] * len(self.items)
-        return pa.table({name: as_column(values) for name, values in columns.items()})
+        return pa.table(columns)
 
 
 def spread_items(P: Floats, weights: Floats) -> Floats:

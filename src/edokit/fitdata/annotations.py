@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, errors_in, examples, option
-from edokit._lazy import pa_parquet
 from edokit._names import class_order
 from edokit.annotations import Annotations, PublishedLabelWarning
 from edokit.datasets.read import read_annotations

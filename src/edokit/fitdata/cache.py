@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from edokit._errors import EDOWarning, InputError, option
 from edokit._io import cannot_write, temporary_folder
-from edokit._lazy import pd
 from edokit._names import different_items, owners
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties

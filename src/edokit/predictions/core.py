@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from edokit._errors import HAVE, InputError, are, counted, examples, one_of, option, warn
 from edokit._io.documents import show_value
-from edokit._lazy import is_frame, pd
 from edokit._names import (
     as_name,
     as_names,
@@ -639,7 +639,7 @@ def _numbers(values: Any) -> Array:
     hint = "give an array of probabilities, all rows of one length"
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "O" and is_frame(values, series=True):
+        if array.dtype.kind == "O" and isinstance(values, pd.DataFrame | pd.Series):
             # pandas' own number types come as objects, with NA for gaps.
             array = values.to_numpy(np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
@@ -687,14 +687,14 @@ def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> b
 
 def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
     """The names of the axes N, K and C that DataFrames know; empty for plain arrays."""
-    if is_frame(values):
+    if isinstance(values, pd.DataFrame):
         axes = layout if layout in ("NC", "NK", "KN") else ""
         return dict(zip(axes, (values.index, values.columns), strict=False))
     parts = _listed(values) or []
-    if not any(is_frame(part, series=True) for part in parts):
+    if not any(isinstance(part, pd.DataFrame | pd.Series) for part in parts):
         return {}
     for part in parts:
-        if not is_frame(part, series=True) or not all(
+        if not isinstance(part, pd.DataFrame | pd.Series) or not all(
             map(pd.Index.equals, part.axes, parts[0].axes)
         ):
             raise InputError(

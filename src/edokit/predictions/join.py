@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from edokit._errors import (
     InputError,
@@ -30,7 +31,6 @@ from edokit._errors import (
     word,
 )
 from edokit._io.tables import number_column, read_table
-from edokit._lazy import pa
 from edokit._names import PAIR, as_names, check_unique, class_order, look_alike, match, pair_names
 from edokit._types import Bools, Strings
 from edokit.annotations.long_table import ordered_classes, scale_of_table

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from edokit._errors import (
     HAVE,
@@ -23,7 +24,6 @@ from edokit._errors import (
     word,
 )
 from edokit._io.tables import number_column
-from edokit._lazy import pa
 from edokit._names import Encoded, class_order, encode, renamed, row_number
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, read_labels, set_parts

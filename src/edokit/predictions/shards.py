@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import read_arrays
-from edokit._lazy import pa_parquet, pd
 from edokit._names import as_names, encode
 from edokit._types import Strings
 from edokit.predictions.core import (
