@@ -534,9 +534,6 @@ def test_arrays_of_another_form_name_the_remedy():
 def test_classifiers_of_single_labels_are_wrapped_for_sets():
     X, chosen = np.arange(8.0)[:, None], np.tile([[0, 1], [1, 1], [1, 0], [0, 0]], (2, 1))
     ensemble = EDOEnsemble(scale="multi-label")
-    bare = [("a", LogisticRegression()), ("b", make_pipeline(LogisticRegression()))]
-    with pytest.raises(InputError, match=r"LogisticRegression.*OneVsRestClassifier"):
-        EDOClassifier(bare, ensemble=ensemble, cv=2).fit(X, chosen)
     wrapped = [
         ("a", OneVsRestClassifier(LogisticRegression())),
         ("b", make_pipeline(MultiOutputClassifier(LogisticRegression()))),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from report_cases import make_run, people_and_pool
 
-from edokit import Annotations, EDOEnsemble, Objective, Predictions
+from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io import write_json
 from edokit.baselines import compare
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest
@@ -229,16 +229,6 @@ def test_the_page_says_when_nothing_was_learned(tmp_path: Path) -> None:
         first = [text for text in summarize(collect(run)).caveats if "Nothing was learned" in text]
         assert bool(first) == (name == "short")
         assert all("10 epochs" in text for text in first)
-
-
-def test_steps_are_not_blamed_where_members_are_the_same() -> None:
-    people, pool = people_and_pool(members=("one",))
-    same = np.repeat(np.asarray(pool.probabilities), 3, axis=1)
-    ensemble = EDOEnsemble(solver="gumbel", objective=Objective(reg=0.0)).fit(
-        same, people.soft_labels
-    )
-    said = ensemble.fitted_.nothing_learned
-    assert "prefers none of these members" in str(said)
 
 
 @pytest.mark.parametrize(("size", "words"), [(0.001, "is slightly worse than"), (0.5, "is worse")])

@@ -22,7 +22,7 @@ from edokit.objective import Settings, fit_temperature, pool, spread_weights
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
 from edokit.predictions import Shards
 from edokit.scales import Declared, Scale, check_same_scale
-from edokit.solvers import Exact, GumbelSettings, Solution, solve_exact
+from edokit.solvers import Exact, Solution, solve_exact
 from edokit.solvers.exact import solution_at
 
 GIVEN = "given"
@@ -117,15 +117,11 @@ def _solve(units: FitData, options: Options) -> _Solved:
                 f" are of all ({option('solver', 'exact')} uses all)"
             )
         solver = solver.resolve(rows, members)
-        solution = _solve_gumbel(units, options, solver)
+        from edokit.solvers import solve_gumbel
+
+        seed = options.random_state
+        (solution,) = solve_gumbel(units, options.settings, solver, random_state=seed)
     return _Solved(replace(options, solver=solver), solution, penalty_choice)
-
-
-def _solve_gumbel(units: FitData, options: Options, solver: GumbelSettings) -> Solution:
-    from edokit.solvers import solve_gumbel
-
-    (solution,) = solve_gumbel(units, options.settings, solver, random_state=options.random_state)
-    return solution
 
 
 def _fit_labels(

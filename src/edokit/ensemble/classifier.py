@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -567,12 +567,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def _folds(self, hard: npt.NDArray[Any], rows: int) -> list[tuple[Ints, Ints]]:
         """Pairs of rows to learn from and rows held out; every row is held out once."""
-        splitter = None
         if isinstance(self.cv, int | np.integer):
             splitter = KFold(min(int(self.cv), rows), shuffle=True, random_state=self.random_state)
-        elif hasattr(self.cv, "split") or isinstance(self.cv, Iterable):
+        else:
             splitter = check_cv(self.cv)
-        folds = [] if splitter is None else list(splitter.split(np.zeros((rows, 1)), hard))
+        folds = list(splitter.split(np.zeros((rows, 1)), hard))
         held_out = np.sort(np.concatenate([[], *(fold[1] for fold in folds)]))
         if not np.array_equal(held_out, np.arange(rows)):
             raise InputError(
@@ -646,11 +645,6 @@ def _fit(
     scale: Scale,
 ) -> Any:
     """The classifier fitted on everything, or its probabilities of the rows that a fold holds."""
-    if scale.is_multi_label and not _takes_sets(estimator):
-        raise InputError(
-            f"{type(estimator).__name__} learns one label per item, but these are sets of labels",
-            "wrap it in sklearn.multiclass.OneVsRestClassifier",
-        )
     if fold is None:
         return clone(estimator).fit(X, labels)
     learn, held_out = fold
@@ -658,21 +652,11 @@ def _fit(
     return _probabilities(fitted, _safe_indexing(X, held_out), classes, scale)
 
 
-def _takes_sets(estimator: Any) -> bool:
-    """Whether a classifier takes an indicator matrix; True where that can't be known."""
-    try:
-        tags = get_tags(estimator)
-    except (AttributeError, TypeError):
-        return True
-    sets, multi_output = tags.classifier_tags, tags.target_tags.multi_output
-    return sets is None or bool(sets.multi_label or multi_output)
-
-
 def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any], scale: Scale) -> Floats:
     """[N, C] in this order of classes; 0 for a class that the classifier never saw."""
     probabilities = estimator.predict_proba(X)
     if scale.is_multi_label:
-        return _label_probabilities(estimator, probabilities, len(classes))
+        return _label_probabilities(estimator, probabilities)
     seen_classes = list(estimator.classes_)
     columns = np.zeros((probabilities.shape[0], len(classes)))
     for c, label in enumerate(classes):
@@ -682,7 +666,7 @@ def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any], scale: Sca
     return np.where(total > 0, columns / np.where(total > 0, total, 1), 1 / columns.shape[1])
 
 
-def _label_probabilities(estimator: Any, columns: Any, labels: int) -> Floats:
+def _label_probabilities(estimator: Any, columns: Any) -> Floats:
     """[N, L] of each label: columns, or an array [N, 2] per label, as forests return them."""
     if isinstance(columns, list):
         by_label = [
@@ -690,12 +674,6 @@ def _label_probabilities(estimator: Any, columns: Any, labels: int) -> Floats:
             for p, classes in zip(columns, estimator.classes_, strict=True)
         ]
         columns = np.stack(by_label, axis=1)
-    if columns.shape[1] != labels:
-        raise InputError(
-            f"{type(estimator).__name__} has probabilities for {columns.shape[1]} columns, but sets"
-            f" have {labels} labels",
-            "wrap it in OneVsRestClassifier",
-        )
     return np.asarray(columns, dtype=np.float64)
 
 

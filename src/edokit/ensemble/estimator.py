@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -550,21 +549,3 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         measured = f", CE {error or 0:.4f} on the fit data ({self.fitted_.learned_from})"
         carry = are(self.size_, len(names), ("carries", "carry"), unit)
         return f"{carry} weight ({listed}{remainder}){'' if error is None else measured}"
-
-    def _repr_html_(self) -> str:
-        if not hasattr(self, "fitted_"):
-            from sklearn.utils import estimator_html_repr
-
-            return str(estimator_html_repr(self))
-        rows = "".join(
-            f"<tr><td>{escape(reason.member)}</td><td>{reason.weight:.4f}</td>"
-            f"<td>{escape(reason.detail)}</td></tr>"
-            for reason in self.explain()
-        )
-        return (
-            f"<p><b>{escape(super().__repr__())}</b><br>{escape(self._headline())}</p>"
-            f"<table><tr><th>member</th><th>weight</th><th>why</th></tr>{rows}</table>"
-        )
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}

@@ -111,15 +111,12 @@ def fit(
         streamed = isinstance(predictions, FitData)
         if not streamed:
             predictions = predictions_for(labels, predictions, options.scale)
-        items = predictions.items if streamed else len(predictions)
-        if saved is not None and (saved.members, saved.items) != (predictions.members, items):
-            raise _learned_from_other_data(out)
         labelled = predictions if streamed else labels
         if isinstance(labelled, Annotations | FitData):
             warn_if_unanimous(labelled, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
         if saved is not None and not _is_same(saved, fitted):
-            raise _learned_from_other_data(out)
+            raise other_content(Path(str(out)), "an ensemble", "which was learned from other data")
         if out is not None:
             write_fitted(fitted, out)
             if inputs := reader.inputs():
@@ -145,10 +142,6 @@ def _saved_ensemble(folder: Path, options: Options) -> Fitted | None:
             folder, "an ensemble", f"which was fitted with other settings: {examples(different)}"
         )
     return saved
-
-
-def _learned_from_other_data(folder: Any) -> InputError:
-    return other_content(Path(folder), "an ensemble", "which was learned from other data")
 
 
 def explain_costs(

@@ -212,26 +212,15 @@ class Fitted:
 
     @property
     def nothing_learned(self) -> str | None:
-        """In words that, and why, gumbel's weights and sizes are as they were at the start."""
+        """In words that gumbel's weights and sizes are as they were at the start."""
         if self.trajectory is None or not self.trajectory.unlearned:
             return None
-        start = (
-            "Nothing was learned: the weights are equal as at the start, and every size is as"
-            f" likely as the chosen {self.size}"
-        )
         epochs, rate = len(self.trajectory), float(self.settings["learning_rate"])
-        rows, batch = self.pairs or self.items, max(int(self.settings["batch_size"]), 1)
-        steps = epochs * math.ceil(rows / batch)
-        # Adam moves a logit by about its learning rate per step.
-        if steps * rate < 1.0:
-            return (
-                f"{start}, since the steps are few and small ({epochs} epochs at learning rate"
-                f" {rate:.1g}). Use `edo search` with its default space, `edo fit` with its"
-                " default preset, or more epochs and a higher learning rate."
-            )
         return (
-            f"{start}, so this objective prefers none of these members. Use the uniform mean, or"
-            " members that differ more."
+            f"Nothing was learned in {epochs} epochs at learning rate {rate:.1g}: the weights are"
+            f" equal as at the start, and every size is as likely as the chosen {self.size}. Use"
+            " `edo fit` with its default preset, more epochs and a higher learning rate, or members"
+            " that differ more."
         )
 
     def summary(self) -> dict[str, Any]:
@@ -332,15 +321,12 @@ def describe_lambda_reg(
     among = f"{compared:,} {noun}" if compared == rows else f"{compared:,} of the {rows:,} {noun}"
     above, error = float(choice["uniform_above"]), float(choice["uniform_above_error"])
     standing, within = "not clearly worse", CLEARLY * error
-    if clear := abs(above) > within + 1e-12:
+    if abs(above) > within + 1e-12:
         standing = "clearly worse" if above > 0 else "clearly better"
-    # As many digits as show on which side of the interval zero is.
-    enough = (d for d in range(4, 12) if (round(abs(above), d) > round(within, d)) == clear)
-    digits = next(enough, 12)
-    gap = f"{round(above, digits) + 0.0:+.{digits}f}".replace("-", "−")
+    gap = f"{above:+.4f}".replace("-", "−")
     return (
         f"{penalty}, chosen by {_FOLDS.get(folds, folds)}-fold cross-validation on {among};"
-        f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.{digits}f})."
+        f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.4f})."
     )
 
 

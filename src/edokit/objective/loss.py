@@ -166,28 +166,16 @@ def _cross_entropy(
     temperature: Array | float,
 ) -> tuple[Array, Array]:
     """Each row of v under its own variant: values [T], gradients [T, K]."""
-    kinds = list(dict.fromkeys(variants))
-    if kinds == [CE.MEAN]:
-        return ce_mean(v, problem)
-    if kinds == [CE.ALL]:
-        return ce_all(v, problem)
-    if kinds == [CE.RANDOM]:
-        return ce_random(v, problem, noise, temperature)
-    values, gradients, order = [], [], []
-    for kind in kinds:
-        rows = [t for t, variant in enumerate(variants) if variant is kind]
-        value, gradient = _cross_entropy(
-            v[rows, :],
-            problem,
-            [kind],
-            noise if noise is None or noise.ndim == 2 else noise[rows, ...],
-            temperature if isinstance(temperature, int | float) else temperature[rows],
-        )
-        values.append(value)
-        gradients.append(gradient)
-        order.extend(rows)
-    xp, back = namespace(v, problem.rows), np.argsort(order).tolist()
-    return xp.concat(values, axis=0)[back], xp.concat(gradients, axis=0)[back, :]
+    xp = namespace(v, problem.rows)
+    value, gradient = xp.zeros_like(v[:, 0]), xp.zeros_like(v)
+    for kind in dict.fromkeys(variants):
+        if kind is CE.RANDOM:
+            terms = ce_random(v, problem, noise, temperature)
+        else:
+            terms = (ce_mean if kind is CE.MEAN else ce_all)(v, problem)
+        chosen_by = like([variant is kind for variant in variants], v)
+        value, gradient = value + chosen_by * terms[0], gradient + chosen_by[:, None] * terms[1]
+    return value, gradient
 
 
 def ce_mean(v: Array, problem: Problem) -> tuple[Array, Array]:
