@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -199,11 +198,11 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
     if len(search.names) > 1:
         for k in np.argsort(-weights, kind="stable"):
             if weights[k] > ZERO:
-                drops.append(search.compared((int(k),), losses)[1])
+                drops.append(search.without((int(k),), losses)[1])
     path, dropped = [whole], tuple[int, ...]()
     while (member := search.next_to_drop(weights)) is not None:
         dropped = (*dropped, member)
-        weights, reduced = search.compared(dropped, losses)
+        weights, reduced, _ = search.without(dropped, losses)
         path.append(reduced)
     return TradeOff(
         search.metric,
@@ -239,10 +238,14 @@ class _Search:
             self.folds = list(self.units.folds(FOLDS, self.options.random_state))
         self.metric = headline_metric(data.scale)
         self.item_losses = item_values(data.scale)[self.metric]
-        self.owners = _owners([fold for _, fold in self.folds])
+        # Rows of pairs belong to items.
+        ids = [fold.item_ids for _, fold in self.folds if fold.item_ids is not None]
+        self.owners = owner_codes(np.concatenate(ids)) if len(ids) == len(self.folds) else None
 
-    def without(self, dropped: tuple[int, ...]) -> tuple[Floats, Reduced, Floats]:
-        """Weights [K], the ensemble, and its loss item by item."""
+    def without(
+        self, dropped: tuple[int, ...], whole: Floats | None = None
+    ) -> tuple[Floats, Reduced, Floats]:
+        """Weights [K], the ensemble, and its losses by item; ``whole`` are those of all members."""
         competing = [k for k in range(len(self.names)) if k not in dropped]
         weights = np.zeros(len(self.names))
         solved = self.solve(self.units.select(competing))
@@ -256,6 +259,7 @@ class _Search:
             rows = pooled_rows(P, pool_weights, self.options.pool, temperature)
             losses.append(self.item_losses(*fold.per_item(rows)))
         by_item = np.concatenate(losses)
+        differences = by_item - (by_item if whole is None else whole)
         heavy = [k for k in np.argsort(-weights, kind="stable") if weights[k] > ZERO]
         costs = [self.costs[k] for k in heavy]
         reduced = Reduced(
@@ -263,15 +267,10 @@ class _Search:
             tuple(self.names[k] for k in heavy),
             None if None in costs else math.fsum(costs),
             float(by_item.mean()),
+            float(differences.mean()),
+            _error(differences, self.owners),
         )
         return weights, reduced, by_item
-
-    def compared(self, dropped: tuple[int, ...], losses: Floats) -> tuple[Floats, Reduced]:
-        """Weights, and the ensemble beside the whole one, which has these losses by item."""
-        weights, reduced, by_item = self.without(dropped)
-        differences = by_item - losses
-        error = _error(differences, self.owners)
-        return weights, replace(reduced, difference=float(differences.mean()), error=error)
 
     def solve(self, data: FitData) -> Floats:
         """The weights that the fit's objective has its optimum at: [K], or of each label [L, K]."""
@@ -315,12 +314,6 @@ class _Search:
         # Of members that hardly matter, whichever they are, the dearest goes.
         rise = np.maximum(losses[:-1] - losses[-1], 0.0) + _HARDLY * losses[-1]
         return int(paid[np.argmin(rise / prices[paid])])
-
-
-def _owners(folds: Sequence[FitData]) -> Ints | None:
-    """The item of each row, where rows are pairs of an item and an annotator."""
-    ids = [fold.item_ids for fold in folds if fold.item_ids is not None]
-    return owner_codes(np.concatenate(ids)) if len(ids) == len(folds) else None
 
 
 def _error(differences: Floats, owners: Ints | None) -> float:

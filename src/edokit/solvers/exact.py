@@ -13,7 +13,7 @@ from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
 from edokit.objective.pools import one_thread, spread
-from edokit.solvers.objective import CrossEntropy, DataCE, DataW1, JointObjective, PoolW1
+from edokit.solvers.objective import DataCE, DataW1, JointObjective, PoolW1
 from edokit.solvers.solution import Certificate, Solution
 
 TOLERANCE = 1e-9  # the gap at which a descent stops
@@ -181,17 +181,14 @@ def solution_at(
     and so a pass over the data.
     """
     settings = [replace(expected(variant), regularize=Regularize.EFFECTIVE) for variant in settings]
-    ce: CrossEntropy | None = None
-    if settings[0].ce is CE.MEAN and data.is_sampled:
-        ce = DataCE(data, settings[0], np.arange(len(data.members)))
-        ce.look_at(several)
-    has_w1 = any(variant.w1 for variant in settings)
-    pooled = settings[0].ce is CE.MEAN and ce is None
-    problem = data.problem(settings[0], with_items=pooled or has_w1)
-    w1 = None
-    if has_w1 and data.is_sampled:
-        w1 = DataW1(data, settings[0], np.arange(len(data.members)))
-        w1.look_at(several)
+    members, passes = np.arange(len(data.members)), data.is_sampled
+    pooled, has_w1 = settings[0].ce is CE.MEAN, any(variant.w1 for variant in settings)
+    ce = DataCE(data, settings[0], members) if pooled and passes else None
+    w1 = DataW1(data, settings[0], members) if has_w1 and passes else None
+    for term in (ce, w1):
+        if term is not None:
+            term.look_at(several)
+    problem = data.problem(settings[0], with_items=(pooled and not passes) or has_w1)
     objectives = [
         JointObjective(problem, variant, ce, w1 if variant.w1 else None) for variant in settings
     ]

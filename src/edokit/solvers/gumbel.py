@@ -32,6 +32,8 @@ from edokit.solvers.exact import expected, solution_at
 from edokit.solvers.solution import GumbelSettings, Solution, Trajectory
 
 _OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
+# Runs that differ in these can't share arrays.
+_SHAPE = attrgetter("epochs", "batch_size", "min_members", "max_members", "order")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
 # must not decide.
 _TIE = 1e-3
@@ -91,11 +93,7 @@ def solve_gumbel(
     solutions: dict[int, Solution] = {}
     for batch in _batches(runs):
         steering, columns = batch[0][0].options, _columns(batch)
-        key = ("gumbel", steering.order)
-        if key not in data.prepared:
-            data.prepared[key] = _Prepared(data, steering.order)
-        ready = data.prepared[key]
-        problem, batches = ready.batches(batch[0][0])
+        problem, batches, ranks = _prepare(data, batch[0][0])
         flat = [run for alike in batch for run in alike]
         for run in flat:
             problem.check_scale(run.settings)
@@ -112,7 +110,7 @@ def solve_gumbel(
             problem=problem,
             min_members=steering.min_members,
         )
-        batch_solutions = _solutions(path, flat, problem, ready.ranks, trajectory)
+        batch_solutions = _solutions(path, flat, problem, ranks, trajectory)
         solutions.update(zip((run.place for run in flat), batch_solutions, strict=True))
     if data.is_sampled:
         _take_terms_of_all(data, runs, solutions)
@@ -159,15 +157,7 @@ def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
     """
     by_seed: dict[tuple[Hashable, ...], list[_Run]] = {}
     for run in runs:
-        settings, options = run.settings, run.options
-        sizes = (
-            options.epochs,
-            options.batch_size,
-            options.min_members,
-            options.max_members,
-            options.order,
-        )
-        key = (run.seed, settings.class_weights, settings.pool, *sizes)
+        key = (run.seed, run.settings.class_weights, run.settings.pool, *_SHAPE(run.options))
         by_seed.setdefault(key, []).append(run)
     batches: dict[tuple[Hashable, ...], list[list[_Run]]] = {}
     for (_, *shape), seed_runs in by_seed.items():
@@ -197,34 +187,28 @@ def _signed_weight(term: str, run: _Run) -> float:
     return run.settings.signed_weight(term)
 
 
-class _Prepared:
-    """What calls on the same data have in common."""
+def _prepare(data: FitData, run: _Run) -> tuple[Problem, Batches, Ints]:
+    """The members that can be kept, as a problem and as mini-batches, and the ranks of all.
 
-    def __init__(self, data: FitData, order: str) -> None:
-        self._data = data
-        self.ranks: Ints = rank_members(data.summaries(), order)
-        self._batches: dict[tuple[Hashable, ...], tuple[Problem, Batches]] = {}
-
-    def batches(self, run: _Run) -> tuple[Problem, Batches]:
-        """The members that can be kept, as a problem and as mini-batches."""
-        members, options = len(self.ranks), run.options
-        if options.min_members > members:
-            raise InputError(
-                f"{option('min_members', options.min_members)} is more than the {members} members"
-                " there are",
-                "ask for fewer, or give more members",
-            )
-        candidates = min(options.max_members, members)
-        key = (run.settings.class_weights, run.settings.pool, candidates, options.batch_size)
-        if key not in self._batches:
-            candidate_members = self.ranks[:candidates]
-            problem = self._data.problem(run.settings).select(candidate_members)
-            P, _, y = self._data.sample
-            batches = Batches(
-                P[:, candidate_members], y.astype(np.int64), problem, options.batch_size
-            )
-            self._batches[key] = problem, batches
-        return self._batches[key]
+    Calls on the same data share them.
+    """
+    settings, options = run.settings, run.options
+    ranks: Ints = rank_members(data.summaries(), options.order)
+    if options.min_members > len(ranks):
+        raise InputError(
+            f"{option('min_members', options.min_members)} is more than the {len(ranks)} members"
+            " there are",
+            "ask for fewer, or give more members",
+        )
+    candidates = ranks[: options.max_members]
+    steering = (options.order, len(candidates), options.batch_size)
+    key = ("gumbel", settings.class_weights, settings.pool, *steering)
+    if key not in data.prepared:
+        problem = data.problem(settings).select(candidates)
+        P, _, y = data.sample
+        batches = Batches(P[:, candidates], y.astype(np.int64), problem, options.batch_size)
+        data.prepared[key] = problem, batches
+    return *data.prepared[key], ranks
 
 
 def _take_terms_of_all(data: FitData, runs: list[_Run], solutions: dict[int, Solution]) -> None:
