@@ -159,7 +159,7 @@ def test_a_named_split_is_divided_and_no_other() -> None:
 def test_only_items_without_a_split_get_one() -> None:
     made = people(60)
     partly = replace(made, splits=np.array(["test"] * 20 + [""] * 40, dtype=object))
-    with pytest.raises(InputError, match=r"40 of 60 items are in no split.*test 20"):
+    with pytest.raises(InputError, match=r"40 of 60 items are to be divided.*test 20"):
         split_items(partly)
     after = split_items(partly, {"train": 0.5, "dev": 0.5})
     assert (after.splits[:20] == "test").all()
@@ -171,7 +171,7 @@ def test_only_items_without_a_split_get_one() -> None:
 
 def test_what_is_not_given_about_a_split_is_asked() -> None:
     official = split_items(people(50), SHARES)
-    with pytest.raises(InputError, match="the items of test are divided into"):
+    with pytest.raises(InputError, match="into are not given; there are"):
         split_items(official, from_splits=["test"])
     with pytest.raises(InputError, match="no split 'tset'"):
         split_items(official, ["train", "dev"], from_splits=["tset"])

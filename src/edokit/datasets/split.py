@@ -118,40 +118,31 @@ def _to_divide(
     """The positions of the items to divide."""
     splits = _splits(annotations)
     split_counts = ", ".join(f"{name} {count}" for name, count in Counter(splits).items() if name)
+    rows = np.flatnonzero(splits == "")
     if from_splits:
         annotations.split(*from_splits)  # refuses unknown names
-        if shares is None:
-            names = ",".join(from_splits)
-            raise InputError(
-                f"the splits that the items of {names} are divided into are not given",
-                f"name the splits to divide them into: {option('shares', ['train', 'dev'])}",
-            )
-        return np.flatnonzero(np.isin(splits, from_splits))
-    unassigned = np.flatnonzero(splits == "")
-    if split_counts and shares is None and len(unassigned):
+        rows = np.flatnonzero(np.isin(splits, from_splits))
+    if shares is None and split_counts and len(rows):
         raise InputError(
-            f"{are(len(unassigned), len(splits), noun='item')} in no split, the others in"
-            f" {split_counts}, and the splits to divide those into are not given",
+            f"{are(len(rows), len(splits), noun='item')} to be divided, but the splits to divide"
+            f" those into are not given; there are {split_counts}",
             f"name the splits to divide them into: {option('shares', ['train', 'dev'])}",
         )
-    if shares is not None and not len(unassigned):
+    if shares is not None and not len(rows):
         raise InputError(
             f"every item is in a split already: {split_counts}",
             f"name the splits to divide, as in {option('from_splits', ['train'])}",
         )
-    return unassigned
+    return rows
 
 
 def _shares(shares: Mapping[str, float] | Sequence[str]) -> tuple[list[str], Floats]:
     """Names and shares that sum to one."""
     names = list(shares)
     if not isinstance(shares, Mapping):
-        unknown = [name for name in names if name not in SHARES]
-        if unknown:
+        if unknown := [name for name in names if name not in SHARES]:
             raise InputError(
-                f"the split {examples(unknown)} has no share; only train, dev and test have one by"
-                " default",
-                "give every split its share, as in train=0.5",
+                f"the split {examples(unknown)} has no share", "give each one, as in train=0.5"
             )
         check_unique(as_names(names), "names of splits", "name each once")
         defaults = np.array([SHARES[name] for name in names])

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option, warn
-from edokit._io.atomic import discard, files_below, remove_leftovers
+from edokit._io.atomic import digest_of, discard, files_below, remove_leftovers
 from edokit._io.documents import Count, Document, Names, to_model
 from edokit._io.json import read_json
 from edokit.members.groups import Group, is_folder_name
@@ -186,7 +186,7 @@ def _member_predictions(
     plan: TrainingPlan, jobs: Sequence[TrainingJob], out: Path
 ) -> dict[str, tuple[list[Row], Any]]:
     """Rows and probabilities [N, 1, C] (end to end [N, K, C]) of a member by split."""
-    stored = [_job_predictions(plan, job, out / job.folder / JOB_PREDICTIONS) for job in jobs]
+    stored = [_job_predictions(plan, job, out / job.folder) for job in jobs]
     splits = [split for split in stored[0] if all(split in arrays for arrays in stored)]
     predictions: dict[str, tuple[list[Row], Any]] = {}
     for split in splits:
@@ -203,47 +203,26 @@ def _member_predictions(
 
 
 def _job_predictions(
-    plan: TrainingPlan, job: TrainingJob, path: Path
+    plan: TrainingPlan, job: TrainingJob, folder: Path
 ) -> dict[str, tuple[list[Row], Any]]:
     """What a finished job predicted, by split: rows of the plan, and probabilities."""
-    arrays = read_arrays(path)
+    path = folder / JOB_PREDICTIONS
+    if digest_of(path) != finished_card(folder)["sha256"].get(JOB_PREDICTIONS):
+        raise InputError(
+            f"{path} is damaged: it is not what was trained",
+            "remove the folder that it is in and train again",
+        )
+    arrays, n_classes = read_arrays(path), len(plan.data.classes)
     predictions: dict[str, tuple[list[Row], Any]] = {}
     for split, positions in plan.rows(job).predict.items():
-        items = [plan.data.items[i] for i in positions]
-        stored_items = arrays.get(f"{split} items")
-        if stored_items is None or stored_items.tolist() != items:
-            raise _damaged(path, split)
-        rows: list[Row] = [(int(i), None) for i in positions]
-        predictions[split] = rows, _probabilities(plan, job, path, arrays, split, len(rows))
+        anonymous = arrays[split].reshape(len(positions), -1, n_classes)
+        predictions[split] = [(int(i), None) for i in positions], anonymous
         if (name := f"{split}{BY_ANNOTATOR}") in arrays:
-            rows = [*plan.annotator_rows(positions)]
-            by_annotator = _probabilities(plan, job, path, arrays, name, len(rows))
+            rows: list[Row] = [*plan.annotator_rows(positions)]
+            by_annotator = arrays[name].reshape(len(rows), -1, n_classes)
             rows += [(int(i), "") for i in positions]  # the anonymous answers
-            predictions[name] = rows, np.concatenate([by_annotator, predictions[split][1]])
+            predictions[name] = rows, np.concatenate([by_annotator, anonymous])
     return predictions
-
-
-def _probabilities(
-    plan: TrainingPlan, job: TrainingJob, path: Path, arrays: Mapping[str, Any], name: str, n: int
-) -> Any:
-    """A stored array of probabilities; one that the job did not write is refused."""
-    shape = (n, *([job.heads] if job.heads else []), len(plan.data.classes))
-    predicted = arrays.get(name)
-    if (
-        predicted is None
-        or predicted.shape != shape
-        or predicted.dtype.kind != "f"
-        or not np.isfinite(predicted).all()
-    ):
-        raise _damaged(path, name)
-    return predicted.reshape(n, -1, len(plan.data.classes))
-
-
-def _damaged(path: Path, name: str) -> InputError:
-    return InputError(
-        f"{path} is damaged: it does not hold the probabilities of the items of {name!r}",
-        "remove the folder that it is in and train again",
-    )
 
 
 def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

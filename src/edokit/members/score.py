@@ -271,20 +271,12 @@ class LoadedMembers:
     ) -> tuple[Floats, dict[str, Any]]:
         """Probabilities [N, K, C] of members, and details of each member."""
         columns, details, total = [], dict[str, dict[str, Any]](), len(self.names)
-        n_rows = len(texts.texts) if rows is None else len(rows.texts)
         for done, name in enumerate(self.names):
             step(done, total, name)
             requests = endpoints.current_session()
             requests.member, requests.report = name, partial(step, done, total)
             requests.place = texts.place_of
             predicted, details[name] = self._predict_member(name, texts.texts, rows)
-            if predicted.shape != (n_rows, len(self.classes)):
-                raise InputError(
-                    f"the member in {self.folder / MEMBERS / name} predicts an array of shape"
-                    f" {predicted.shape} for {counted(n_rows, 'text')} and"
-                    f" {len(self.classes)} classes",
-                    "train it again",
-                )
             columns.append(predicted)
         step(total, total, "")
         return np.stack(columns, axis=1), details
@@ -303,6 +295,8 @@ class LoadedMembers:
                 details.append({"details": model.details})  # they may count its predictions
         with _errors_of(self.folder / MEMBERS / name):
             mean: Floats = np.mean(predicted, axis=0)
+            if mean.shape != (len(texts if rows is None else rows.texts), len(self.classes)):
+                raise ValueError(f"it predicts an array of shape {mean.shape}")
         return mean, fold_details(details)
 
     def _all_models(self) -> Iterable[Any]:
