@@ -58,6 +58,9 @@ class Handler(BaseHTTPRequestHandler):
         if content is None or fault == "missing":
             self.send_error(404)
             return
+        if fault == "slow headers":
+            self.dribble(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 10_000)
+            return
         self.send_response(200)
         if fault == "slow":
             self.end_headers()
@@ -159,10 +162,11 @@ class TestDownload:
         assert caught.value.hint
         assert files_in(tmp_path) == ["Tea/Tea_train.json"]
 
+    @pytest.mark.parametrize("fault", ["slow", "slow headers"])
     def test_a_server_that_dribbles_ends_at_the_deadline(
-        self, server: Server, tmp_path: Path
+        self, server: Server, tmp_path: Path, fault: str
     ) -> None:
-        server.faults["Tea_dev.json"] = "slow"
+        server.faults["Tea_dev.json"] = fault
         with pytest.raises(InputError, match=r"the time is over after \d+ bytes.*timeout"):
             get_lewidi2023(tmp_path, open_url=server.open, timeout=1)
         assert files_in(tmp_path) == ["Tea/Tea_train.json"]

@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from threading import Thread
 from typing import BinaryIO, NamedTuple
 
 from edokit._errors import InputError, check_number, examples, option, warn
@@ -224,16 +225,28 @@ def open_https(url: str) -> BinaryIO:
 def _download(file: Published, open_url: Callable[[str], BinaryIO], end: float) -> bytes:
     """The content of a file; it stays in memory until it is known to be right."""
     content = bytearray()
-    try:
-        with open_url(file.url) as body:
-            # What has arrived, so that the deadline is seen however slowly it comes.
-            read = getattr(body, "read1", body.read)
-            # More than expected is enough to know that it is another file.
-            while len(content) <= _LARGEST and (part := read(1 << 16)):
-                content.extend(part)
-                if time.monotonic() > end:
-                    raise TimeoutError(f"the time is over after {len(content):,} bytes")
-    except (OSError, http.client.HTTPException) as error:
+    failure: list[BaseException] = []
+
+    def fetch() -> None:
+        try:
+            with open_url(file.url) as body:
+                # What has arrived, so that the deadline is seen however slowly it comes.
+                read = getattr(body, "read1", body.read)
+                # More than expected is enough to know that it is another file.
+                while len(content) <= _LARGEST and not failure and (part := read(1 << 16)):
+                    content.extend(part)
+        except BaseException as error:
+            failure.append(error)
+
+    # A thread of its own: a server may also take for ever over the handshake or the headers.
+    thread = Thread(target=fetch, daemon=True)
+    thread.start()
+    thread.join(max(0.0, end - time.monotonic()))
+    if thread.is_alive():
+        failure.append(TimeoutError(f"the time is over after {len(content):,} bytes"))
+    for error in failure:
+        if not isinstance(error, OSError | http.client.HTTPException):
+            raise error
         if isinstance(error, urllib.error.HTTPError):
             error.close()
         reason = getattr(error, "reason", None) or error
