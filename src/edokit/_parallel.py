@@ -38,19 +38,13 @@ def free_memory() -> float:
         with suppress(OSError, ValueError, AttributeError):
             limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     # A container has a limit of its own, less what it holds and can't drop.
-    for root, limit, usage, cached in (
-        ("", "memory.max", "memory.current", "inactive_file"),
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ):
-        with suppress(OSError, ValueError, IndexError):
-            listed = (line.split(":", 2) for line in _read("/proc/self/cgroup").splitlines())
-            group = next((path for _, name, path in listed if name == root), "/")
-            for folder in (f"/sys/fs/cgroup/{root}{group}", f"/sys/fs/cgroup/{root}"):
-                if os.path.exists(f"{folder}/{limit}"):
-                    dropped = int(_read(f"{folder}/memory.stat").split(f"{cached} ")[1].split()[0])
-                    maximum = int(_read(f"{folder}/{limit}"))
-                    limits.append(maximum - int(_read(f"{folder}/{usage}")) + dropped)
-                    break
+    with suppress(OSError, ValueError, IndexError, StopIteration):
+        group = _read("/proc/self/cgroup").split("0::")[1].split()[0]
+        folders = (Path(f"/sys/fs/cgroup{group}"), Path("/sys/fs/cgroup"))
+        folder = next(folder for folder in folders if (folder / "memory.max").exists())
+        dropped = int(_read(f"{folder}/memory.stat").split("inactive_file ")[1].split()[0])
+        maximum, used = (int(_read(f"{folder}/memory.{name}")) for name in ("max", "current"))
+        limits.append(maximum - used + dropped)
     return max(0.0, min(limits))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -78,17 +77,6 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
 def test_a_bad_model_file_is_one_line(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=words):
         join_models([written(tmp_path / "m.csv", content)])
-
-
-def test_columns_called_like_the_classes_come_with_the_command_that_maps_them(
-    tmp_path: Path,
-) -> None:
-    path = written(tmp_path / "m.csv", "id,the text,no,P_not yet\n1,fine,0.9,0.1\n2,bad,0.2,0.8\n")
-    with pytest.raises(InputError, match=r"m\.csv --column item=id --column p_no=no") as refused:
-        join_models([path])
-    command = shlex.split(refused.value.hint.split("`")[1])
-    columns = dict(word.split("=") for word in command if "=" in word)
-    assert join_models([path], columns=columns).classes == ("no", "not yet")
 
 
 def test_a_policy_that_does_not_exist_is_refused(tmp_path: Path) -> None:
@@ -268,9 +256,8 @@ def test_a_name_that_is_not_there_is_told(
 def test_classes_called_otherwise_come_with_a_mapping(tmp_path: Path) -> None:
     other = written(tmp_path / "2.csv", "item,p_No,p_yes\na,1,0\n")
     one = written(tmp_path / "1.csv", "item,p_no,p_yes\na,1,0\n")
-    with pytest.raises(InputError, match=r"bert \(.*2.csv\) is about the classes 'No'") as caught:
+    with pytest.raises(InputError, match=r"bert \(.*2.csv\) is about the classes 'No'.*label_map="):
         join_models([one, other], names=["a", "bert"])
-    assert "label_map={'No': 'no'}" in str(caught.value)
     assert join_models([one, other], label_map={"No": "no"}).classes == ("no", "yes")
 
 
@@ -295,7 +282,7 @@ def test_missing_pairs_of_a_long_table_are_items_without_a_prediction(tmp_path: 
     path = written(tmp_path / "long.csv", "\n".join(rows))
     with pytest.raises(InputError, match="0 rows for item 'b' and member 'y'"):
         join_models([path])
-    with pytest.warns(EDOWarning, match=r"long\.csv .* 1: 'b' \('y' lacks 1\)"):
+    with pytest.warns(EDOWarning, match=r"long\.csv .* 1: 'b'"):
         assert join_models([path], missing="drop").items.tolist() == ["a"]
 
 
@@ -365,7 +352,7 @@ def test_named_columns_are_the_only_members_of_a_wide_table(tmp_path: Path) -> N
     ("content", "options", "words"),
     [
         ("item,x\na,1.5\n", {}, r"member 'x' for item 'a' in .* are negative: \(-0.5, 1.5\)"),
-        ("item,x,text\na,0.5,hello\n", {}, "'text' .* has 'hello' in row 1.*'MEMBER': 'COLUMN'"),
+        ("item,x,text\na,0.5,hello\n", {}, "'text' .* has 'hello' in row 1"),
         ("item\na\n", {}, "has no column of a member beside 'item'"),
         ("item,x\na,0.5\n", {"negative": "1"}, "names of classes are not unique"),
     ],

@@ -456,40 +456,32 @@ class FitData:
         codes = None if self.item_ids is None else owner_codes(self.item_ids)
         return self.items if codes is None else int(codes.max(initial=-1)) + 1
 
+    def _with(self, arrays: Arrays, **changes: Any) -> FitData:
+        """Data in memory with these rows, and what else differs from these data."""
+        names = ("members", "classes", "groups", "counts", "item_ids", "scale", "member_info")
+        return FitData(arrays, **{name: getattr(self, name) for name in names} | changes)
+
     def _take(self, items: Ints) -> FitData:
         ids = None if self.item_ids is None else self.item_ids[items]
-        arrays = self.sample.take(items, self.rows_per_item)
-        names = self.members, self.classes, self.groups, self.counts, ids
-        return FitData(arrays, *names, self.scale, self.member_info)
+        return self._with(self.sample.take(items, self.rows_per_item), item_ids=ids)
 
     def select(self, members: Sequence[int]) -> FitData:
         """The members at these positions alone, in memory."""
         P, q, y = self.sample
         positions = list(members)
-        return FitData(
-            Arrays(P[:, positions], q, y),
-            [self.members[k] for k in positions],
-            self.classes,
-            None if self.groups is None else [self.groups[k] for k in positions],
-            self.counts,
-            self.item_ids,
-            self.scale,
-        )
+        groups = None if self.groups is None else [self.groups[k] for k in positions]
+        names = [self.members[k] for k in positions]
+        arrays = Arrays(P[:, positions], q, y)
+        return self._with(arrays, members=names, groups=groups, member_info=None)
 
     def per_label(self) -> list[FitData]:
         """The data of each label of sets alone, as a question with two classes."""
-        width = self.rows_per_item
-        return [
-            FitData(
-                Arrays(*(column[label::width] for column in self.sample)),
-                self.members,
-                self.row_classes,
-                self.groups,
-                self.counts,
-                self.item_ids,
-            )
+        changes = {"classes": self.row_classes, "scale": NOMINAL, "member_info": None}
+        parts = [
+            [column[label :: self.rows_per_item] for column in self.sample]
             for label in range(len(self.labels))
         ]
+        return [self._with(Arrays(*part), **changes) for part in parts]
 
     def _check_folds(self, count: int) -> None:
         if count > self.items:
@@ -503,9 +495,7 @@ class FitData:
         names = self.member_groups()
         P, q, y = self.sample
         means = Arrays(average_groups(P, names), q, y)
-        return FitData(
-            means, group_names(names), self.classes, None, self.counts, self.item_ids, self.scale
-        )
+        return self._with(means, members=group_names(names), groups=None, member_info=None)
 
     def member_groups(self) -> tuple[str, ...]:
         """The group of each member; one without a group is a group of its own."""

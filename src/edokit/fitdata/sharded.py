@@ -351,7 +351,7 @@ class ShardedData(FitData):
             counts += [] if label_counts is None else [label_counts]
             self._summaries = summaries if self._summaries is None else self._summaries + summaries
         check_once(
-            lambda number: self._cached[number].keys(),
+            [part.keys() for part in self._cached],
             [part.name for part in self._cached],
             self._shards.read_items,
         )

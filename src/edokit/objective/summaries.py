@@ -85,8 +85,7 @@ class Summaries(Additive):
         -------
         Summaries
         """
-        _check_shapes(P, q, y)
-        _check_values(P, q)
+        _check_arrays(P, q, y)
         items, members, classes = P.shape
         length = max(1, (_BLOCK if is_numpy_array(P) else _TENSOR_BLOCK) // (members * classes))
         blocks = slices(items, length) if items else [slice(0, 0)]
@@ -274,12 +273,10 @@ def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
 
 
 def _check_arrays(P: Array, q: Array, y: Array) -> None:
-    """Refuse shapes that do not belong together, and predictions that are no probabilities."""
-    _check_shapes(P, q, y)
-    _check_values(P, q)
+    """Refuse shapes that do not belong together, and predictions that are no probabilities.
 
-
-def _check_shapes(P: Array, q: Array, y: Array) -> None:
+    A few rows tell logits or percentages from probabilities; Predictions checks every row.
+    """
     if P.ndim != 3 or P.shape[1] == 0:
         raise InputError(
             f"predictions must have shape [items, members, classes], but got {tuple(P.shape)}",
@@ -292,25 +289,20 @@ def _check_shapes(P: Array, q: Array, y: Array) -> None:
             f"and {items} hard labels, but got {tuple(q.shape)} and {tuple(y.shape)}",
             "give labels for the items of the predictions, in their order",
         )
-
-
-def _check_values(P: Array, q: Array) -> None:
-    """A few rows tell logits or percentages from probabilities; Predictions checks every row."""
     rows = without_gradient(P[:64, ...])
     totals = np.asarray(double(rows.cpu() if hasattr(rows, "cpu") else rows)).sum(axis=-1)
-    if totals.size:
-        _refuse_totals(np.fmin.reduce(totals, None), np.fmax.reduce(totals, None))
-    if len(q) and not q.min() >= 0:
-        raise _not_finite()
-
-
-def _refuse_totals(lowest: float, highest: float) -> None:
+    lowest, highest = (
+        np.fmin.reduce(totals, None, initial=1),
+        np.fmax.reduce(totals, None, initial=1),
+    )
     if lowest < 1 - 1e-3 or highest > 1 + 1e-3:
         raise InputError(
             "the probabilities of an item must sum to one for every member, but got sums from "
             f"{lowest:.4g} to {highest:.4g}",
             "normalise each member's row over the classes (softmax, for logits)",
         )
+    if len(q) and not q.min() >= 0:
+        raise _not_finite()
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -182,9 +178,7 @@ class JoinOptions:
         if values and len(values) != files:
             raise InputError(
                 f"there are {len(values)} {name} for {counted(files, 'file')}",
-                "give True or False for each"
-                if name == "logits"
-                else "give None for a file that needs none",
+                "give one for each file",
             )
         return values[file] if values else None
 
@@ -298,13 +292,6 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
             f" {examples(short, 20)}",
             "check the spelling",
         )
-    is_for_answers = options.smoothing is not None or options.unparsed != "error"
-    if is_for_answers and not any(source.is_sampled for source in sources):
-        raise InputError(
-            "no file holds sampled answers, in a column 'answer'",
-            f"leave {option('smoothing')} and {option('unparsed')} out, or name the column:"
-            f" {option('columns', {'answer': 'NAME'})}",
-        )
 
 
 def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
@@ -365,28 +352,15 @@ class _ModelFile:
     logits_hint: str
     is_renamed: bool = False
     """Whether ``member`` replaces the names in the file."""
-    is_sampled: bool = False
-    """Whether it holds sampled answers."""
     column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
     """What it calls its classes."""
     unpredicted: list[str] = field(default_factory=list)
     """Items that it names but has no numbers for."""
-    lacking: dict[str, int] = field(default_factory=dict)
-    """How many of them each of its members lacks, if it has several."""
 
     @property
     def columns(self) -> Mapping[str, str]:
         return self.options.columns or {}
-
-    @property
-    def lacking_members(self) -> str:
-        """Which of its members lack items, and how many."""
-        counts = sorted(self.lacking.items(), key=lambda member: -member[1])
-        texts = [f"{name!r} lacks {count}" for name, count in counts[:10]]
-        if len(counts) > 10:
-            texts.append(f"and {counted(len(counts) - 10, 'other member')}")
-        return f" ({', '.join(texts)})" if texts else ""
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
@@ -417,27 +391,8 @@ class _ModelFile:
             return self._stored(self._long(table))
         return self.model(table)
 
-    def _wide(self, positive: str) -> Predictions:
-        """A table with the positive class's probabilities, a column per member."""
-        numbers = {name for role, name in self.columns.items() if role != "item"}
-        item = ("item", self.columns.get("item"))
-        try:
-            table = read_table(
-                self.path, numbers=lambda n: n in numbers if numbers else n not in item
-            )
-            self.column_names = table.column_names
-            return self._positive_columns(table, positive)
-        except InputError as error:
-            if numbers or "not a number" not in error.message:
-                raise
-            raise InputError(
-                error.message,
-                f"name the columns of the members: {option('columns', {'MEMBER': 'COLUMN'})}",
-            ) from error
-
     def _sampled(self, table: pa.Table) -> Predictions:
         """A table of sampled answers as the predictions of its members."""
-        self.is_sampled = True
         if self.logits:
             raise InputError(
                 f"{self.path} holds sampled answers and no logits",
@@ -454,14 +409,12 @@ class _ModelFile:
             unanswered = part.items[np.isnan(part.probabilities[:, k, 0])]
             raise InputError(
                 f"{self.path}: member {part.members[k]!r} has no answer for"
-                f" {counted(len(unanswered), 'item')}: {examples(unanswered)}"
-                f" ({are(int(lacking.sum()), len(part), noun='row')} incomplete in all)",
+                f" {counted(len(unanswered), 'item')}: {examples(unanswered)}",
                 f"complete the file; {option('missing', 'drop')} leaves out the items that not"
                 " every member answered",
             )
         (rows,) = _as_items([part], [self])
         self.unpredicted += rows.items[lacking].tolist()
-        self._note(part.members, np.isnan(part.probabilities[:, :, 0]).sum(axis=0))
         complete = part.take(~lacking)
         if not len(complete):
             raise InputError(f"{self.path} has no item that every member answered", "check the ids")
@@ -480,7 +433,9 @@ class _ModelFile:
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
-                self._class_hint(table),
+                "name them item and p_<class>, or map them: --column item=NAME --column"
+                " p_CLASS=NAME; if each is a model's probability of one class, --positive CLASS; if"
+                " they hold sampled answers, --column answer=NAME",
             )
         if "" in columns:
             raise InputError(
@@ -506,29 +461,6 @@ class _ModelFile:
             scale = declared.on(classes)
         return Predictions(array, items, (self.member,), classes, scale=scale)
 
-    def _class_hint(self, table: pa.Table) -> str:
-        """The command that maps columns which are not called ``p_<class>``."""
-        item = self.column(table, "item")
-        item = item if item in table.column_names else table.column_names[0]
-        # Where a header is missing it may be somebody's text.
-        roles = [] if item == "item" else [f"item={item if word(item) == repr(item) else 'NAME'}"]
-        classes = []
-        for name in table.column_names:
-            with suppress(InputError):
-                number_column(table, name)
-                label = re.sub(r"(?i)^p(rob|roba|robability)?[_ ](?=.)", "", name)
-                classes += [f"{PREFIX}{label}={name}"] * (name != item)
-        arguments = "FILE --column item=NAME --column p_CLASS=NAME"
-        if 1 < len(classes) <= 20:
-            flags = [f"--column {shlex.quote(role)}" for role in roles + classes]
-            arguments = " ".join([shlex.quote(str(self.path)), *flags])
-        return (
-            "name them item and p_<class>, or, if they are classes, `edo predictions join"
-            f" {arguments}"
-            " --out FILE.npz`; if each is a model's probability of one class, --positive CLASS; if"
-            " they hold sampled answers, --column answer=NAME"
-        )
-
     def _declared(self, table: pa.Table) -> Declared:
         with errors_in(self.path):
             return scale_of_table(table, self.options.scale)
@@ -544,8 +476,6 @@ class _ModelFile:
         is_partial = np.bincount(item.codes, minlength=len(item.names)) < len(member.names)
         if self.options.missing == "drop" and is_partial.any():
             self.unpredicted += item.names[is_partial].tolist()
-            member_of_pair = np.unique(np.stack([member.codes, item.codes]), axis=1)[0]
-            self._note(member.names, len(item.names) - np.bincount(member_of_pair))
             table = table.filter(pa.array(~is_partial[item.codes]))
         part = from_long_table(table, self.path, {**self.columns, **names})
         declared = self._declared(table)
@@ -566,23 +496,26 @@ class _ModelFile:
         self.classes = part.classes
         return self._on_scale(replace(part, classes=self._mapped(part.classes)).named())
 
-    def _positive_columns(self, table: pa.Table, positive: str) -> Predictions:
-        item = self.column(table, "item")
-        mapped = {
-            role: name
-            for role, name in self.columns.items()
-            if role != "item" and name in table.column_names
-        }
-        members = mapped or {name: name for name in table.column_names if name != item}
+    def _wide(self, positive: str) -> Predictions:
+        """A table with the positive class's probabilities, a column per member."""
+        mapped = {role: name for role, name in self.columns.items() if role != "item"}
+        item = ("item", self.columns.get("item"))
+        table = read_table(
+            self.path, numbers=lambda n: n in mapped.values() if mapped else n not in item
+        )
+        self.column_names = table.column_names
+        if mapped:
+            members = {role: name for role, name in mapped.items() if name in table.column_names}
+        else:
+            members = {name: name for name in table.column_names if name not in item}
         items = self._items(table)
         if not members:
             raise InputError(
-                f"{self.path} has no column of a member beside {item!r}",
-                "name each column like its member",
+                f"{self.path} has no column of a member beside {self.column(table, 'item')!r}",
+                f"name the columns of the members: {option('columns', {'MEMBER': 'COLUMN'})}",
             )
         path = str(self.path)
-        columns = [number_column(table, name, path) for name in members.values()]
-        values: Any = np.column_stack(columns)
+        values = np.column_stack([number_column(table, name, path) for name in members.values()])
         values, items = self._present(values, items, np.isnan(values).any(axis=1))
         array = self._checked(values, "NK", items, list(members))
         opposite = {"1": "0", "0": "1"}.get(positive, f"not {positive}")
@@ -631,12 +564,6 @@ class _ModelFile:
                 f"complete the file; {_DROP_HINT}",
             )
         return values[~absent], items[~absent]
-
-    def _note(self, members: Iterable[str], lacking: npt.NDArray[Any]) -> None:
-        """Note how many items each member lacks."""
-        if len(lacking) > 1:
-            counts = zip(members, lacking.tolist(), strict=True)
-            self.lacking |= {str(name): count for name, count in counts if count}
 
     def _checked(
         self,
@@ -707,7 +634,7 @@ def _aligned(
         raise InputError(
             f"{source} is about the classes {examples(part.classes, 20)}, but {base_source}"
             f" about {examples(base.classes, 20)}",
-            f"say which is which: {_class_map(part.classes, base.classes)}",
+            f"say which is which with {option('label_map', {'OTHER': 'CLASS'})}",
         ) from error
 
 
@@ -725,7 +652,6 @@ def _common_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -
     if left_out:
         by_file = "; ".join(
             f"{source} has no prediction for {len(absent)}: {examples(absent, 10)}"
-            f"{source.lacking_members}"
             for source, absent in zip(sources, missing, strict=True)
             if absent
         )
@@ -735,13 +661,3 @@ def _common_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -
             + look_alike(item for item in items if item in left_out)
         )
     return [part.take(~np.isin(part.items, list(left_out))) for part in parts]
-
-
-def _class_map(classes: Sequence[str], declared: Sequence[str]) -> str:
-    """An example of ``label_map`` for the classes that are called otherwise."""
-    targets = {name.casefold().strip(): name for name in declared if name not in classes}
-    pairs = {}
-    for name in (name for name in classes if name not in declared):
-        close = get_close_matches(name.casefold().strip(), targets, 1)
-        pairs[name] = targets[close[0]] if close else "CLASS"
-    return option("label_map", pairs) if pairs else "give every file the same classes"

@@ -24,7 +24,15 @@ from edokit._errors import (
     word,
 )
 from edokit._io.tables import number_column
-from edokit._names import Encoded, class_order, encode, renamed, row_number
+from edokit._names import (
+    Encoded,
+    as_names,
+    class_order,
+    encode,
+    factorized,
+    renamed,
+    row_number,
+)
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, read_labels, set_parts
 from edokit.annotations.long_table import lists_as_text
@@ -211,29 +219,21 @@ class Sampled:
         classes: Sequence[str],
         path: Path,
     ) -> None:
+        """Refuse answers that are no class, or warn that they are left out."""
         if parsed.all():
             return
-        wrong = np.flatnonzero(~parsed)
-        unparsed = [column.names[c] for c in column.codes[wrong] if c >= 0]
-        listed = _listed(
-            Counter("" if code < 0 else str(column.names[code]) for code in column.codes[wrong])
-        )
-        by_member = Counter(str(members.names[code]) for code in members.codes[wrong])
+        unparsed = Counter("" if c < 0 else str(column.names[c]) for c in column.codes[~parsed])
+        by_member = Counter(str(members.names[code]) for code in members.codes[~parsed])
         message = (
-            f"{path}: {are(len(wrong), len(parsed), noun='answer')} none of the classes"
-            f" {examples(classes, 20)}: {listed}; by member: "
+            f"{path}: {are(int((~parsed).sum()), len(parsed), noun='answer')} none of the classes"
+            f" {examples(classes, 20)}: {_listed(unparsed)}; by member: "
             + ", ".join(f"{name} {number}" for name, number in by_member.most_common(_SHOWN))
-            + (f" and {len(by_member) - _SHOWN} more" if len(by_member) > _SHOWN else "")
         )
         if self.unparsed == "error":
-            short = [name for name in unparsed if len(name) <= 24]
-            by_letters = {_letters(name): name for name in classes}
-            pairs = {name: by_letters.get(_letters(name), "CLASS") for name in short[:1]}
-            remedy = f"read them as classes with {option('label_map', pairs)}, or "
-            raise InputError(
-                message,
-                f"{remedy if short else ''}leave them out with {option('unparsed', 'drop')}",
-            )
+            short = [name for name in unparsed if 0 < len(name) <= 24]
+            pairs = option("label_map", dict.fromkeys(short[:1], "CLASS"))
+            remedy = f"read them as classes with {pairs}, or " if short else ""
+            raise InputError(message, f"{remedy}leave them out with {option('unparsed', 'drop')}")
         warn(f"{message}. They are left out")
 
 
@@ -267,24 +267,16 @@ def _members(
     if not parts:
         return Encoded(np.zeros(len(table), dtype=np.int32), np.array([member], dtype=object))
     columns = [encode(table[name], name) for name in parts]
-    rows = np.stack([column.codes for column in columns], axis=1)
-    kinds, first_rows, codes = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first_rows, kind="stable")
-    names = np.array(
-        [
-            "+".join(
-                str(column.names[c]) for column, c in zip(columns, kind, strict=True) if c >= 0
-            )
-            for kind in kinds[order]
-        ],
-        dtype=object,
-    )
-    if len(set(names)) < len(names) or "" in names:
+    # A gap has the code -1, the last name.
+    texts = [np.append(column.names, "")[column.codes].tolist() for column in columns]
+    sources = list(zip(*texts, strict=True))
+    codes, names = factorized(as_names(["+".join(filter(None, source)) for source in sources]))
+    if len(set(sources)) > len(names) or "" in names:
         raise InputError(
             f"{path}: {examples(parts)} do not name the members apart, or not in every row",
             f"name each member in a column: {option('columns', {'member': 'NAME'})}",
         )
-    return Encoded(np.argsort(order, kind="stable")[codes.reshape(-1)].astype(np.int32), names)
+    return Encoded(codes.astype(np.int32), names)
 
 
 def _info(

@@ -31,8 +31,6 @@ from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
 
-# Keys of items that are compared in one go.
-_BLOCK = 2**24
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -168,7 +166,7 @@ def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
         yield shard
     if keys:
         names = [file.name for file in files]
-        check_once(keys.__getitem__, names, lambda number: read_file(files[number], invalid).items)
+        check_once(keys, names, lambda number: read_file(files[number], invalid).items)
 
 
 def check_alike(shard: Predictions, file: Path, base: Names | Shards, base_file: Path) -> None:
@@ -194,42 +192,28 @@ def item_keys(items: Strings) -> Keys:
 
 
 def check_once(
-    keys_of: Callable[[int], Keys], names: Sequence[str], items_of: Callable[[int], Strings]
+    keys: Sequence[Keys], names: Sequence[str], items_of: Callable[[int], Strings]
 ) -> None:
-    """Refuse an item that is in two shards, with no more than `_BLOCK` keys in memory.
+    """Refuse an item that is in two shards.
 
-    ``keys_of`` gives the `item_keys` of a shard, ``items_of`` its ids, ``names`` are the shards'
-    names.
+    ``keys`` are the `item_keys` of each shard, ``names`` the shards' names, ``items_of`` gives the
+    ids of one.
     """
     if len(names) < 2:
         return
-    shards = range(len(names))
-    ranges = max(1, -(-sum(len(keys_of(shard)) for shard in shards) // _BLOCK))
-    # Keys are spread evenly, so equal ranges of them hold about equally many.
-    width = np.uint64((2**64 - 1) // ranges)
-    for number in range(ranges):
-        pieces = [keys_of(shard) for shard in shards]
-        if ranges > 1:
-            pieces = [keys[np.minimum(keys // width, ranges - 1) == number] for keys in pieces]
-        merged = np.sort(np.concatenate(pieces))
-        for key in np.unique(merged[1:][merged[1:] == merged[:-1]]):
-            holders = [shard for shard, keys in zip(shards, pieces, strict=True) if key in keys]
-            _refuse_repeated(holders, names, items_of)
-
-
-def _refuse_repeated(
-    holders: Sequence[int], names: Sequence[str], items_of: Callable[[int], Strings]
-) -> None:
-    """Refuse ids that the first of these shards shares with another; keys alone may coincide."""
-    ids = set(items_of(holders[0]))
-    for shard in holders[1:]:
-        repeated = sorted(ids.intersection(items_of(shard)))
-        if repeated:
-            raise InputError(
-                f"{names[shard]} repeats {counted(len(repeated), 'item')} of {names[holders[0]]}:"
-                f" {examples(repeated)}",
-                "keep each item in one shard",
-            )
+    merged = np.concatenate(keys)
+    merged.sort()
+    for key in np.unique(merged[1:][merged[1:] == merged[:-1]]):
+        holders = [shard for shard, shard_keys in enumerate(keys) if key in shard_keys]
+        ids = set(items_of(holders[0]))
+        for shard in holders[1:]:
+            # Keys alone may coincide.
+            if repeated := sorted(ids.intersection(items_of(shard))):
+                raise InputError(
+                    f"{names[shard]} repeats {counted(len(repeated), 'item')} of"
+                    f" {names[holders[0]]}: {examples(repeated)}",
+                    "keep each item in one shard",
+                )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
