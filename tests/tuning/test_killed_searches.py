@@ -176,7 +176,7 @@ def test_the_command_says_in_one_line_why_there_is_no_storage(
             env={**os.environ, "PYTHONWARNINGS": "default"},
         )
         assert done.returncode == 2
-        assert done.stderr.splitlines()[-1].startswith("edo: the storage postgresql://***@")
+        assert done.stderr.splitlines()[-1].startswith("edo: the storage postgresql://")
         assert debug or len(done.stderr.splitlines()) == 1
         assert "s3cret" not in done.stdout + done.stderr
         assert USER not in done.stdout + done.stderr

@@ -183,7 +183,7 @@ def test_progress_tells_how_far_and_how_good() -> None:
     [
         ({"population": 5}, "population 4 and not 5"),
         ({"seed": 1}, "seed 0 and not 1"),
-        ({"space": QUICK.with_(lambda_div=0.0)}, r"another search space \(lambda_div\)"),
+        ({"space": QUICK.with_(lambda_div=0.0)}, r"different space \(lambda_div\)"),
         ({"folds": 2}, "folds 0 and not 2"),
     ],
 )
@@ -199,7 +199,7 @@ def test_another_search_under_the_same_name_is_refused(change: Any, part: str) -
 def test_other_data_under_the_same_name_are_refused() -> None:
     storage = optuna.storages.InMemoryStorage()
     begun(storage=storage)
-    with pytest.raises(InputError, match=r"other data \(items, digest\)"):
+    with pytest.raises(InputError, match=r"different data \(items, digest\)"):
         open_study(storage, PLAN, data(items=61))
     open_study(storage, Plan(**{**vars(PLAN), "name": "another"}), data(items=61))
 

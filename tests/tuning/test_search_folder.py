@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from test_search_command import QUICK, files
 from commands import edo
 from edokit.cli.search import show
 from edokit.predictions import read_predictions, write_predictions
-from edokit.runs import RunRecord
 from edokit.tuning import ParetoFront, search
 from edokit.tuning.result import SearchResult
 from edokit.tuning.run import Evaluator
@@ -49,32 +47,6 @@ def test_results_of_another_search_are_not_replaced(
     assert part in err
     assert everything(tmp_path) == before
     assert edo("search", *files, *QUICK, "--trials", 7)[0] == 0
-
-
-def test_a_result_on_test_stays_with_the_choice_it_is_about(
-    files: list[Any], tmp_path: Path
-) -> None:
-    run, judged = tmp_path / "run", (tmp_path / "test.npz", tmp_path / "test.csv")
-    test = ("--test-predictions", judged[0], "--test-annotations", judged[1])
-    files = [*files, *QUICK, "--solver", "exact"]
-    first = json.loads(edo("search", *files, *test, "--trials", 1, "--json")[1])
-    code, out, err = edo("search", *files, "--trials", 1)
-    assert (code, err) == (0, "")
-    assert "On test, as evaluated before: F1" in out
-    kept = json.loads((run / "search" / "search.json").read_text("utf-8"))
-    assert kept["test"] == first["test"]
-    record = RunRecord.load(run)
-    assert record.path("test_annotations", run) == judged[1]
-    assert "--test-predictions" in record.command
-
-    code, out, err = edo("search", *files, "--trials", 12, "--json")
-    assert code == 0
-    again = json.loads(out)
-    assert again["chosen"]["weights"] != first["chosen"]["weights"], "or there is nothing to see"
-    assert again["test"] is None
-    assert err.count("\n") == 1
-    assert "the earlier result on test is dropped" in err
-    assert "test_predictions" not in RunRecord.load(run).inputs
 
 
 def test_refused_before_a_trial_is_finished_it_leaves_nothing(
@@ -158,7 +130,7 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
 
 
 @pytest.mark.parametrize("results", [True, False], ids=["finished", "interrupted"])
-def test_a_search_begun_in_the_papers_space_says_how_to_go_on(
+def test_a_search_of_another_space_says_what_differs(
     results: bool, files: list[Any], tmp_path: Path
 ) -> None:
     few = ("--trials", 3, "--folds", 0, "--no-report")
@@ -167,6 +139,5 @@ def test_a_search_begun_in_the_papers_space_says_how_to_go_on(
         (tmp_path / "run" / "search" / "search.json").unlink()
     code, out, err = edo("search", *files, *few, "--ce", "mean")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "paper: learning_rate" in err
-    assert "--space paper" in err
+    assert "different space (learning_rate" in err
     assert edo("search", *files, *few, "--space", "paper", "--ce", "mean", "--trials", 4)[0] == 0

@@ -227,8 +227,7 @@ def _estimates(result: SearchResult) -> list[str]:
             competed = "; the trials competed by this" if kind == choice.judge else ""
             lines.append(f"Its estimate {words}: {_values(estimate, choice.metrics)}{competed}.")
     if result.test is not None:
-        earlier = ", as evaluated before" if result.tested_before else ""
-        lines.append(f"On test{earlier}: {_values(result.test, choice.metrics)}.")
+        lines.append(f"On test: {_values(result.test, choice.metrics)}.")
     return lines
 
 

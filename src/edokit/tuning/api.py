@@ -23,7 +23,7 @@ from edokit.metrics import search_metrics
 from edokit.predictions import Predictions, Shards
 from edokit.runs import Input, InputReader, RunRecord, command_text, merge_options, with_options
 from edokit.scales import NOMINAL, ScaleLike
-from edokit.tuning.result import JOURNAL, SearchResult, earlier_test, search_folder
+from edokit.tuning.result import JOURNAL, SearchResult, search_folder
 from edokit.tuning.run import Progress, foldable, run_study
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.storage import open_storage
@@ -359,25 +359,14 @@ class _Folder:
         recorded: Mapping[str, Input],
         command: Sequence[str],
     ) -> None:
-        """Write the result and the command that gives it; earlier trials and tests count."""
+        """Write the result and the command that gives it."""
         if self.options.worker:
             stack.enter_context(self._lock())
-        earlier: dict[str, Input] = {}
-        if result.test is None:
-            result.test, earlier = earlier_test(self.path, result)
-            result.tested_before = result.test is not None
-        changes: dict[str, object] = {}
-        if len(result.trials) != self.options.trials:
-            changes["--trials"] = len(result.trials)
-        for role, source in earlier.items():
-            changes[f"--{role.replace('_', '-')}"] = source.path
-            if splits := source.options.get("split") or source.options.get("splits"):
-                names = splits if isinstance(splits, list) else [splits]
-                changes["--test-split"] = ",".join(map(str, names))
         begin_run(self.path)
         result.save(self.path, overwrite=self.overwrite)
+        # An earlier run may have finished more trials.
+        trials = len(result.trials)
+        changes = {} if trials == self.options.trials else {"--trials": trials}
         words = with_options(command, changes) if command else ()
         seed = self.options.random_state
-        RunRecord("search", {**recorded, **earlier}, seed=seed, command=command_text(words)).save(
-            self.path
-        )
+        RunRecord("search", recorded, seed=seed, command=command_text(words)).save(self.path)

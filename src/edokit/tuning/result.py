@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOWarning, InputError, local_path, warn
+from edokit._errors import EDOWarning, InputError, local_path
 from edokit._io import read_json, write_json
 from edokit._io.tables import write_table
 from edokit._outputs import output_folder
@@ -20,11 +20,10 @@ from edokit.ensemble import EDOEnsemble, from_flat
 from edokit.ensemble.inputs import align_inputs
 from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
-from edokit.runs import Input, RunRecord
 from edokit.scales import NOMINAL
 from edokit.tuning.space import WHOLE_NUMBERS
 from edokit.tuning.storage import find_storage
-from edokit.tuning.study import Plan, differences, how_to_continue
+from edokit.tuning.study import Plan, differences
 from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
@@ -75,8 +74,6 @@ class SearchResult:
     """Predictions and annotations, for the ensemble."""
     ties: Ties = "first"
     test: dict[str, float | None] | None = None
-    tested_before: bool = False
-    """Whether the test metrics come from an earlier run of the same search."""
     storage: str = "memory"
     """Where the trials are stored, without credentials."""
     done_before: int = 0
@@ -225,35 +222,9 @@ def _check_continued(folder: Path, plan: Plan) -> None:
     changes = differences(earlier, {name: requested[name] for name in names})
     if changes:
         raise InputError(
-            f"the search in {folder} can't be continued with other settings: it has"
-            f" {'; '.join(changes)}",
-            f"{how_to_continue(earlier, requested)}, or choose another output folder",
+            f"the search in {folder} can't be continued with other settings: it has {changes}",
+            "search as before, or choose another output folder",
         )
-
-
-def earlier_test(folder: Path, found: SearchResult) -> tuple[Any, dict[str, Input]]:
-    """Test metrics and test data of an earlier run, if the same ensemble is still chosen.
-
-    Otherwise the metrics are dropped with a warning.
-    """
-    earlier = _summary(folder)
-    test, before, chosen = earlier.get("test"), earlier.get("chosen"), found.to_dict()["chosen"]
-    if not isinstance(test, dict) or not all(
-        isinstance(test.get(name), float) for name in found.chosen.metrics
-    ):
-        return None, {}
-    if isinstance(before, dict) and all(
-        before.get(k) == chosen[k] for k in ("settings", "weights")
-    ):
-        inputs: Mapping[str, Input] = {}
-        with suppress(InputError):
-            inputs = RunRecord.load(folder).inputs
-        return test, {role: source for role, source in inputs.items() if role.startswith("test_")}
-    warn(
-        "the earlier result on test is dropped, since another trial is chosen now; give the test"
-        " data again to evaluate it"
-    )
-    return None, {}
 
 
 def _summary(folder: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -267,14 +266,11 @@ class SearchSpace:
             Gumbel(**{name: values[name] for name in STEERING}).resolve(items),
         )
 
-    @classmethod
-    def name_of(cls, plain: Mapping[str, Any]) -> str | None:
-        """The name of the space whose steps a space in plain values has, if it has one."""
-        for name in SPACES:
-            space = cls.named(name).to_dict()
-            if all(plain.get(step) == space[step] for step in THOROUGH):
-                return name
-        return None
+    @property
+    def takes_paper_steps(self) -> bool:
+        """Whether epochs, step size and temperature are those of the paper."""
+        paper = SearchSpace.paper()
+        return all(getattr(self, step) == getattr(paper, step) for step in THOROUGH)
 
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""

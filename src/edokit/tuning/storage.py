@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 from optuna.exceptions import StorageInternalError
@@ -20,6 +19,9 @@ from edokit._errors import CONNECTION, InputError, MissingExtraError
 from edokit._io import cannot_read, cannot_write
 from edokit._io.atomic import remove_empty
 from edokit.tuning.study import quiet
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 HEARTBEAT, GRACE = 10, 60
 """Seconds between two signs of life of a trial's process, and until it is given up."""
@@ -52,7 +54,7 @@ def open_storage(location: str | Path | None = None) -> Iterator[StudyStorage]:
             yield StudyStorage(storage, str(place))
     else:
         with _database(place) as storage:
-            yield StudyStorage(storage, place.shown, shared=True)
+            yield StudyStorage(storage, masked(place), shared=True)
 
 
 @contextmanager
@@ -132,67 +134,66 @@ def _has_finished(storage: BaseStorage) -> bool:
 
 
 @contextmanager
-def _database(database: Database) -> Iterator[BaseStorage]:
+def _database(url: URL) -> Iterator[BaseStorage]:
     from sqlalchemy.exc import SQLAlchemyError
 
     storage: RDBStorage | None = None
     try:
-        storage = _connect(database)
+        storage = _connect(url)
         yield storage
     except (SQLAlchemyError, StorageInternalError) as error:
-        raise _failure(database, error) from None
+        raise _failure(url, error) from None
     finally:
         if storage is not None:
             storage.remove_session()
             storage.engine.dispose()
 
 
-def _connect(database: Database) -> RDBStorage:
+def _connect(url: URL) -> RDBStorage:
     """The database, its tables made if need be."""
     from sqlalchemy import create_engine, text
 
-    is_postgres = database.url.startswith("postgresql")
+    is_postgres = url.drivername.startswith("postgresql")
     if is_postgres and find_spec("psycopg") is None:
         raise MissingExtraError(
             "a study in PostgreSQL needs the package psycopg, which is not installed",
             'install it with: pip install "edokit[postgres]"',
         )
-    engine = create_engine(database.url)
+    engine = create_engine(url)
     try:
         with engine.connect() as connection, quiet():
             if is_postgres:
                 # Several workers may find an empty database at once: one of them makes the tables.
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_TABLES})"))
             return RDBStorage(
-                database.url,
+                url.render_as_string(hide_password=False),
                 engine_kwargs={"pool_pre_ping": True},
                 heartbeat_interval=HEARTBEAT,
                 grace_period=GRACE,
             )
     except RuntimeError:
         raise InputError(
-            f"the tables in {database.shown} were made by another version of Optuna",
+            f"the tables in {masked(url)} were made by another version of Optuna",
             "use another database, or the version of Optuna that made them",
         ) from None
     finally:
         engine.dispose()
 
 
-def _failure(database: Database, error: BaseException) -> InputError:
+def _failure(url: URL, error: BaseException) -> InputError:
     """One line on what is wrong, without credentials."""
     cause: BaseException = error
     while cause.__cause__ or cause.__context__:
         cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
     reply = " ".join(str(cause).split()) or type(cause).__name__
-    for secret in database.secrets:
-        reply = reply.replace(secret, "***")
+    for secret in (url.password, url.username):
+        reply = reply.replace(str(secret), "***") if secret else reply
     return InputError(
-        f"the storage {database.shown} failed: {reply}",
+        f"the storage {masked(url)} failed: {reply}",
         "check the URL and the server; everything finished is kept, run it again",
     )
 
 
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
 _DIALECTS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
@@ -202,59 +203,32 @@ _DIALECTS = {
 _CREDENTIALS = {"user", "password", "sslpassword"}
 
 
-@dataclass(frozen=True)
-class Database:
-    """A database; printed, it shows no credentials."""
-
-    url: str = field(repr=False)
-    """As SQLAlchemy takes it, credentials included: for connecting only."""
-    shown: str
-    """For messages, logs and reports."""
-    secrets: tuple[str, ...] = field(repr=False)
-    """Texts that no message may contain."""
-
-
-def find_storage(location: str | Path | None) -> Path | Database | None:
-    """A file, a database, or None for memory."""
+def find_storage(location: str | Path | None) -> Path | URL | None:
+    """A file, a database, or None for memory; an address that is refused may be a secret."""
     if location is None:
         return None
     text = str(location).strip()
-    scheme = _SCHEME.match(text)
-    if scheme is not None and scheme[1].lower() in _DIALECTS:
-        return _parse_url(_DIALECTS[scheme[1].lower()], text[scheme.end() :], text)
+    scheme, _, address = text.partition("://")
+    if scheme.lower() in _DIALECTS:
+        return _database_url(_DIALECTS[scheme.lower()], address)
     # A path would fold "postgresql:/x" and the like into an innocent name, and would not mind
     # "host=… password=…".
     if not text or "://" in text or re.match("[A-Za-z+]{2,}:", text) or CONNECTION.search(text):
+        kind = f"{scheme}://…" if scheme.isalpha() else "this address"
         raise InputError(
-            f"{masked(text)!r} is no storage: a study is stored in a file or in PostgreSQL",
+            f"{kind} is no storage: a study is stored in a file or in PostgreSQL",
             "give the path of a file, or postgresql://USER@HOST/DATABASE",
         )
     return location if isinstance(location, Path) else Path(text)
 
 
-def masked(text: str) -> str:
-    """A storage's address without credentials and options, however it was mistyped."""
-    if CONNECTION.search(text) and not _SCHEME.match(text):
-        return "***"
-    scheme = _SCHEME.match(text)
-    head, address = (scheme[0], text[scheme.end() :]) if scheme else ("", text)
-    before, at, after = address.rpartition("@")
-    if not scheme and not (at and ":" in before):
-        return text
-    if "?" in before:
-        # Either a password with "?" in it or an option with "@": nothing is safe to show.
-        return head + "***"
-    # A password may hold "@" and "/" of its own: all up to the last "@" goes.
-    return head + at.replace("@", "***@") + after.partition("?")[0]
-
-
-def _parse_url(dialect: str, address: str, text: str) -> Database:
+def _database_url(dialect: str, address: str) -> URL:
     from sqlalchemy.engine import make_url
 
     try:
         url = make_url(f"{dialect}://{address}")
         int(str(url.query.get("port", 0)))
-        # What is where a reader does not expect it is not recognised as secret elsewhere.
+        # A password must not end up where it is not recognised as a secret.
         if set(address.rpartition("@")[0]) & set("@/?") or "@" in f"{url.host}{url.database}":
             raise ValueError("special characters must be quoted")
         if _CREDENTIALS & url.query.keys():
@@ -262,13 +236,13 @@ def _parse_url(dialect: str, address: str, text: str) -> Database:
     except Exception:
         # The library's own message may quote a piece of the password.
         raise InputError(
-            f"{masked(text)} is not of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            "the storage is not of the form postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
             "write special characters of a password as %XX, or keep it in PGPASSWORD or ~/.pgpass",
         ) from None
-    texts = {str(secret) for secret in (url.username, url.password) if secret}
-    secrets: Any = texts | {unquote(secret) for secret in texts}
-    return Database(
-        url=url.render_as_string(hide_password=False),
-        shown=masked(text),
-        secrets=tuple(sorted(secrets, key=len, reverse=True)),
-    )
+    return url
+
+
+def masked(url: URL) -> str:
+    """The address of a database without credentials and options."""
+    shown = url.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
+    return shown.render_as_string()

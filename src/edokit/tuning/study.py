@@ -59,13 +59,11 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
         elif begun.get("format") != FORMAT:
             wrong = f"was begun by another version of edokit, in a format other than {FORMAT}"
         elif begun != shape:
-            changes = "; ".join(differences(begun, shape))
-            wrong = f"can't be continued with other settings: it has {changes}"
+            wrong = f"can't be continued with other settings: it has {differences(begun, shape)}"
     if wrong:
-        as_before = how_to_continue(begun or {}, shape)
         raise InputError(
             f"the study {name!r} in this storage {wrong}",
-            f"{as_before}, or choose another output folder, or another {option('study')} or"
+            f"search as before, or choose another output folder, {option('study')} or"
             f" {option('storage')}",
         )
     return study
@@ -223,31 +221,17 @@ def _missing_places(
     return []
 
 
-_IN_WORDS = {"space": "another search space", "data": "other data"}
-
-
-def differences(begun: dict[str, Any], asked: dict[str, Any]) -> list[str]:
+def differences(begun: dict[str, Any], requested: dict[str, Any]) -> str:
     """Where a search that was begun differs from the one that is asked for."""
     texts = []
-    for key, value in asked.items():
+    for key, value in requested.items():
         before = begun[key]
-        if before != value and key in _IN_WORDS and isinstance(before, dict):
+        if before != value and isinstance(before, dict):
             names = [name for name in {**before, **value} if before.get(name) != value.get(name)]
-            space_name = SearchSpace.name_of(before) if key == "space" else None
-            if space_name and space_name != SearchSpace.name_of(value):
-                names[0] = f"{space_name}: {names[0]}"
-            texts.append(f"{_IN_WORDS[key]} ({', '.join(names)})")
+            texts.append(f"different {key} ({', '.join(names)})")
         elif before != value:
             texts.append(f"{key} {before!r} and not {value!r}")
-    return texts
-
-
-def how_to_continue(begun: dict[str, Any], asked: dict[str, Any]) -> str:
-    """The hint that goes with `differences`: the space by its name, where that is another."""
-    names = [SearchSpace.name_of(shape.get("space") or {}) for shape in (begun, asked)]
-    if names[0] and names[0] != names[1]:
-        return f"give {option('space', names[0])} to go on with it"
-    return "search as before"
+    return "; ".join(texts)
 
 
 JUDGES = ("cross-fitted", "optimistic")
@@ -318,7 +302,7 @@ def folds_and_judge(
     the held-out one, but in-sample where gumbel takes the paper's steps: these learn too little to
     overfit (``benchmarks/selection.py``). Given folds are there to compete by."""
     if folds is None:
-        in_sample = solver == "gumbel" and SearchSpace.name_of(space.to_dict()) == "paper"
+        in_sample = solver == "gumbel" and space.takes_paper_steps
         return FOLDS, judge or ("optimistic" if in_sample else "cross-fitted")
     return folds, judge or ("cross-fitted" if folds else "optimistic")
 
