@@ -73,17 +73,17 @@ class EDOError(Exception):
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
-        self.message = one_line(message)
-        self.hint = one_line(hint)
+        self._message, self._hint = one_line(message), one_line(hint)
+        self.message, self.hint = show_options(self._message), show_options(self._hint)
         super().__init__(show_options(self.text))
 
     @property
     def text(self) -> str:
         """Message and hint, with references to options still in it (see `show_options`)."""
-        return f"{self.message}; {self.hint}" if self.hint else self.message
+        return f"{self._message}; {self._hint}" if self._hint else self._message
 
     def __reduce__(self) -> tuple[type[EDOError], tuple[str, str]]:
-        return type(self), (self.message, self.hint)
+        return type(self), (self._message, self._hint)
 
 
 class InputError(EDOError, ValueError):
@@ -319,4 +319,4 @@ def errors_in(path: object) -> Iterator[None]:
     except InputError as error:
         if str(path) in error.message:
             raise
-        raise InputError(f"{path}: {error.message}", error.hint) from error
+        raise InputError(f"{path}: {error._message}", error._hint) from error

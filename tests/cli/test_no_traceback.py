@@ -251,26 +251,6 @@ def test_every_failure_is_one_line(error: BaseException, code: int, says: str, w
     assert ("Traceback" in debug.stderr) == (code == 2)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits differ elsewhere")
-@pytest.mark.parametrize("megabytes", [60, 400, 600])
-def test_a_limit_on_memory_is_no_bug_of_edo(megabytes: int, whole: Path) -> None:
-    limited = f'ulimit -v {megabytes << 10}; exec "$@"'
-    words = [*SCRIPT, "data", "info", str(whole / "people.csv")]
-    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        ["bash", "-c", limited, "bash", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **threads},
-    )
-    assert "bug in edo" not in done.stderr
-    assert "Traceback" not in done.stderr
-    if megabytes < 500:
-        assert done.returncode == 2
-        assert "too little to load the libraries" in done.stderr
-
-
 def unread(*words: object, both: bool = False) -> tuple[int, bytes]:
     """The exit status and the complaints of a command whose output nobody reads."""
     reading, writing = os.pipe()

@@ -18,7 +18,6 @@ from edokit._errors import (
     counted,
     local_path,
     option,
-    show_options,
 )
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
@@ -485,7 +484,7 @@ def _fit_methods(
             if row.method in (CONSTANT, REFERENCE):
                 raise
             # The other methods' results are not lost for it.
-            results.failures[row.name] = show_options(error.message)
+            results.failures[row.name] = error.message
             continue
         results.fitted[row.name] = method
         seconds = time.perf_counter() - start

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Parameter, default_name_transform
 
-from edokit._errors import EDOError, EDOWarning, InputError, in_bytes, local_path
-from edokit._parallel import address_space, free_memory
+from edokit._errors import EDOError, EDOWarning, InputError, local_path
 from edokit._version import __version__
 from edokit.cli import messages
 from edokit.cli.console import reader_left, unless_unread
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 USAGE = 2
 INTERRUPTED = 130
-_ADDRESSES = 1 << 29
-_IMPORTS = 1 << 30
-"""Bytes with less of which importing the libraries may fail."""
 HELP = ("-h", "--help")
 COMMANDS = {
     "demo": "Simulate annotators who disagree, train ten quick members, and pool them with EDO.",
@@ -141,7 +137,7 @@ def _check_path(name: str, text: str) -> None:
     try:
         local_path(text)
     except InputError as error:
-        raise InputError(f"{name}: {error.message}", error.hint) from error
+        raise InputError(f"{name}: {error._message}", error._hint) from error
 
 
 def main() -> None:
@@ -164,17 +160,11 @@ def main() -> None:
 
 def _run(app: App, words: Sequence[str], debug: bool) -> int:
     """Run a command; its exit code."""
-    if (available := address_space()) < _ADDRESSES:
-        # With less, some libraries neither load nor fail.
-        return _fail(
-            f"the limit on this process's memory leaves {in_bytes(available)}, too little to load"
-            f" the libraries; raise it to {in_bytes(4 * _ADDRESSES)} (ulimit -v)",
-            debug,
-        )
+    options = messages.Options(app, words)
     try:
         return call(app, words)
     except (EDOError, CycloptsError) as error:
-        return _fail(messages.Options(app, words).explain(error), debug)
+        return _fail(options.explain(error), debug)
     except KeyboardInterrupt:
         messages.say("edo: interrupted")
         return INTERRUPTED
@@ -185,7 +175,7 @@ def _run(app: App, words: Sequence[str], debug: bool) -> int:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _fail(f"{reason}; check the disk and the network, then run it again", debug)
     except Exception as error:
-        return _fail(_lacking(error) or _bug(error), debug)
+        return _fail(_lacking(error, options) or _bug(error), debug)
 
 
 def call(app: App, words: Sequence[str]) -> int:
@@ -200,21 +190,21 @@ def call(app: App, words: Sequence[str]) -> int:
     return USAGE if without_command else 0
 
 
-def _lacking(error: BaseException | None) -> str:
+def _lacking(error: BaseException | None, options: messages.Options) -> str:
     """What the machine lacks, memory or a package, if that is what the error comes from."""
-    memory = free_memory()
-    short = f"{in_bytes(memory)} of memory are free: close other programs, or raise the limit"
     while error is not None:
+        cause = error.__cause__ or error.__context__
+        if isinstance(error, EDOError):
+            return options.explain(error)
         if isinstance(error, MemoryError):
-            return f"out of memory; {short}, use a smaller file, or shards with --memory"
-        if isinstance(error, ImportError):
+            return "out of memory; close other programs, or use a smaller file or shards (--memory)"
+        # That a command can't be imported has a cause.
+        if isinstance(error, ImportError) and not isinstance(cause, ImportError):
             name = (error.name or "a library").partition(".")[0]
             package = name if error.name else "edokit"
             remedy = f"install it again: pip install --force-reinstall {package}"
-            # Libraries that don't fit into memory say so in many ways.
-            remedy = short if memory < _IMPORTS else remedy
             return f"can't import {name}: {error}; {remedy}"
-        error = error.__cause__ or error.__context__
+        error = cause
     return ""
 
 

@@ -144,7 +144,15 @@ def train(
         console.print_requests(previews, json)
         return
     shared |= {"out": out, "device": device, "overwrite": overwrite, "source": data.name}
-    with console.kept_if_interrupted(), TrainingBar() as bar:
+    resumed = 0
+    with console.kept_if_interrupted(), console.progress() as bars:
+        update = console.add_bar(bars, "training")
+
+        def step(event: dict[str, Any]) -> None:
+            nonlocal resumed
+            resumed = event.get("kept", resumed)
+            update(event.get("done"), event.get("total"), _detail(event))
+
         if pool.end_to_end:
             trained = train_end_to_end(
                 annotations,
@@ -153,7 +161,7 @@ def train(
                 preset=pool.preset or "default",
                 supervision=pool.supervision,
                 draw=pool.draw or "epoch",
-                step=bar.step,
+                step=step,
                 **shared,
             )
         else:
@@ -165,10 +173,10 @@ def train(
                 jobs=training.jobs,
                 keep_models=not training.forget_models,
                 budget=training.budget,
-                step=bar.step,
+                step=step,
                 **shared,
             )
-    _show(trained, out, json, bar.resumed)
+    _show(trained, out, json, resumed)
     _check_failures(trained)
 
 
@@ -202,29 +210,6 @@ def _check_failures(trained: Trained) -> None:
         f"every member must be trained, but {len(trained.failed)} failed ({reasons})",
         "the others are saved; start again to try these again",
     )
-
-
-class TrainingBar:
-    """A progress bar for the events of a training."""
-
-    def __init__(self) -> None:
-        self.resumed = 0
-        """Fits that had been done before."""
-
-    def __enter__(self) -> TrainingBar:
-        self._progress = console.progress()
-        self._bars = self._progress.__enter__()
-        self._task = self._bars.add_task("training", total=None, detail="")
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._progress.__exit__(*error)
-
-    def step(self, event: dict[str, Any]) -> None:
-        """Show an event."""
-        self.resumed = event.get("kept", self.resumed)
-        done = {"completed": event["done"]} if "done" in event else {}
-        self._bars.update(self._task, total=event.get("total"), detail=_detail(event), **done)
 
 
 def _detail(event: dict[str, Any]) -> str:

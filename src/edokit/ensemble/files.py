@@ -131,7 +131,7 @@ def _saved_ensemble(folder: Path, options: Options) -> Fitted | None:
     try:
         saved = read_fitted(folder)
     except InputError as error:
-        raise InputError(error.message, REPLACE) from error
+        raise InputError(error._message, REPLACE) from error
     saved_flat, flat = Options.of(saved.parameters).to_flat(), options.to_flat()
     if flat["scale"] == saved.scale:
         saved_flat["scale"] = flat["scale"]

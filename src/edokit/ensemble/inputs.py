@@ -56,8 +56,8 @@ def as_predictions(
             array, layout="NKC", members=members, classes=classes, scale=scale
         )
     except InputError as error:
-        hint = f"{error.hint}; arrays are described by Predictions.from_arrays(P, layout='NKC', …)"
-        raise InputError(error.message, hint) from error
+        hint = f"{error._hint}; arrays are described by Predictions.from_arrays(P, layout='NKC', …)"
+        raise InputError(error._message, hint) from error
 
 
 def as_annotations(
@@ -210,7 +210,7 @@ def align_inputs(
             if predictions.scale.positions is not None:
                 points = option("scale", "ordinal:1,2,3,4,5")
                 hint = f"name the points of the scale, as in {points}"
-            raise InputError(error.message, hint) from None
+            raise InputError(error._message, hint) from None
         annotations = replace(annotations, items=predictions.items)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
@@ -225,10 +225,10 @@ def align_test_inputs(
     try:
         return align_inputs(predictions, labels, scale)
     except InputError as error:
-        hint = error.hint
+        hint = error._hint
         if split is None and isinstance(labels, Annotations):
             hint = f"choose one split of the annotations: {option('test_split', 'test')}"
-        raise InputError(f"of the test data, {error.message}", hint) from None
+        raise InputError(f"of the test data, {error._message}", hint) from None
 
 
 def pooled_members(

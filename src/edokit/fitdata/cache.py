@@ -85,8 +85,8 @@ class CachedShard:
             check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
             annotations = annotations.align(items)
         except InputError as error:
-            message = f"in shard {self.name}: {error.message}"
-            raise InputError(message, error.hint) from error
+            message = f"in shard {self.name}: {error._message}"
+            raise InputError(message, error._hint) from error
         # Shards must not share their draws.
         seed = self.random_state * 1_000_003 + self.number
         y = hard_labels(annotations, self.ties, seed)

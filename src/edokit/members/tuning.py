@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import RootModel
 
-from edokit._errors import EDOError, InputError, counted, option, show_options
+from edokit._errors import EDOError, InputError, counted, option
 from edokit._io.documents import Document, Json, read_model
 from edokit._io.json import read_json
 from edokit.members.groups import Group
@@ -138,7 +138,7 @@ def tune_options(
         try:
             member.fit(data, random_state=random_state, progress=report)
         except EDOError as error:
-            trials.append({**tried, "dev_ce": None, "reason": show_options(error.message)})
+            trials.append({**tried, "dev_ce": None, "reason": error.message})
             raise optuna.TrialPruned from error
         if not member.history_:
             raise InputError(

@@ -627,7 +627,7 @@ def _aligned(
     try:
         rows = match(base.items, part.items, str(source), str(base_source))
     except InputError as error:
-        raise InputError(error.message, f"check the ids; {_DROP_HINT}") from error
+        raise InputError(error._message, f"check the ids; {_DROP_HINT}") from error
     try:
         return part.take(rows).order_classes(base.classes)
     except InputError as error:

@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from edokit._errors import are, examples, is_loopback, show_options
+from edokit._errors import are, examples, is_loopback
 from edokit._version import __version__
 from edokit.serve.batching import Batcher, Limits, reported
 from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
@@ -268,8 +268,8 @@ class App:
 
 def _refusal(error: RefusedError) -> Response:
     """What a client sees of an error."""
-    content = {"error": show_options(error.message)}
-    content |= {"hint": show_options(error.hint)} if error.hint else {}
+    content = {"error": error.message}
+    content |= {"hint": error.hint} if error.hint else {}
     return JSONResponse(content, error.status, error.headers)
 
 

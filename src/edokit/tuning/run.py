@@ -154,7 +154,7 @@ class Evaluator:
                 fits.append(solve(learn, chosen, self.plan))
             except InputError as error:
                 raise InputError(
-                    f"without one of the {self.plan.folds} folds, {error.message}",
+                    f"without one of the {self.plan.folds} folds, {error._message}",
                     f"leave held-out estimates out with {option('folds', 0)}, or fix"
                     f" {option('class_weights', False)}",
                 ) from error
