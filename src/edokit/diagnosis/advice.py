@@ -135,8 +135,8 @@ def _structure(
     """
     if variance is None or test is None or test["p"] is None:
         return {"structure": None, "p_values": {}, "significant": set(), "systematic": None}
-    p_values = {key: test[key]["p"] for key in ("annotator", "group_item", "views")}
-    p_values = {key: p for key, p in p_values.items() if p is not None}
+    tests = ("annotator", "group_item", "views")
+    p_values = {key: p for key in tests if (p := test[key]["p"]) is not None}
     significant = {key for key, p in p_values.items() if p <= LEVEL}
     only_strictness = "annotator" in significant and "views" not in significant
     # The size of groups by items alone may be unknown.

@@ -176,24 +176,22 @@ def diagnose(
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
     analysis = _analyse(annotations, vectors, declared, names, permutations, random_state, step)
     about: dict[str, Any] = {"kind": "none", "attribute": None, "reason": None, "stability": None}
-    if declared is not None:
+    if declared is None:
+        group, names, findings = _found_groups(vectors, analysis)
+        about |= findings
+    else:
         group, about["kind"] = declared, "declared"
         about["attribute"] = groups if isinstance(groups, str) else None
-    elif (reason := _why_no_groups(analysis)) is not None:
-        group, about["reason"] = np.full(vectors.annotators, -1), reason
-    else:
-        group, names = _found_groups(vectors, analysis.clusters)
-        about |= {"kind": "found", "stability": stability(analysis.groupings)}
     without = group < 0 if names else np.zeros(len(group), dtype=bool)
     about["unassigned"] = int(without.sum())
     about["groups"] = overview.describe_groups(annotations, group, names) if names else []
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
-    findings: dict[str, Any] = {"test": analysis.test, "careless": analysis.careless}
-    findings["balance"] = overview.balance(annotations)
+    results: dict[str, Any] = {"test": analysis.test, "careless": analysis.careless}
+    results["balance"] = overview.balance(annotations)
     advice, limits = advise(
         annotations,
-        findings | {"variance": estimated},
+        results | {"variance": estimated},
         about,
         int((without & (vectors.per_annotator > 0)).sum()),
         analysis.single_groups,
@@ -214,7 +212,7 @@ def diagnose(
         per_annotator=overview.describe_annotators(annotations, group, names),
         groups=about,
         variance=variance,
-        **findings,
+        **results,
         advice=advice,
         limits=limits,
         explained=account,
@@ -341,13 +339,19 @@ def _why_no_groups(analysis: _Analysis) -> str | None:
     return None
 
 
-def _found_groups(vectors: LabelVectors, clusters: Clusters | None) -> tuple[Ints, list[str]]:
-    """The found group of each annotator [A] and their names; A has the most labels."""
-    assert clusters is not None
+def _found_groups(
+    vectors: LabelVectors, analysis: _Analysis
+) -> tuple[Ints, list[str], dict[str, Any]]:
+    """The found group of each annotator [A], their names, and what is known about them."""
+    reason, clusters = _why_no_groups(analysis), analysis.clusters
+    if reason is not None or clusters is None:
+        return np.full(vectors.annotators, -1), [], {"reason": reason}
     codes, placed = clusters.group, clusters.group >= 0
     labels = np.bincount(codes[placed], vectors.per_annotator[placed])
+    # A is the group with the most labels.
     rank = np.append(np.argsort(np.argsort(-labels, kind="stable"), kind="stable"), -1)
-    return rank[codes], list(ascii_uppercase[: clusters.count])
+    about = {"kind": "found", "stability": stability(analysis.groupings)}
+    return rank[codes], list(ascii_uppercase[: clusters.count]), about
 
 
 def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:
