@@ -172,7 +172,7 @@ def test_json_lines_may_start_with_a_mark_and_skip_lines(suffix: str, tmp_path: 
         ("null\n", "row 1 .* is not a JSON object"),
         ('\ufeff \nnull\n{"item":1}\n', "row 1 .* is not a JSON object"),
         ('{"item":1,"item":2}\n', "row 1 .* holds the key 'item' twice"),
-        ('{"item":"\\ud800"}\n', "'item' .* surrogates not allowed"),
+        ('{"item":"\\ud800"}\n', "row 1 .* holds half a character"),
         ("\n\n", "has no rows"),
         ('{"item":"café"}\n'.encode("latin1"), r"is not UTF-8.*line 1, at byte 12"),
     ],

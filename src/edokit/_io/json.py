@@ -45,13 +45,14 @@ def parse_json(text: str, where: str) -> Any:
                 f"{where} holds the key {headings([repeated])} twice in one object",
                 "keep one of them; which one is meant can't be known",
             )
-        "".join(content).encode()  # half a character can't be a name of anything
         return content
 
     try:
         content = json.loads(text, object_pairs_hook=distinct)
         if _is_deeper(content, DEEPEST):
             raise RecursionError
+        if "\\u" in text:  # escapes may stand for half a character, which nothing can write
+            json.dumps(content, ensure_ascii=False).encode()
         return content
     except InputError:
         raise
@@ -61,7 +62,7 @@ def parse_json(text: str, where: str) -> Any:
             "check that it is the right file",
         ) from None
     except UnicodeEncodeError:
-        raise InputError(f"{where} has a key with half a character", "export it again") from None
+        raise InputError(f"{where} holds half a character", "export it again") from None
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if "\n" in text.rstrip() else ""
         raise InputError(
