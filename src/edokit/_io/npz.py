@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 import warnings
 import zipfile
 import zlib
@@ -37,8 +36,6 @@ class Arrays(dict[str, npt.NDArray[Any]]):
         super().__init__()
         self.shapes: dict[str, tuple[int, ...]] = {}
         """The shapes of these arrays, and of those whose headers alone were read."""
-        self.places: dict[str, int] = {}
-        """Where in the file the numbers of an array begin, if it holds them as they are here."""
 
 
 def read_arrays(
@@ -49,7 +46,7 @@ def read_arrays(
     if path.exists() and not (path.is_file() and zipfile.is_zipfile(path)):
         raise BadArchiveError("it is no archive of arrays")
     arrays = Arrays()
-    with path.open("rb") as stream, zipfile.ZipFile(stream) as archive, warnings.catch_warnings():
+    with zipfile.ZipFile(path) as archive, warnings.catch_warnings():
         # numpy warns of damaged headers before it refuses them.
         warnings.simplefilter("ignore")
         entries = {entry.filename.removesuffix(_ENDING): entry for entry in archive.infolist()}
@@ -58,9 +55,7 @@ def read_arrays(
         read_names = [name for name in (entries if names is None else names) if name in entries]
         for name in [*read_names, *(name for name in unread if name in entries)]:
             with archive.open(entries[name]) as part:
-                arrays.shapes[name], fortran = _checked_header(part, entries[name], name)
-                if entries[name].compress_type == zipfile.ZIP_STORED and not fortran:
-                    arrays.places[name] = _start(stream, entries[name]) + part.tell()
+                arrays.shapes[name] = _checked_header(part, entries[name], name)
         # The arrays, and once more what it takes to check them.
         check_memory(path, 2 * sum(entries[name].file_size for name in read_names))
         for name in read_names:
@@ -73,17 +68,8 @@ def read_arrays(
     return arrays
 
 
-def _start(stream: IO[bytes], entry: zipfile.ZipInfo) -> int:
-    """Where the bytes of an entry begin: behind 30 bytes, its name and an extra field."""
-    stream.seek(entry.header_offset + 26)
-    name_length, extra_length = struct.unpack("<HH", stream.read(4))
-    return int(entry.header_offset + 30 + name_length + extra_length)
-
-
-def _checked_header(
-    part: IO[bytes], entry: zipfile.ZipInfo, name: str
-) -> tuple[tuple[int, ...], bool]:
-    """The shape that an array claims, if its entry can hold it, and whether columns come first."""
+def _checked_header(part: IO[bytes], entry: zipfile.ZipInfo, name: str) -> tuple[int, ...]:
+    """The shape that an array claims, if its entry can hold it."""
     stored = entry.compress_type == zipfile.ZIP_STORED
     if entry.file_size > entry.compress_size * (1 if stored else _DEFLATE) + _DEFLATE:
         raise BadArchiveError(f"{name!r} claims more bytes than the file holds")
@@ -91,7 +77,7 @@ def _checked_header(
     if version not in ((1, 0), (2, 0)):
         raise BadArchiveError(f"{name!r} is written in an unknown version of the format")
     read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
-    shape, fortran, dtype = read_header(part)
+    shape, _, dtype = read_header(part)
     if dtype.hasobject:
         raise BadArchiveError(f"{name!r} holds objects")
     size = entry.file_size - part.tell()
@@ -100,7 +86,7 @@ def _checked_header(
         raise BadArchiveError(
             f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {size} bytes"
         )
-    return shape, fortran
+    return tuple(shape)
 
 
 def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:
