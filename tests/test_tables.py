@@ -47,11 +47,6 @@ def test_every_sign_of_latex_is_escaped_once() -> None:
     assert "\\caption" not in text
 
 
-def test_a_row_of_another_length_is_refused() -> None:
-    with pytest.raises(InputError, match="row 1 of 'T' has 1"):
-        Table("T", ["a", "b"], [["x", "y"], ["z"]])
-
-
 def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(InputError, match="'markdown', 'csv', 'latex'"):
         TABLE.text("html")

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import EDOWarning, InputError
-from edokit.annotations import Annotations, PublishedLabelWarning, contradiction_message
-from edokit.fitdata.annotations import _without_conflicts
+from edokit.annotations import Annotations, PublishedLabelWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 
@@ -219,18 +218,6 @@ def test_a_published_label_may_differ_by_rounding_from_shares() -> None:
         Annotations.from_table(table | shares)
     with pytest.warns(EDOWarning, match="hard_label of 1 of 1"):
         Annotations.from_table(table | shares | {"p_m": [0.2], "p_o": [0.47]})
-
-
-def test_of_all_notes_only_that_on_contradictions_waits_for_the_last_shard() -> None:
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        with _without_conflicts():
-            # By its kind, not by its words.
-            warnings.warn(
-                f"hard_label of 3: {contradiction_message(1, 4)}", EDOWarning, stacklevel=1
-            )
-            warnings.warn(contradiction_message(1, 4), PublishedLabelWarning, stacklevel=1)
-    assert [str(one.message)[:16] for one in seen] == ["hard_label of 3:"]
 
 
 # --- labels that need a decision ------------------------------------------------------------------

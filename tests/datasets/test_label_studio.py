@@ -459,7 +459,7 @@ def test_two_texts_under_one_id_are_refused() -> None:
         task("x", annotation(1, "calm"), data={"text": "One."}),
         task("x", annotation(2, "calm"), data={"text": "Two."}),
     ]
-    with pytest.raises(InputError, match=r"more than one text: one in task 'x'") as caught:
+    with pytest.raises(InputError, match=r"more than one text: task 'x'") as caught:
         read_label_studio(tasks)
     assert "One." not in str(caught.value)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from edokit._errors import InputError, one_of, printable
+from edokit._errors import one_of, printable
 from edokit._io.atomic import whole_file
 
 Cell = str | int | float | None
@@ -98,15 +98,6 @@ class Table:
     """(row, column) of the cells to stress (not in CSV)."""
     digits: int = 4
     """Decimals of numbers that are not whole."""
-
-    def __post_init__(self) -> None:
-        for position, row in enumerate(self.rows):
-            if len(row) != len(self.header):
-                raise InputError(
-                    f"every row needs {len(self.header)} cells, but row {position} of"
-                    f" {self.title!r} has {len(row)}",
-                    "give None for an empty cell",
-                )
 
     def text(self, kind: str) -> str:
         """The table in one of `FORMATS`."""

@@ -336,6 +336,10 @@ class Annotations:
         if self._one_each:
             return np.zeros(len(self), dtype=bool)
         pairs = _cells(self.item_codes, self.annotator_codes, len(self.annotators))
+        # Sorted neighbours tell with little memory whether any pair is repeated.
+        ordered = np.sort(pairs, kind="stable")
+        if not (ordered[1:] == ordered[:-1]).any():
+            return np.zeros(len(self), dtype=bool)
         return pd.Series(pairs).duplicated().to_numpy()
 
     @cached_property
@@ -666,7 +670,10 @@ def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict
 
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
     """The cell of each pair [M] in a table with so many columns, counted row by row."""
-    return rows.astype(np.int64) * width + columns
+    cells: npt.NDArray[np.int64] = rows.astype(np.int64)
+    cells *= width  # in place: there may be millions
+    cells += columns
+    return cells
 
 
 _ROUNDED = 0.0101

@@ -84,12 +84,6 @@ def from_long_table(
     classes = scaled.classes if classes is None else classes
     declared = None if classes is None else ordered_classes(classes, ())
     is_set = scaled.kind == "multi-label"
-    if is_set and "hard_label" in names:
-        raise InputError(
-            f"column {names['hard_label']!r} holds one hard label per item, which a multi-label"
-            " scale does not have",
-            "drop or rename the column",
-        )
     labels, mapping = _labels(
         table, names, scaled.kind, declared, label_map, "sets" if is_set else multi_choice, place
     )
@@ -107,30 +101,10 @@ def from_long_table(
         raise InputError("the table of annotations has no rows", "check that it is the right table")
     item = encode(table[names["item"]], names["item"])
     annotator = encode(table[names["annotator"]], names["annotator"])
-    columns_filled = {"item": item.codes, "annotator": annotator.codes}
-    if labels is not None:
-        columns_filled["label"] = labels.encoded.codes
-    for role, codes in columns_filled.items():
-        if (codes < 0).any():
-            gaps = np.flatnonzero(codes < 0)
-            raise InputError(
-                f"column {names[role]!r} ({role}) is empty in {place(int(gaps[0]))}"
-                f" ({counted(len(gaps), 'such row')})",
-                "fill in or drop these rows" + " (an empty set is written [])" * is_set,
-            )
+    _refuse_gaps(item, annotator, labels, names, place, is_set)
     warn_variants(item.names, "items", case=False)
     warn_variants(annotator.names, "annotators")
-    label_codes: Codes | None = None
-    probabilities: Floats | None = None
-    if labels is None:
-        order, probabilities = _probability_columns(table, classes, place, scaled.kind)
-    else:
-        order = declared or class_order(labels.names)
-        _check_label_count(order, item, names["label"])
-        if is_set or labels.parts:
-            probabilities = labels.shares(order, place, sets=is_set)
-        else:
-            label_codes = recode(labels.encoded, order, "label", "classes", place, can_map=True)
+    order, answers = _answers(table, labels, classes, item, place, scaled.kind)
     per_item = {
         role: _names(_one_per_item(table, names[role], item, place))
         for role in (*TEXTS, "split")
@@ -144,9 +118,8 @@ def from_long_table(
         classes=order,
         item_codes=item.codes,
         annotator_codes=annotator.codes,
-        label_codes=label_codes,
-        label_probabilities=probabilities,
-        published=_published(table, names, item, order, mapping, place),
+        **answers,
+        published=_published(table, names, item, order, mapping, place, is_set),
         texts=per_item.get("text"),
         contexts=per_item.get("context"),
         splits=per_item.get("split"),
@@ -159,10 +132,14 @@ def from_long_table(
         table = table.filter(pa.array(is_kept))
     fields: dict[str, Any] = _other_columns(table, attributes, names, item, annotator)
     annotations = replace(annotations, **fields)
+    _warn_contradicted(annotations)
+    return annotations
+
+
+def _warn_contradicted(annotations: Annotations) -> None:
     if (contradicted := annotations.contradicted).any():
         note = contradiction_message(int(contradicted.sum()), len(contradicted))
         warn(f"{note}: {examples(annotations.items[contradicted])}", PublishedLabelWarning)
-    return annotations
 
 
 def _labels(
@@ -192,17 +169,61 @@ def _labels(
     return read_labels(column, name, place, classes=declared, **options), mapping
 
 
-def _check_label_count(order: Sequence[str], item: Encoded, name: str) -> None:
+def _refuse_gaps(
+    item: Encoded,
+    annotator: Encoded,
+    labels: Labels | None,
+    names: Mapping[str, str],
+    place: Place,
+    is_set: bool,
+) -> None:
+    """Every row must name an item, an annotator and a label."""
+    codes_by_role = {"item": item.codes, "annotator": annotator.codes}
+    if labels is not None:
+        codes_by_role["label"] = labels.encoded.codes
+    for role, codes in codes_by_role.items():
+        gaps = np.flatnonzero(codes < 0)
+        if len(gaps):
+            note = " (an empty set is written [])" if role == "label" and is_set else ""
+            raise InputError(
+                f"column {names[role]!r} ({role}) is empty in {place(int(gaps[0]))}"
+                f" ({counted(len(gaps), 'such row')})",
+                f"fill in or drop these rows{note}",
+            )
+
+
+def _answers(
+    table: pa.Table,
+    labels: Labels | None,
+    classes: Sequence[object] | None,
+    item: Encoded,
+    place: Place,
+    kind: ScaleKind,
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The classes, and the answers as fields of `Annotations`: codes, or probabilities."""
+    if labels is None:
+        order, shares = _probability_columns(table, classes, place, kind)
+        return order, {"label_codes": None, "label_probabilities": shares}
+    order = ordered_classes(classes, labels.names)
+    _check_label_count(order, item)
+    if kind == "multi-label" or labels.parts:
+        shares = labels.shares(order, place, sets=kind == "multi-label")
+        return order, {"label_codes": None, "label_probabilities": shares}
+    codes = recode(labels.encoded, order, "label", "classes", place, can_map=True)
+    return order, {"label_codes": codes}
+
+
+def _check_label_count(order: Sequence[str], item: Encoded) -> None:
     """Refuse a column of empty sets, and one that holds texts or ids instead of labels."""
     if not order:
         raise InputError(
-            f"no row of column {name!r} has a label: all sets are empty",
+            "no row has a label: all sets are empty",
             f"declare the labels, as in {option('scale', 'multi-label:rude,mocking')}",
         )
     if len(order) * len(item.names) > _MOST_COUNTS:
         raise InputError(
-            f"column {name!r} has {len(order):,} different labels for"
-            f" {len(item.names):,} items; it seems to hold something else",
+            f"there are {len(order):,} different labels for {len(item.names):,} items; the column"
+            " seems to hold something else",
             f"map the right column with {option('columns', {'label': 'NAME'})}",
         )
 
@@ -214,10 +235,17 @@ def _published(
     order: tuple[str, ...],
     mapping: Mapping[str, str],
     place: Place,
+    is_set: bool,
 ) -> Codes | None:
     """The published hard label of each item [N]; None without such a column."""
     if "hard_label" not in names:
         return None
+    if is_set:
+        raise InputError(
+            f"column {names['hard_label']!r} holds one hard label per item, which a multi-label"
+            " scale does not have",
+            "drop or rename the column",
+        )
     hard = renamed(_one_per_item(table, names["hard_label"], item, place), mapping)
 
     def place_of_item(number: int) -> str:
@@ -411,33 +439,35 @@ def _other_columns(
     annotator: Encoded,
 ) -> dict[str, dict[str, Strings]]:
     """The columns without a role as fields of `Annotations`, by what they describe."""
-    others = [name for name in table.column_names if name not in _names_with_role(table, names)]
-    for name in set(attributes or ()).difference(others):
-        raise _no_attribute(name, f"not among the columns without a role {headings(others)}")
+    has_role = _names_with_role(table, names)
+    free_names = [name for name in table.column_names if name not in has_role]
+    declared = set(attributes or ())
+    for name in declared.difference(free_names):
+        raise _no_attribute(name, f"not among the columns without a role {headings(free_names)}")
     fields: dict[str, dict[str, Strings]] = {
         "item_columns": {},
         "attributes": {},
         "annotation_columns": {},
     }
-    for name in others:
-        is_attribute = attributes is not None and name in attributes
+    for name in free_names:
+        is_declared = name in declared
         try:
             encoded = encode(table[name], name)
         except InputError as error:
-            if is_attribute:
+            if is_declared:
                 raise
             warn(f"{error.message}; it is left out")
             continue
         of_annotators = _describes(annotator, encoded)
-        if is_attribute and of_annotators is None:
+        of_items = _describes(item, encoded)
+        if is_declared and of_annotators is None:
             raise _no_attribute(name, "not the same in all rows of an annotator")
-        of_items = None if is_attribute else _describes(item, encoded)
-        if of_items is not None:
-            fields["item_columns"][name] = of_items
-        if of_annotators is not None and (is_attribute or attributes is None):
+        if of_annotators is not None and (is_declared or attributes is None):
             fields["attributes"][name] = of_annotators
         elif of_items is None:
             fields["annotation_columns"][name] = _names(encoded)
+        if of_items is not None and not is_declared:
+            fields["item_columns"][name] = of_items
     return fields
 
 
