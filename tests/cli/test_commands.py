@@ -248,7 +248,7 @@ def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
         ("", ["is empty"]),
         ("item,annotator\na,b\n", ["'label'", "--column"]),
         ("item,annotator,label\na,b,c\na,b,d\n", ["row 2", "duplicates"]),
-        ("item,annotator,label\na,b,c\na,b\n", ["2 columns", "the header has 3", "row 2"]),
+        ("item,annotator,label\na,b,c\na,b\n", ["Row #3", "Expected 3 columns, got 2"]),
         ("item,annotator,label\na,,\n", ["'annotator'", "is empty in row 1"]),
     ],
 )
