@@ -87,7 +87,7 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
     # The annotation file of the shard does not know the item.
     assert_one_line(edo(*fit, "--stream"), "part-1.npz", "'item-20'")
     part.unlink()
-    all_refuse("number 1 is missing")
+    all_refuse("without 1")
     last.unlink()
     stopped = edo(*fit, "--stream")
     assert_one_line(stopped, "'part-1', 'part-2' have no predictions")

@@ -57,11 +57,11 @@ def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: TrainingDa
 @pytest.mark.lewidi
 def test_its_embeddings_know_what_is_alike(minilm: str) -> None:
     from edokit.members.pretrained import load_backbone, load_tokenizer
-    from edokit.members.recipes._tokens import Reader, padded
+    from edokit.members.recipes._tokens import Reader
 
     reader = Reader(load_tokenizer(minilm), 64)
     texts = ["The bus is late again.", "My train has a delay.", "I like this cake."]
-    batch = padded(reader(texts), reader.tokenizer.pad_token_id, 64)
+    batch = reader.padded(reader(texts))
     mask = torch.from_numpy(batch["attention_mask"])
     with torch.no_grad():
         hidden = (

@@ -235,6 +235,8 @@ def find_recipe(name: str) -> type[Member]:
             for value in vars(module).values()
             if _is_member(value) and value.__module__ == module.__name__
         ]
+        if len(classes) != 1:
+            raise InputError(f"{module.__name__} holds {len(classes)} classes", "leave one recipe")
         return cast(type[Member], classes[0])
     module_name, colon, class_name = name.partition(":")
     if not colon or module_name in recipe_names():

@@ -44,9 +44,19 @@ def write_all(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
             "svg": vl_convert.vegalite_to_svg(spec).encode(),
             "pdf": vl_convert.vegalite_to_pdf(spec),
         }
+        drawn_before = _holds(folder / f"{name}.svg", contents["svg"])
         for ending, content in contents.items():
             path = folder / f"{name}.{ending}"
+            written.append(path)
+            # The order of a PDF's resources changes from run to run: the SVG tells whether the
+            # figure is the same.
+            if ending == "pdf" and drawn_before and path.exists():
+                continue
             with whole_file(path) as temporary:
                 temporary.write_bytes(content)
-            written.append(path)
     return written
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file has this content."""
+    return path.exists() and path.read_bytes() == content

@@ -36,7 +36,7 @@ JOURNAL, TRIALS, SUMMARY = "search/journal.log", "search/trials.parquet", "searc
 class SearchResult:
     """All trials of a search, the Pareto front, and the trial that was chosen from it.
 
-    Attributes
+    Parameters
     ----------
     trials : tuple of SearchTrial
         By generation; failed ones, too.
@@ -44,14 +44,31 @@ class SearchResult:
         The trials that no other beats in F1, CE and MD (ordinal scales: F1, RPS and W1).
     chosen : SearchTrial
         The trial that `rule` (and `preference`) chose from the front.
+    plan : Plan
+        What was searched, and how.
     members : tuple of str
         Names of the members, in the order of the trials' weights.
+    rule : str
+        How a trial is chosen from the front.
+    preference : mapping or None
+        What the rule ``closest`` is close to, by metric.
+    fit : sequence
+        Predictions and annotations, for the ensemble.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of items whose annotators are evenly split.
+    test : dict or None
+        Metrics of the chosen ensemble on the test data, if there were some.
+    storage : str, default="memory"
+        Where the trials are stored, without credentials.
+    done_before : int, default=0
+        How many of the trials were there before.
+
+    Attributes
+    ----------
     ensemble : EDOEnsemble
         The chosen configuration, fitted on all of the data.
     correlations : list of Correlation
         Spearman's ρ of every numeric parameter and every metric, for each sign of the diversity.
-    test : dict or None
-        Metrics of the chosen ensemble on the test data, if there were some.
 
     Examples
     --------
@@ -71,13 +88,10 @@ class SearchResult:
     rule: str
     preference: Mapping[str, float] | None
     fit: Sequence[Any] = field(repr=False)
-    """Predictions and annotations, for the ensemble."""
     ties: Ties = "first"
     test: dict[str, float | None] | None = None
     storage: str = "memory"
-    """Where the trials are stored, without credentials."""
     done_before: int = 0
-    """How many of the trials were there before."""
 
     @cached_property
     def ensemble(self) -> EDOEnsemble:
