@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def write_all(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
         spec = figure_spec([[charts[key] for key in column] for column in columns], width)
         contents = {
             "png": vl_convert.vegalite_to_png(spec, scale=2),
-            "svg": vl_convert.vegalite_to_svg(spec).encode(),
+            "svg": _renumbered(vl_convert.vegalite_to_svg(spec)).encode(),
             "pdf": vl_convert.vegalite_to_pdf(spec),
         }
         drawn_before = _holds(folder / f"{name}.svg", contents["svg"])
@@ -55,6 +56,16 @@ def write_all(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
             with whole_file(path) as temporary:
                 temporary.write_bytes(content)
     return written
+
+
+def _renumbered(svg: str) -> str:
+    """An SVG whose ids are numbered from 0; Vega counts them on from chart to chart."""
+    numbers: dict[str, int] = {}
+    return re.sub(
+        r"\b(clip|gradient_)(\d+)\b",
+        lambda match: f"{match[1]}{numbers.setdefault(match[0], len(numbers))}",
+        svg,
+    )
 
 
 def _holds(path: Path, content: bytes) -> bool:
