@@ -205,7 +205,6 @@ def test_an_item_that_stands_in_two_files_is_refused(tmp_path: Path) -> None:
         (item(annotations=[0, 1, 1]), "'annotations' is list, not text with commas"),
         (item(hard_label="maybe"), "hard label 'maybe', which is none of 0, 1"),
         (item(text=7), "'text' is int, not text"),
-        (item(text="half \ud83d"), "valid Unicode"),
         (item(other_info={"annotators group": "g1,g2"}), "2 groups for 3 annotators"),
         ("an item?", "is not a JSON object"),
     ],
@@ -218,12 +217,18 @@ def test_a_malformed_item_is_named_with_its_file(tmp_path: Path, wrong: Any, say
     assert "\n" not in str(caught.value)
 
 
+def test_half_a_character_is_refused_with_its_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", item(), item(text="half \ud83d"))
+    with pytest.raises(InputError, match=r"a\.json holds half a character"):
+        read_lewidi(path)
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
         (talk(annotations="-4,0,1"), "'-4', which is none of -3, -2, -1, 0, 1"),
         (talk(text="not a conversation"), "the turns prev_agent, prev_user, agent, user"),
-        (talk(text=json.dumps({**TURNS, "user": "\ud83d"})), "valid Unicode"),
+        (talk(text=json.dumps({**TURNS, "user": "\ud83d"})), "is not a conversation"),
     ],
 )
 def test_a_malformed_conversation_is_named_too(tmp_path: Path, wrong: Any, says: str) -> None:

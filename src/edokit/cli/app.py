@@ -15,7 +15,7 @@ from cyclopts import App, ArgumentCollection, CycloptsError, Parameter, default_
 from edokit._errors import EDOError, EDOWarning, InputError, local_path
 from edokit._version import __version__
 from edokit.cli import messages
-from edokit.cli.console import reader_left, unless_unread
+from edokit.cli.console import drop_output, reader_left, unless_unread
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
@@ -162,7 +162,10 @@ def _run(app: App, words: Sequence[str], debug: bool) -> int:
     """Run a command; its exit code."""
     options = messages.Options(app, words)
     try:
-        return call(app, words)
+        code = call(app, words)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk shows here, not when Python ends
+        return code
     except (EDOError, CycloptsError) as error:
         return _fail(options.explain(error), debug)
     except KeyboardInterrupt:
@@ -171,6 +174,7 @@ def _run(app: App, words: Sequence[str], debug: bool) -> int:
     except OSError as error:
         if reader_left(error):
             raise
+        drop_output()
         # A full disk for temporary files, a connection that broke.
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return _fail(f"{reason}; check the disk and the network, then run it again", debug)

@@ -341,7 +341,7 @@ def unless_unread(run: Callable[[], int]) -> int:
     except (OSError, SystemExit) as error:
         if not reader_left(error):
             raise
-    _drop_output()
+    drop_output()
     return READER_LEFT
 
 
@@ -354,7 +354,7 @@ def reader_left(error: BaseException) -> bool:
     return cause.errno == errno.EPIPE or (os.name == "nt" and cause.errno == errno.EINVAL)
 
 
-def _drop_output() -> None:
+def drop_output() -> None:
     """Let what still waits to be written go nowhere, or Python would complain of it at the end."""
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is None:  # closed from the start
