@@ -18,6 +18,8 @@ def check(*names: str) -> None:
     ("names", "missing"),
     [
         (["part-0.npz", "part-2.npz"], "from 0 to 2, without 1"),
+        (["x-00000-of-00003.npz", "x-00001-of-00003.npz"], "of 3 shards there are 2"),
+        (["x-0-of-3.npz"], "of 3 shards there are 1"),
         (["p1.npz", "p2.npz", "p4.npz"], "from 1 to 4, without 3"),
         (["s-008.npz", "s-000.npz", "s-001.npz"], "without 2, 3, 4 and more"),
         (["part-0-a9f.parquet", "part-1-a9f.parquet", "part-3-a9f.parquet"], "without 2"),

@@ -31,6 +31,7 @@ from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
 
+_OF = re.compile(r"^(.*?)\d+-of-(\d+)")
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -137,20 +138,28 @@ def shard_files(path: str | Path) -> list[Path]:
 def check_numbering(files: Sequence[Path]) -> None:
     """Refuse a gap in names that count from 0 or 1, as in ``part-0.npz, part-2.npz``.
 
-    Names that differ in anything but one number are taken as they are.
+    Names that differ in anything but one number are taken as they are; ``part-1-of-4`` also says
+    how many there are.
     """
     parts = [_DIGITS.split(file.stem) for file in files]
     varied = [part for part, column in enumerate(zip(*parts, strict=False)) if len({*column}) > 1]
-    if len(varied) != 1 or varied[0] % 2 == 0 or len({*map(len, parts)}) > 1:
-        return
-    numbers = sorted(int(texts[varied[0]]) for texts in parts)
-    missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers})
-    # Years start elsewhere, and positions of first items grow by more than one.
-    if missing and numbers[0] <= 1 and (len(missing) < len(numbers) or 1 in np.diff(numbers)):
+    if len(varied) == 1 and varied[0] % 2 and len({*map(len, parts)}) == 1:
+        numbers = sorted(int(texts[varied[0]]) for texts in parts)
+        missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers})
+        # Years start elsewhere, and positions of first items grow by more than one.
+        if missing and numbers[0] <= 1 and (len(missing) < len(numbers) or 1 in np.diff(numbers)):
+            raise InputError(
+                f"{files[0].parent}: shards are numbered from {numbers[0]} to {numbers[-1]},"
+                f" without {', '.join(map(str, missing[:3]))}"
+                f"{' and more' if len(missing) > 3 else ''}",
+                "restore what is missing, or number the files without a gap",
+            )
+    series = {(name, total) for file in files for name, total in _OF.findall(file.stem)}
+    if len(series) == 1 and len(files) < (total := int(next(iter(series))[1])):
         raise InputError(
-            f"{files[0].parent}: shards are numbered from {numbers[0]} to {numbers[-1]}, without"
-            f" {', '.join(map(str, missing[:3]))}{' and more' if len(missing) > 3 else ''}",
-            "restore what is missing, or number the files without a gap",
+            f"{files[0].parent}: of {total} shards there are {len(files)}, from {files[0].name} to"
+            f" {files[-1].name}",
+            "restore what is missing",
         )
 
 
