@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _ROUNDS = 500
 _CLOSE = 1e-9
+_LATTICE = 1000
+"""Steps between no votes and all votes of a panel whose weights differ."""
+_CELLS = 4_000_000
+"""Numbers that intervals of votes hold in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,16 +180,18 @@ class Panel:
                 "score the items for them, too",
             )
         codes, names = factorized(items[inside])
-        weights = np.array([weight[name] for name in annotators[inside]])[:, None]
+        weights = np.array([weight[name] for name in annotators[inside]])
         # Weights of those who answered, in case some did not.
-        total_weights = _summed(codes, weights)
-        mean = _summed(codes, weights * p[inside]) / total_weights
+        total_weights = _summed(codes, weights[:, None])
+        mean = _summed(codes, weights[:, None] * p[inside]) / total_weights
         if self.size is None:  # these people, each with one answer
-            votes = weights**2 * p[inside] * (1 - p[inside])
-            variance = _summed(codes, votes) / total_weights**2
+            votes = np.zeros((len(names), len(weight), p.shape[1]))
+            weights_by_item = np.zeros(votes.shape[:2])
+            people = positions(annotators[inside], as_names(self.annotators))
+            votes[codes, people], weights_by_item[codes, people] = p[inside], weights
+            low, high = _vote_interval(votes, weights_by_item, level)
         else:  # so many people drawn from a population with these shares
-            variance = mean * (1 - mean) / self.size
-        low, high = _interval(mean, variance, level)
+            low, high = _drawn_interval(mean, self.size, level)
         return PanelAnswer(self, names, mean, low, high)
 
 
@@ -464,17 +470,45 @@ def _summed(codes: npt.NDArray[np.intp], rows: Floats) -> Floats:
     return columns
 
 
-def _interval(mean: Floats, variance: Floats, level: float) -> tuple[Floats, Floats]:
-    """Ends of a central interval: quantiles of the Beta distribution with these moments."""
-    from scipy.special import betaincinv
+def _drawn_interval(mean: Floats, size: int, level: float) -> tuple[Floats, Floats]:
+    """Inclusive quantiles of the share of votes of ``size`` people drawn at random."""
+    from scipy.stats import binom
 
-    spread = mean * (1 - mean)
-    fixed = (variance <= 0) | (spread <= 0)
-    count = np.where(fixed, 1.0, spread / np.where(fixed, 1.0, variance) - 1)
-    count = np.maximum(count, _CLOSE)
-    ends = []
-    for q in ((1 - level) / 2, (1 + level) / 2):
-        inner = np.clip(mean, 1e-12, 1 - 1e-12)
-        end = betaincinv(inner * count, (1 - inner) * count, q)
-        ends.append(np.where(fixed, mean, np.where(end < 1e-12, 0.0, end)))  # no 2e-308
-    return ends[0], ends[1]
+    low, high = (binom.ppf(q, size, np.clip(mean, 0, 1)) / size for q in _tails(level))
+    return np.asarray(low), np.asarray(high)
+
+
+def _vote_interval(votes: Floats, weights: Floats, level: float) -> tuple[Floats, Floats]:
+    """Inclusive quantiles of the weighted share of votes [N, C] of each class.
+
+    ``votes`` [N, A, C] are the probabilities that people vote for a class, ``weights`` [N, A] how
+    much each counts; who did not answer has 0 in both. Votes add up to a Poisson-binomial
+    distribution, on a lattice of whole weights.
+    """
+    answered = weights > 0
+    unequal = np.ptp(weights[answered]) > _CLOSE
+    # Rounded up, so that nobody who counts gets a weight of 0.
+    units = np.ceil(weights.max(axis=0) * (_LATTICE if unequal else 1)).astype(int)
+    totals = (answered * units).sum(axis=1)
+    # What rounding the weights may move a share by.
+    exact = weights / weights.sum(axis=1, keepdims=True)
+    slack = np.abs(exact - answered * units / totals[:, None]).sum(axis=1)[:, None]
+    ends = np.empty((2, len(votes), votes.shape[2]))
+    step = max(1, _CELLS // (int(units.sum()) * votes.shape[2]))
+    for start in range(0, len(votes), step):
+        block = slice(start, start + step)
+        chances = np.zeros((len(votes[block]), int(units.sum()) + 1, votes.shape[2]))
+        chances[:, 0] = 1
+        for person, unit in enumerate(units):
+            vote = votes[block, person, None]
+            chosen = chances[:, : chances.shape[1] - unit] * vote
+            chances *= 1 - vote
+            chances[:, unit:] += chosen
+        below = np.cumsum(chances, axis=1)
+        for end, q in zip(ends, _tails(level), strict=True):
+            end[block] = (below < q - _CLOSE).sum(axis=1) / totals[block, None]
+    return np.clip(ends[0] - slack, 0, 1), np.clip(ends[1] + slack, 0, 1)
+
+
+def _tails(level: float) -> tuple[float, float]:
+    return (1 - level) / 2, (1 + level) / 2

@@ -1,11 +1,13 @@
 """Predictions for pairs of an item and an annotator, and the panels that they make up."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from edokit import Annotations, Predictions, read_predictions, write_predictions
 from edokit._errors import InputError
@@ -113,8 +115,47 @@ def test_ids_and_order_of_a_panel_do_not_matter(seed):
     place = [other.items.tolist().index(name) for name in one.items]
     np.testing.assert_allclose(one.probabilities, other.probabilities[place])
     np.testing.assert_allclose(one.low, other.low[place])
-    assert (one.low <= one.probabilities + 1e-9).all()
-    assert (one.probabilities <= one.high + 1e-9).all()
+    np.testing.assert_allclose(one.high, other.high[place])
+
+
+def votes_of(n_people: int, p: np.ndarray, weights=None, **options):
+    """A panel's answer where row k of ``p`` [N, A] has the chances that people vote "yes"."""
+    people = tuple(f"r{k}" for k in range(n_people))
+    items = np.repeat([f"i{k}" for k in range(len(p))], n_people).astype(object)
+    rows = np.stack([1 - p.ravel(), p.ravel()], axis=1)
+    answer = Panel(people, weights, **options).answer(
+        items, np.array(people * len(p), object), rows
+    )
+    return answer.low[:, 1], answer.high[:, 1]
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_intervals_cover_the_share_of_votes_of_1_to_50_alike_people(drawn):
+    chances = np.linspace(0, 1, 101)
+    for n_people in range(1, 51):
+        p = np.tile(chances[:, None], n_people)
+        low, high = votes_of(n_people, p, size=n_people if drawn else None)
+        votes = binom(n_people, chances)
+        coverage = votes.cdf(np.rint(high * n_people)) - votes.cdf(np.rint(low * n_people) - 1)
+        assert coverage.min() >= 0.9 - 1e-9
+        # Nothing is given away: one vote fewer at both ends would not be enough.
+        inner = votes.cdf(np.rint(high * n_people) - 1) - votes.cdf(np.rint(low * n_people))
+        assert inner.max() < 0.9
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_people", [1, 2, 3, 7, 11])
+def test_intervals_cover_the_votes_of_people_who_differ(n_people, weighted):
+    rng = np.random.default_rng(n_people)
+    p = rng.beta(0.5, 0.5, (40, n_people))
+    weights = rng.random(n_people) + 0.01 if weighted else np.ones(n_people)
+    low, high = votes_of(n_people, p, weights)
+    ballots = np.array(list(product((0, 1), repeat=n_people)))
+    shares = ballots @ weights / weights.sum()
+    for i, chances in enumerate(p):
+        probability = np.where(ballots == 1, chances, 1 - chances).prod(axis=1)
+        inside = (shares >= low[i] - 1e-9) & (shares <= high[i] + 1e-9)
+        assert probability[inside].sum() >= 0.9 - 1e-9
 
 
 def test_a_larger_panel_is_less_uncertain():
