@@ -229,7 +229,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (MemoryError(), 2, "out of memory"),
         (caused(RuntimeError("somebody's text"), MemoryError()), 2, "out of memory"),
         (ImportError("libx.so: no room", name="numpy"), 2, "can't import numpy: libx.so: no room"),
-        (caused(ValueError("somebody's text"), ImportError("y")), 2, "can't import a library: y"),
+        (caused(ValueError("somebody's text"), ImportError("y")), 2, "can't import edokit: y"),
         (OSError(28, "No space left on device"), 2, "No space left on device"),
         (PermissionError(13, "Permission denied", "/a/b"), 2, "/a/b: Permission denied"),
         (KeyboardInterrupt(), 130, "interrupted"),

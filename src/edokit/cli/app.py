@@ -8,21 +8,19 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import get_args
 
 from cyclopts import App, ArgumentCollection, CycloptsError, Parameter, default_name_transform
 
 from edokit._errors import EDOError, EDOWarning, InputError, local_path
 from edokit._version import __version__
 from edokit.cli import messages
-from edokit.cli.console import drop_output, reader_left, unless_unread
-
-if TYPE_CHECKING:
-    from cyclopts.help import HelpPanel
-    from rich.console import Console, ConsoleOptions
 
 USAGE = 2
 INTERRUPTED = 130
+READER_LEFT = 141
+"""As a shell shows it of most commands: 128 and the number of SIGPIPE. Not 0: the command may have
+stopped early."""
 HELP = ("-h", "--help")
 COMMANDS = {
     "demo": "Simulate annotators who disagree, train ten quick members, and pool them with EDO.",
@@ -68,8 +66,7 @@ def make_app() -> App:
         name="edo",
         help="Learn from people who disagree.\n\n"
         "edo --debug COMMAND … also shows where in the code an error arose.",
-        help_format="plaintext",
-        help_formatter=HelpFormatter(),
+        help_format="markdown",
         help_flags=HELP,
         version=f"edo {__version__}",
         default_parameter=Parameter(
@@ -94,29 +91,6 @@ def make_app() -> App:
         parent = app[module] if function else app
         parent.command(f"edokit.cli.{module}:{name}", name=name, help=summary, sort_key=number)
     return app
-
-
-class HelpFormatter:
-    """Help with the lines of docstrings joined into paragraphs."""
-
-    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        from cyclopts.help import DefaultFormatter
-
-        for entry in panel.entries:
-            text = entry.description.primary_renderable
-            text.plain = " ".join(text.plain.replace("`", "").split())
-        DefaultFormatter()(console, options, panel)
-
-    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
-        """Render how a command is called."""
-        console.print(f"Usage: {usage}", markup=False, highlight=False)
-
-    def render_description(self, console: Console, options: ConsoleOptions, text: Any) -> None:
-        """Render what a command does."""
-        paragraphs = text.primary_renderable.plain.split("\n\n")
-        for paragraph in paragraphs:
-            console.print(" ".join(paragraph.split()), markup=False, highlight=False)
-            console.print()
 
 
 def _check_tokens(app: App, commands: Sequence[str], arguments: ArgumentCollection) -> None:
@@ -148,38 +122,43 @@ def main() -> None:
     words = sys.argv[1:]
     debug = words[:1] == ["--debug"]
     app, words = make_app(), words[debug:]
+    options = messages.Options(app, words)
     with warnings.catch_warnings():
         # Users see what EDO decided for them, not what libraries tell programmers.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.filterwarnings("always", category=EDOWarning)
-        notes = messages.Notes(messages.Options(app, words))
+        notes = messages.Notes(options)
         warnings.showwarning = notes.show
-        code = unless_unread(lambda: notes.show_ties(_run(app, words, debug)))
+        try:
+            code = _run(app, words, options, debug)
+            notes.show_ties()
+        except (BrokenPipeError, SystemExit) as error:
+            # rich turns a broken pipe into an exit.
+            if not any(isinstance(e, BrokenPipeError) for e in (error, error.__context__)):
+                raise
+            _drop_output()
+            code = READER_LEFT
     raise SystemExit(code)
 
 
-def _run(app: App, words: Sequence[str], debug: bool) -> int:
+def _run(app: App, words: Sequence[str], options: messages.Options, debug: bool) -> int:
     """Run a command; its exit code."""
-    options = messages.Options(app, words)
     try:
         code = call(app, words)
         if sys.stdout is not None:
             sys.stdout.flush()  # a full disk shows here, not when Python ends
         return code
-    except (EDOError, CycloptsError) as error:
-        return _fail(options.explain(error), debug)
     except KeyboardInterrupt:
         messages.say("edo: interrupted")
         return INTERRUPTED
-    except OSError as error:
-        if reader_left(error):
-            raise
-        drop_output()
-        # A full disk for temporary files, a connection that broke.
-        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return _fail(f"{reason}; check the disk and the network, then run it again", debug)
+    except BrokenPipeError:
+        raise
     except Exception as error:
-        return _fail(_lacking(error, options) or _bug(error), debug)
+        if debug:
+            traceback.print_exc()
+        _drop_output()
+        messages.say(f"edo: {_reason(error, options)}")
+        return USAGE
 
 
 def call(app: App, words: Sequence[str]) -> int:
@@ -194,26 +173,28 @@ def call(app: App, words: Sequence[str]) -> int:
     return USAGE if without_command else 0
 
 
-def _lacking(error: BaseException | None, options: messages.Options) -> str:
-    """What the machine lacks, memory or a package, if that is what the error comes from."""
-    while error is not None:
-        cause = error.__cause__ or error.__context__
-        if isinstance(error, EDOError):
-            return options.explain(error)
-        if isinstance(error, MemoryError):
-            return "out of memory; close other programs, or use a smaller file or shards (--memory)"
-        # That a command can't be imported has a cause.
-        if isinstance(error, ImportError) and not isinstance(cause, ImportError):
-            name = (error.name or "a library").partition(".")[0]
-            package = name if error.name else "edokit"
-            remedy = f"install it again: pip install --force-reinstall {package}"
-            return f"can't import {name}: {error}; {remedy}"
-        error = cause
-    return ""
-
-
-def _bug(error: Exception) -> str:
-    """Where an unexpected error arose; what it says may quote somebody's text."""
+def _reason(error: Exception, options: messages.Options) -> str:
+    """What went wrong: with the input, the machine or EDO itself, in one line."""
+    causes: list[BaseException] = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    for cause in causes:
+        if isinstance(cause, EDOError):
+            return options.render(cause.text)
+    if isinstance(error, CycloptsError):
+        command = " ".join(["edo", *(error.command_chain or ())])
+        return f"{error} See `{command} --help`."
+    if isinstance(error, OSError):
+        # A full disk for temporary files, a connection that broke.
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return f"{reason}; check the disk and the network, then run it again"
+    if any(isinstance(cause, MemoryError) for cause in causes):
+        return "out of memory; close other programs, or use a smaller file or shards (--memory)"
+    if imports := [cause for cause in causes if isinstance(cause, ImportError)]:
+        name = (imports[-1].name or "edokit").partition(".")[0]
+        remedy = f"install it again: pip install --force-reinstall {name}"
+        return f"can't import {name}: {imports[-1]}; {remedy}"
+    # What an unexpected error says may quote somebody's text.
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (
         f"unexpected {type(error).__name__} in line {place.lineno} of"
@@ -222,8 +203,12 @@ def _bug(error: Exception) -> str:
     )
 
 
-def _fail(line: str, debug: bool) -> int:
-    if debug:
-        traceback.print_exc()
-    messages.say(f"edo: {line}")
-    return USAGE
+def _drop_output() -> None:
+    """Let what still waits to be written go nowhere, or Python would complain of it at the end."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is None:  # closed from the start
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,16 +41,13 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def fitted(line: str, width: int) -> list[str]:
     """A line in parts of this width at most; what follows is below its first word."""
-    start = len(line) - len(line.lstrip())
-    inside = start + (2 if start else 0)
+    indent = len(line) - len(line.lstrip())
     return wrap(
         line,
         width,
-        subsequent_indent=" " * inside,
+        subsequent_indent=" " * (indent + 2 if indent else 0),
         break_long_words=False,
         break_on_hyphens=False,
-        replace_whitespace=False,
-        drop_whitespace=True,
     ) or [""]
 
 
@@ -66,9 +61,9 @@ def print_json(value: Any) -> None:
 def print_table(
     title: str,
     header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    notes: Sequence[str] = (),
-    headline: Sequence[str] = (),
+    rows: Iterable[Sequence[object]],
+    notes: Iterable[str] = (),
+    headline: Iterable[str] = (),
 ) -> None:
     """A table with text on the left and numbers on the right, and lines above and below it."""
     from rich import box
@@ -76,11 +71,11 @@ def print_table(
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True)
-    for position, name in enumerate(map(printable, header)):
-        table.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
-    # Names in the data may hold characters that steer a terminal.
+    for position, name in enumerate(header):
+        justify: Any = "left" if position == 0 else "right"
+        table.add_column(printable(name), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*map(printable, row))
+        table.add_row(*map(_cell, row))
     # Data may hold square brackets; they are text here, not markup.
     console = Console(highlight=False, markup=False)
     console.print(printable(title), style="bold")
@@ -89,6 +84,26 @@ def print_table(
     console.print(table)
     for note in notes:
         console.print(printable(note))
+
+
+def _cell(value: object) -> str:
+    """A value in a table; names in the data may hold characters that steer a terminal."""
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
+
+
+def print_records(
+    title: str,
+    records: Sequence[Mapping[str, object]],
+    notes: Iterable[str] = (),
+    headline: Iterable[str] = (),
+) -> None:
+    """A table with a row per record; columns in which no record has a value are left out."""
+    columns = dict.fromkeys(name for record in records for name in record)
+    header = [name for name in columns if any(r.get(name) is not None for r in records)]
+    rows = [[record.get(name) for name in header] for record in records]
+    print_table(title, header, rows, notes, headline)
 
 
 def print_tables(*tables: Any) -> None:
@@ -115,69 +130,60 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
     for message in example["messages"]:
         for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
             write_line(printable(line))
-    columns, notes = _request_columns(previews, cost)
-    print_table(
+    print_records(
         f"Nothing was asked: {counted(new, 'new request')}, about {tokens['tokens_in']:,} tokens in"
         f" and {tokens['tokens_out']:,} out. Above is a prompt of {example['member']}.",
-        ["member", *columns.values()],
-        [_request_row(preview, columns) for preview in previews],
-        notes,
+        [
+            {name: preview[key] for key, name in _PREVIEW.items()}
+            | {"cost": None if cost is None else money(preview["cost"])}
+            for preview in previews
+        ],
+        [
+            "Tokens of new requests are estimated: four characters each, and answers as long as"
+            " max_tokens allows.",
+            f"Endpoint: {', '.join(dict.fromkeys(preview['base_url'] for preview in previews))}",
+            "The options price_in and price_out, per million tokens, add their cost."
+            if cost is None
+            else f"Cost: about {money(cost)}.",
+            "A server that gives no log-probabilities is asked several times: see the option"
+            " samples.",
+        ],
     )
 
 
-def _request_row(preview: dict[str, Any], columns: Iterable[str]) -> list[str]:
-    cells = {**preview, "cost": money(preview["cost"])}
-    return [str(cells[key]) for key in ("member", *columns)]
-
-
-def _request_columns(
-    previews: Sequence[dict[str, Any]], cost: float | None
-) -> tuple[dict[str, str], list[str]]:
-    """The columns in which the requests of members differ, and notes on the others."""
-    columns = {"model": "model", "base_url": "endpoint", "requests": "requests"}
-    columns |= {"cached": "answered before", "tokens_in": "tokens in", "tokens_out": "out"}
-    notes = [
-        "Tokens of new requests are estimated: four characters each, and answers as long as"
-        " max_tokens allows."
-    ]
-    for key, name in (("base_url", "Endpoint"), ("model", "Model")):
-        if len({preview[key] for preview in previews}) == 1:
-            del columns[key]  # an address is long
-            notes.append(f"{name}: {previews[0][key]}")
-    if cost is not None:
-        columns["cost"] = "cost"
-        notes.append(f"Cost: about {money(cost)}.")
-    else:
-        notes.append("The options price_in and price_out, per million tokens, add their cost.")
-    if any(preview["logprobs"] is None for preview in previews):
-        notes.append(
-            "A server that gives no log-probabilities is asked several times: see the option"
-            " samples."
-        )
-    return columns, notes
-
-
-_REQUESTS = {
-    "requests": ("requests", "{:,}".format),
-    "failures": ("failures", "{:,}".format),
-    "tokens_in": ("tokens in", "{:,}".format),
-    "tokens_out": ("out", "{:,}".format),
-    "total_cost": ("cost", money),
-    "cost": ("per item", money),
+_PREVIEW = {
+    "member": "member",
+    "model": "model",
+    "requests": "requests",
+    "cached": "answered before",
+    "tokens_in": "tokens in",
+    "tokens_out": "out",
 }
 
 
 def print_asked(info: Mapping[str, Mapping[str, Any]]) -> None:
     """What members asked a server, and what that cost; nothing if none did."""
-    members = {name: details for name, details in info.items() if "tokens_in" in details}
-    keys = [key for key in _REQUESTS if any(key in details for details in members.values())]
-    rows = [
-        [name, *(_REQUESTS[key][1](details[key]) if key in details else "" for key in keys)]
-        for name, details in members.items()
-    ]
-    if rows:
-        header = ["member", *(_REQUESTS[key][0] for key in keys)]
-        print_table("Requests to servers", header, rows)
+    records = []
+    for name, details in info.items():
+        if "tokens_in" not in details:
+            continue
+        record = {"member": name} | {
+            column: f"{details[key]:,}" for key, column in _ASKED.items() if key in details
+        }
+        for key, column in (("total_cost", "cost"), ("cost", "per item")):
+            if key in details:
+                record[column] = money(details[key])
+        records.append(record)
+    if records:
+        print_records("Requests to servers", records)
+
+
+_ASKED = {
+    "requests": "requests",
+    "failures": "failures",
+    "tokens_in": "tokens in",
+    "tokens_out": "out",
+}
 
 
 def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) -> None:
@@ -217,58 +223,6 @@ def _panel_row(comparison: PanelComparison, item: int) -> list[str]:
                 cell += f" ({answer.low[item, c]:.2f}–{answer.high[item, c]:.2f})"
         cells.append(cell)
     return [str(comparison.one.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
-
-
-def _per_item(counts: tuple[int, int]) -> str:
-    low, high = counts
-    return str(low) if low == high else f"{low}–{high}"
-
-
-_DESCRIPTION: dict[str, Callable[[dict[str, Any]], str]] = {
-    "items": lambda split: str(split["items"]),
-    "annotators": lambda split: str(split["annotators"]),
-    "annotations": lambda split: str(split["annotations"]),
-    "per item": lambda split: _per_item(split["annotations_per_item"]),
-    "largest : smallest": lambda split: f"{split['ratio']:.2f} : 1" if split["ratio"] else "–",
-    "tied items": lambda split: str(split["ties"]["items"]),
-    "unanimous items": lambda split: f"{split['unanimous']:.0%}",
-    "mean entropy (nats)": lambda split: f"{split['entropy']:.3f}",
-    "median coverage": lambda split: f"{split['coverage']['median']:.1%}",
-}
-
-
-def print_described(title: str, description: dict[str, Any]) -> None:
-    """The figures of `edokit.datasets.describe_annotations`, a column per split."""
-    # Train, dev and test in this order, all else after them.
-    order = ["train", "dev", "test", *description["splits"]]
-    names = sorted(description["splits"], key=order.index)
-    splits = [description["splits"][name] for name in names]
-    rows = [[name, *map(figure, splits)] for name, figure in _DESCRIPTION.items()]
-    rows[4:4] = [
-        [f"hard label {name}", *(str(split["classes"][name]) for split in splits)]
-        for name in description["classes"]
-    ]
-    notes = [f"Answer scale: {description['scale']}."]
-    for heading, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes")):
-        if description[key]:
-            notes.append(f"{heading}: {', '.join(description[key])}.")
-    print_table(title, ["", *names], rows, notes + _duplicates(description))
-
-
-def _duplicates(description: dict[str, Any]) -> list[str]:
-    """How many texts of each split have a near-duplicate in another."""
-    duplicates = description.get("near_duplicates", {})
-    notes = []
-    for name, counts in duplicates.get("splits", {}).items():
-        near = counts["near"]
-        texts = counted(near, "text") if near else "No text"
-        exactly = f" ({counts['verbatim']} word for word)" if near else ""
-        split_name = "the items in no split" if name == "no split" else name
-        notes.append(
-            f"{texts} of {split_name} {'has' if near <= 1 else 'have'} a near-duplicate in"
-            f" {duplicates['also_in']}{exactly}."
-        )
-    return notes
 
 
 def done(result: dict[str, Any], line: str, json: bool) -> None:
@@ -324,42 +278,3 @@ def add_bar(bars: Progress, description: str, total: int | None = None) -> Calla
         bars.update(task, completed=done, total=total, detail=printable(detail), description=text)
 
     return update
-
-
-READER_LEFT = 141
-"""Exit status when the output is closed, as in `edo … | head -1`: 128 and the number of SIGPIPE,
-which is what a shell shows of most other commands. Not 0: the command may have stopped early."""
-
-
-def unless_unread(run: Callable[[], int]) -> int:
-    """The exit status of ``run``; if its reader leaves, it stops there, silently.
-
-    rich turns a broken pipe into an exit with status 1, which would look like a failure.
-    """
-    try:
-        return run()
-    except (OSError, SystemExit) as error:
-        if not reader_left(error):
-            raise
-    drop_output()
-    return READER_LEFT
-
-
-def reader_left(error: BaseException) -> bool:
-    """Whether this says that nobody reads what is written, also if it became an exit since."""
-    cause = error.__context__ if isinstance(error, SystemExit) else error
-    if not isinstance(cause, OSError) or cause.filename is not None:
-        return False
-    # Windows calls it an invalid argument.
-    return cause.errno == errno.EPIPE or (os.name == "nt" and cause.errno == errno.EINVAL)
-
-
-def drop_output() -> None:
-    """Let what still waits to be written go nowhere, or Python would complain of it at the end."""
-    for stream in (sys.__stdout__, sys.__stderr__):
-        if stream is None:  # closed from the start
-            continue
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

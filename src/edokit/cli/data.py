@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from edokit._errors import InputError, are, counted, examples, one_of
+from edokit._errors import HAVE, InputError, are, counted, examples, one_of
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def info(
     if json:
         console.print_json(result)
     else:
-        console.print_described(str(source), result)
+        _print_described(str(source), result)
 
 
 def convert(
@@ -140,7 +140,7 @@ def split(
         listed = [{"from": old or None, "to": new, "items": n} for (old, new), n in moves.items()]
         console.print_json({"out": str(out), "moves": listed, **result})
         return
-    console.print_described(str(out), result)
+    _print_described(str(out), result)
     lines = [
         f"{old or 'no split'} → {new}: {counted(n, 'item')}"
         for (old, new), n in moves.items()
@@ -250,7 +250,45 @@ def simulate(
     if json:
         console.print_json({"out": str(out), "truth": truth and str(truth), **result})
     else:
-        console.print_described(str(out), result)
+        _print_described(str(out), result)
+
+
+_FIGURES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "items": lambda split: split["items"],
+    "annotators": lambda split: split["annotators"],
+    "annotations": lambda split: split["annotations"],
+    "per item": lambda split: "–".join(map(str, dict.fromkeys(split["annotations_per_item"]))),
+    "largest : smallest": lambda split: f"{split['ratio']:.2f} : 1" if split["ratio"] else None,
+    "tied items": lambda split: split["ties"]["items"],
+    "unanimous items": lambda split: f"{split['unanimous']:.0%}",
+    "mean entropy (nats)": lambda split: f"{split['entropy']:.3f}",
+    "median coverage": lambda split: f"{split['coverage']['median']:.1%}",
+}
+
+
+def _print_described(title: str, description: dict[str, Any]) -> None:
+    """The figures of `edokit.datasets.describe_annotations`, a column per split."""
+    # Train, dev and test in this order, all else after them.
+    order = ["train", "dev", "test", *description["splits"]]
+    names = sorted(description["splits"], key=order.index)
+    splits = [description["splits"][name] for name in names]
+    rows: list[list[object]] = [[name, *map(value, splits)] for name, value in _FIGURES.items()]
+    rows[4:4] = [
+        [f"hard label {name}", *(split["classes"][name] for split in splits)]
+        for name in description["classes"]
+    ]
+    notes = [f"Answer scale: {description['scale']}."]
+    for heading, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes")):
+        if description[key]:
+            notes.append(f"{heading}: {', '.join(description[key])}.")
+    duplicates = description.get("near_duplicates", {})
+    for name, counts in duplicates.get("splits", {}).items():
+        split_name = "the items in no split" if name == "no split" else name
+        notes.append(
+            f"Of {split_name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"
+            f" {duplicates['also_in']} ({counts['verbatim']} word for word)."
+        )
+    console.print_table(title, ["", *names], rows, notes)
 
 
 def _sizes(text: str) -> tuple[int, int, int]:

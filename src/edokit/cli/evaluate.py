@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -61,8 +62,8 @@ def evaluate(
     annotations : Path
         Annotations of the same items (any source).
     probabilities : Path, optional
-        A table with item and p_<class> columns; answers for each annotator have a column annotator,
-        too, and p_<class> or label (or are predictions of `edo score --annotators`).
+        A table with item and `p_<class>` columns; answers for each annotator have a column
+        annotator, too, and `p_<class>` or label (or are predictions of `edo score --annotators`).
     ensemble : Path, optional
         The ensemble that made them: it knows the constant answer to beat.
     predictions : Path, optional
@@ -103,23 +104,23 @@ def _print_scores(evaluation: Evaluation, name: str) -> None:
         console.print_tables(slice_table(evaluation.slices, evaluation.level, name))
 
 
-def _interval_header(evaluation: Evaluation) -> list[str]:
-    return [f"{evaluation.level:.0%} interval"] if evaluation.intervals else []
-
-
 def _print_official(evaluation: Evaluation) -> None:
     """The scores of a shared task, if one is named."""
     official = evaluation.official
     if official is None:
         return
-    rows = []
-    for name, value in official.scores.items():
-        interval = [_ends(*official.intervals[name])] if evaluation.intervals else []
-        rows.append([name, _number(value), *interval, _number(official.constant[name])])
-    console.print_table(
+    interval = f"{evaluation.level:.0%} interval"
+    console.print_records(
         f"{official.scorer}: {counted(evaluation.items, 'item')}",
-        ["score", "value", *_interval_header(evaluation), "constant"],
-        rows,
+        [
+            {
+                "score": name,
+                "value": value,
+                interval: _ends(official.intervals.get(name)),
+                "constant": official.constant[name],
+            }
+            for name, value in official.scores.items()
+        ],
         [official.note],
     )
 
@@ -129,71 +130,71 @@ def _print_metrics(evaluation: Evaluation, name: str) -> None:
     from edokit.metrics import METRIC
 
     _print_official(evaluation)
-    intervals = evaluation.intervals
-    rows = []
+    intervals = {
+        metric: (interval.low, interval.high) for metric, interval in evaluation.intervals.items()
+    }
+    records = []
     for metric, value in evaluation.metrics.items():
-        ends = [_ends(intervals[metric].low, intervals[metric].high)] if intervals else []
-        best, constant = evaluation.best_possible[metric], evaluation.constant_metrics[metric]
-        title = f"{METRIC[metric].title} {METRIC[metric].arrow}"
-        rows.append([title, _number(value), *ends, _number(best), _number(constant)])
+        records.append(
+            {
+                "metric": f"{METRIC[metric].title} {METRIC[metric].arrow}",
+                "value": value,
+                f"{evaluation.level:.0%} interval": _ends(intervals.get(metric)),
+                "best possible": evaluation.best_possible[metric],
+                "constant": evaluation.constant_metrics[metric],
+            }
+        )
     sets = ["Of sets, micro-F1 is the share of labels that are right."]
-    console.print_table(
+    console.print_records(
         f"{name}: {counted(evaluation.items, 'item')}",
-        ["metric", "value", *_interval_header(evaluation), "best possible", "constant"],
-        rows,
+        records,
         sets if evaluation.scale.is_multi_label else [],
         evaluation.headline,
     )
 
 
-def _print_methods(evaluation: Evaluation, name: str) -> None:
-    """The probabilities beside the uniform mean and the constant."""
-    from edokit.baselines.scores import SHARES, difference
+def _scores(scores: Sequence[Any], against: str, name: str = "") -> list[dict[str, object]]:
+    """Methods with their metrics, and how far each is from another one in the headline metric."""
+    from edokit.baselines.scores import difference
     from edokit.metrics import METRIC
 
-    judged = evaluation.scores[0]
-    rows = [
-        [
-            name if score is judged else score.name,
-            *map(_number, score.metrics.values()),
-            difference(score.against_constant.get(score.headline)) or "–",
-        ]
-        for score in evaluation.scores
-    ]
-    labels = [METRIC[metric].label for metric in judged.metrics]
+    judged = scores[0]
+    records = []
+    for score in scores:
+        differences = score.against_constant if against == "constant" else score.against
+        records.append(
+            {"": name if name and score is judged else score.name}
+            | {METRIC[metric].label: value for metric, value in score.metrics.items()}
+            | {
+                f"Δ{METRIC[judged.headline].short} vs {against}": difference(
+                    differences.get(score.headline)
+                )
+                or "–"
+            }
+        )
+    return records
+
+
+def _print_methods(evaluation: Evaluation, name: str) -> None:
+    """The probabilities beside the uniform mean and the constant."""
+    from edokit.baselines.scores import SHARES
+
     hard = "their majority class"
     if evaluation.scale.is_multi_label:
         hard = "the labels that most of them have"
-    console.print_table(
+    console.print_records(
         "Beside a constant answer",
-        ["", *labels, f"Δ{METRIC[judged.headline].short} vs constant"],
-        rows,
+        _scores(evaluation.scores, "constant", name),
         [f"constant: {SHARES[evaluation.constant.source]}, and {hard}."],
     )
 
 
 def _print_pairs(evaluation: Evaluation) -> None:
     """Answers for annotators on their own labels."""
-    from edokit.baselines.scores import difference
-    from edokit.metrics import METRIC
-
-    judged = evaluation.pairs[0]
     labels = sum(row["n"] for row in evaluation.annotators)
-    console.print_table(
+    console.print_records(
         f"Annotators' own labels: {counted(labels, 'label')}",
-        [
-            "",
-            *(METRIC[metric].label for metric in judged.metrics),
-            f"Δ{METRIC[judged.headline].short} vs anonymous",
-        ],
-        [
-            [
-                score.name,
-                *map(_number, score.metrics.values()),
-                difference(score.against.get(score.headline)) or "–",
-            ]
-            for score in evaluation.pairs
-        ],
+        _scores(evaluation.pairs, "anonymous"),
         ["Resampled by item: the labels of an item belong together."],
     )
 
@@ -201,30 +202,30 @@ def _print_pairs(evaluation: Evaluation) -> None:
 def _print_annotators(evaluation: Evaluation) -> None:
     """The annotators with the highest error."""
     ranked = sorted(evaluation.annotators, key=lambda row: -row["ce"])
-    anonymous = ["anonymous CE"] if "anonymous_ce" in ranked[0] else []
-    rows = []
-    for scores in ranked[:_ANNOTATORS]:
-        ends = scores.get("ce_interval")
-        row = [scores["annotator"], str(scores["n"]), _number(scores["error"])]
-        row += [_number(scores["ce"]), _ends(*ends) if ends else "–"]
-        row += [_number(scores["anonymous_ce"])] if anonymous else []
-        rows.append([*row, "yes" if scores["served_badly"] else ""])
-    unlisted = len(ranked) - len(rows)
     note = "badly: CE clearly above that on all other labels."
-    if unlisted:
-        note += f" {counted(unlisted, 'annotator')} with a lower CE: see --json."
-    interval = f"{evaluation.level:.0%} interval"
-    console.print_table(
+    if len(ranked) > _ANNOTATORS:
+        unlisted = counted(len(ranked) - _ANNOTATORS, "annotator")
+        note += f" {unlisted} with a lower CE: see --json."
+    console.print_records(
         "Error by annotator",
-        ["annotator", "labels", "error", "CE", interval, *anonymous, "badly"],
-        rows,
+        [
+            {
+                "annotator": scores["annotator"],
+                "labels": scores["n"],
+                "error": scores["error"],
+                "CE": scores["ce"],
+                f"{evaluation.level:.0%} interval": _ends(scores.get("ce_interval")),
+                "anonymous CE": scores.get("anonymous_ce"),
+                "badly": "yes" if scores["served_badly"] else "",
+            }
+            for scores in ranked[:_ANNOTATORS]
+        ],
         [note],
     )
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return f"{_number(low)} … {_number(high)}"
+def _ends(interval: tuple[float | None, float | None] | None) -> str | None:
+    """An interval as ``low … high``."""
+    if interval is None:
+        return None
+    return " … ".join("–" if end is None else f"{end:.4f}" for end in interval)

@@ -74,17 +74,16 @@ def explain(
 
 
 def _print_earned(by_value: dict[str, list[dict[str, Any]]]) -> None:
-    console.print_table(
+    console.print_records(
         "What each model, prompt and persona earns",
-        ["", "members", "with weight", "weight", "cost per item"],
         [
-            [
-                f"{kind} {'(none)' if row['value'] is None else row['value']}"[:60],
-                str(row["members"]),
-                str(row["with_weight"]),
-                f"{row['weight']:.3f}",
-                money(row["cost"]),
-            ]
+            {
+                "": f"{kind} {'(none)' if row['value'] is None else row['value']}"[:60],
+                "members": row["members"],
+                "with weight": row["with_weight"],
+                "weight": f"{row['weight']:.3f}",
+                "cost per item": money(row["cost"]),
+            }
             for kind, rows in by_value.items()
             for row in rows
         ],
@@ -96,17 +95,16 @@ def _print_drops(trade_off: TradeOff, weights: dict[str, float]) -> None:
     from edokit.ensemble.trade_off import VERDICTS, signed
     from edokit.metrics import METRIC
 
-    console.print_table(
+    console.print_records(
         f"Without one {trade_off.unit}, the weights solved again",
-        [trade_off.unit, "weight", "saves per item", f"Δ{METRIC[trade_off.metric].short}", ""],
         [
-            [
-                drop.dropped[0],
-                f"{weights.get(drop.dropped[0], 0.0):.3f}",
-                money(trade_off.saved(drop)),
-                signed(drop),
-                VERDICTS[drop.verdict],
-            ]
+            {
+                trade_off.unit: drop.dropped[0],
+                "weight": f"{weights.get(drop.dropped[0], 0.0):.3f}",
+                "saves per item": money(trade_off.saved(drop)),
+                f"Δ{METRIC[trade_off.metric].short}": signed(drop),
+                "": VERDICTS[drop.verdict],
+            }
             for drop in trade_off.drops
         ],
         ["free to drop: worse by 1% at most, interval included; each alone, not several at once."],
@@ -118,18 +116,17 @@ def _print_path(trade_off: TradeOff) -> None:
     from edokit.metrics import METRIC
 
     short = METRIC[trade_off.metric].short
-    console.print_table(
+    console.print_records(
         "Ever cheaper ensembles",
-        ["dropped", "left", "cost per item", short, f"Δ{short}", ""],
         [
-            [
-                step.dropped[-1] if step.dropped else "nothing",
-                counted(len(step.members), trade_off.unit),
-                money(step.cost),
-                f"{step.loss:.4f}",
-                signed(step) if step.dropped else "",
-                VERDICTS[step.verdict] if step.dropped else "",
-            ]
+            {
+                "dropped": step.dropped[-1] if step.dropped else "nothing",
+                "left": counted(len(step.members), trade_off.unit),
+                "cost per item": money(step.cost),
+                short: step.loss,
+                f"Δ{short}": signed(step) if step.dropped else "",
+                "": VERDICTS[step.verdict] if step.dropped else "",
+            }
             for step in trade_off.path
         ],
         trade_off.summary,

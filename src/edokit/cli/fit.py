@@ -116,7 +116,7 @@ def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:
     console.print_table(
         f"{out}: {fitted.size} of {_units(fitted)} {verb} weight ({fitted.learned_from})",
         ["term", "value on the fit data"],
-        [[name, f"{losses[term]:.4f}"] for term, name in LOSS_TERMS.items() if term in losses],
+        [[name, losses[term]] for term, name in LOSS_TERMS.items() if term in losses],
         list(filter(None, [*notes, fitted.nothing_learned])),
     )
 

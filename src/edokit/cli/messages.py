@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    MissingArgumentError,
-    UnknownCommandError,
-    UnknownOptionError,
-)
-
-from edokit._errors import EDOError, TieWarning, one_line, option, show_options
+from edokit._errors import TieWarning, one_line, option, show_options
 
 if TYPE_CHECKING:
-    from cyclopts import Argument
+    from cyclopts import App, Argument
 
 _NEVER_PART = frozenset({"ties"})  # of a recipe or of a search space
 
@@ -84,21 +75,6 @@ class Options:
                 return f"{self.by_name[part].name} {name}={text}"
         return f"{show_options(option(name, *value))} (in Python)"
 
-    def explain(self, error: EDOError | CycloptsError) -> str:
-        """What is wrong, and what to do about it."""
-        if isinstance(error, CycloptsError) and isinstance(error.__cause__, EDOError):
-            error = error.__cause__
-        if isinstance(error, EDOError):
-            return self.render(error.text)
-        unknown = [word for word in error.unused_tokens or () if word.startswith("--")]
-        if isinstance(error, MissingArgumentError) and unknown:
-            message = _unknown(unknown[0].partition("=")[0], self.by_name.values())
-        else:
-            message = _usage(error)
-        stop = "" if message.endswith((".", "?", "!")) else "."
-        command = " ".join(["edo", *(error.command_chain or ())])
-        return f"{message}{stop} See `{command} --help`."
-
 
 def _words(value: Any) -> list[str]:
     """A value as one types it: once for each key, names separated by commas."""
@@ -108,32 +84,6 @@ def _words(value: Any) -> list[str]:
         quoted = (f'"{name}"' if name.strip() != name or "," in name else name for name in value)
         return [",".join(quoted)]
     return [str(value)]
-
-
-def _usage(error: CycloptsError) -> str:
-    """What is wrong with the words of the command line; only close names are suggested."""
-    if isinstance(error, UnknownOptionError):
-        return _unknown(error.token.keyword or error.token.value, error.argument_collection)
-    if isinstance(error, UnknownCommandError):
-        name = (error.unused_tokens or [""])[0]
-        near = get_close_matches(name, list(error.app or ()))
-        return f"No such command {name!r}.{_suggestion(map(repr, near))}"
-    if isinstance(error, MissingArgumentError) and error.argument:
-        name = error.keyword or error.argument.name
-        needs_value = error.keyword or error.argument.tokens
-        return f"{name} needs a value." if needs_value else f"{name} is missing."
-    return str(error)
-
-
-def _unknown(name: str, arguments: Iterable[Argument]) -> str:
-    """An option that the command does not take, and those that may be meant."""
-    names = [name for argument in arguments for name in argument.names]
-    return f"No such option: {name}.{_suggestion(get_close_matches(name, names, cutoff=0.75))}"
-
-
-def _suggestion(names: Iterable[str]) -> str:
-    listed = " or ".join(names)
-    return f" Did you mean {listed}?" if listed else ""
 
 
 class Notes:
@@ -161,8 +111,7 @@ class Notes:
             text = getattr(message, "text", str(message))
             say(f"note: {self.options.render(text)}")
 
-    def show_ties(self, code: int) -> int:
+    def show_ties(self) -> None:
         """Show one note on tied items, also where a command reads several files."""
         if self.ties:
             say(f"note: {self.options.render(TieWarning.merge(list(self.ties.values())).text)}")
-        return code

@@ -188,18 +188,13 @@ def _print_members(path: Path, description: dict[str, Any]) -> None:
     kind = f" ({description['scale'].partition(':')[0]})" if "scale" in description else ""
     # The columns of more classes do not fit into a terminal: they become rows.
     columns = classes if len(classes) <= COLUMNS else []
-    console.print_table(
+    console.print_records(
         f"{path}: {rows}, {counted(len(members), 'member')},"
         f" {len(classes)} classes{kind}, {counted(description['shards'], 'file')}",
-        ["member", "group", *(f"mean p({name})" for name in columns), "entropy", "distance"],
         [
-            [
-                member["name"],
-                member["group"] or "–",
-                *(f"{member['mean'][name]:.4f}" for name in columns),
-                f"{member['entropy']:.4f}",
-                f"{member['distance']:.4f}",
-            ]
+            {"member": member["name"], "group": member["group"] or "–"}
+            | {f"mean p({name})": member["mean"][name] for name in columns}
+            | {"entropy": member["entropy"], "distance": member["distance"]}
             for member in members
         ],
         ["distance: mean L1 distance to the uniform mean of all members (0 to 2)."],
@@ -208,27 +203,25 @@ def _print_members(path: Path, description: dict[str, Any]) -> None:
 
 def _print_details(members: list[dict[str, Any]]) -> None:
     """Models, prompts, costs, …, where any is known."""
-    details = {member["name"]: member.get("info", {}) for member in members}
-    columns = [key for key in DETAILS if any(key in detail for detail in details.values())]
-    if columns:
-        rows = [
-            [name, *(detail.get(key, "–") for key in columns)] for name, detail in details.items()
-        ]
-        console.print_table(
-            "What is known about them (cost: of one item)",
-            ["member", *columns],
-            [[money(v) if isinstance(v, float) else str(v)[:24] for v in row] for row in rows],
-        )
+    records = []
+    for member in members:
+        details = {key: member["info"][key] for key in DETAILS if key in member.get("info", {})}
+        texts = {key: money(v) if key == "cost" else str(v)[:24] for key, v in details.items()}
+        records.append({"member": member["name"], **texts})
+    if any(len(record) > 1 for record in records):
+        console.print_records("What is known about them (cost: of one item)", records)
 
 
 def _print_classes(description: dict[str, Any]) -> None:
-    rows = []
+    records = []
     for name in description["classes"]:
         means = [member["mean"][name] for member in description["members"]]
-        uniform = sum(means) / len(means)
-        rows.append([name, *(f"{p:.4f}" for p in (uniform, min(means), max(means)))])
-    console.print_table(
-        "Mean probability of each class",
-        ["class", "uniform mean", "lowest member", "highest member"],
-        rows,
-    )
+        records.append(
+            {
+                "class": name,
+                "uniform mean": sum(means) / len(means),
+                "lowest member": min(means),
+                "highest member": max(means),
+            }
+        )
+    console.print_records("Mean probability of each class", records)
