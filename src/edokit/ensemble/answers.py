@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from edokit._errors import InputError, one_of
+from edokit._errors import InputError, one_of, warn
 from edokit._types import Floats
 from edokit.metrics import item_values
 from edokit.objective import sharpen
@@ -26,6 +26,9 @@ Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIG
 ITEMS = 5000
 """A step is fitted on so many items at most."""
 _COARSE, _FINE, _ROUNDS = 21, 7, 3  # temperatures that are compared
+_FOLDS = 5
+_FEW = 200
+"""Fewer items than this choose a temperature badly."""
 
 
 def _sharpen_cumulative(p: Floats, temperature: float) -> Floats:
@@ -74,6 +77,9 @@ class Answer:
         The metric on the fit data without and with the step (in-sample, hence optimistic).
     items : int
         Items that it was fitted on.
+    held_out : float or None
+        The metric with the step on fifths of the fit data, each fitted on the other four (with a
+        coarser choice of temperatures).
     """
 
     step: Step
@@ -81,6 +87,7 @@ class Answer:
     before: float
     after: float
     items: Positive
+    held_out: float | None = None
 
     def __str__(self) -> str:
         """What it does, and what it gained on the fit data."""
@@ -89,7 +96,10 @@ class Answer:
             "cumulative-temperature": f"temperature {self.temperature:.3g} of cumulative shares",
             "mode": "the mode",
         }[self.step]
-        return f"{step} (on the fit data {self.before:.4f} before, {self.after:.4f} after)"
+        held_out = "" if self.held_out is None else f", {self.held_out:.4f} held out"
+        return (
+            f"{step} (on the fit data {self.before:.4f} before, {self.after:.4f} after{held_out})"
+        )
 
     def apply(self, pooled: Floats, scale: Scale) -> Floats:
         """Return the answers to give [N, C], from the pool [N, C]."""
@@ -104,27 +114,50 @@ def fit_answers(p: Floats, q: Floats, y: Any, scale: Scale) -> dict[str, Answer]
         if metric not in values:
             continue
 
-        def at(temperature: float, step: Step = step, metric: str = metric) -> float:
+        def losses_at(temperature: float, step: Step = step, metric: str = metric) -> Floats:
             sharpened = Answer(step, temperature, 0.0, 0.0, 1).apply(p, scale)
-            return float(values[metric](sharpened, q, y).mean())
+            return np.asarray(values[metric](sharpened, q, y))
 
-        before = float(values[metric](p, q, y).mean())
-        temperature, after = (1.0, at(1.0)) if step == "mode" else _lowest(at, before)
-        answers[metric] = Answer(step, temperature, before, after, len(p))
+        before = values[metric](p, q, y)
+        if step == "mode":  # nothing is fitted
+            after = held_out = float(losses_at(1.0).mean())
+            temperature = 1.0
+        else:
+            temperature, after, held_out = _best_temperature(losses_at, before)
+        answers[metric] = Answer(step, temperature, float(before.mean()), after, len(p), held_out)
     return answers
 
 
-def _lowest(value: Callable[[float], float], at_one: float) -> tuple[float, float]:
-    """The temperature with the lowest value, which may have several local minima, and the value."""
+def _best_temperature(
+    losses_at: Callable[[float], Floats], at_one: Floats
+) -> tuple[float, float, float]:
+    """The temperature with the lowest mean loss, that loss, and the loss on held-out items.
+
+    The loss may have several local minima, so a coarse grid comes before finer ones.
+    """
     low, high = np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE)
-    best, least = 0.0, at_one
+    best, least, coarse = 0.0, float(at_one.mean()), [at_one]
     for count in (_COARSE, *[_FINE] * _ROUNDS):
         for log in np.linspace(low, high, count):
-            if (candidate := value(float(np.exp(log)))) < least:
-                best, least = float(log), candidate
+            losses = losses_at(float(np.exp(log)))
+            if count == _COARSE:
+                coarse.append(losses)
+            if losses.mean() < least:
+                best, least = float(log), float(losses.mean())
         width = (high - low) / (count - 1)
         low, high = max(best - width, low), min(best + width, high)
-    return float(np.exp(best)), least
+    return float(np.exp(best)), least, _held_out(np.array(coarse))
+
+
+def _held_out(losses: Floats) -> float:
+    """Mean loss where each fold takes the candidate that is best on the others; [T, N] losses."""
+    folds = np.random.default_rng(0).permutation(losses.shape[1]) % _FOLDS
+    held_out = np.empty(losses.shape[1])
+    for fold in np.unique(folds):
+        is_held_out = folds == fold
+        best = losses[:, ~is_held_out].sum(axis=1).argmin()
+        held_out[is_held_out] = losses[best, is_held_out]
+    return float(held_out.mean())
 
 
 def find_answer(metric: Any, answers: Mapping[str, Answer], scale: Scale) -> Answer:
@@ -137,4 +170,10 @@ def find_answer(metric: Any, answers: Mapping[str, Answer], scale: Scale) -> Ans
             f"choose {', '.join(answers)}, or fit again on an ordinal scale"
             " (`edo fit --scale ordinal`)",
         )
-    return answers[metric]
+    answer = answers[metric]
+    if answer.items < _FEW and answer.step != "mode":
+        warn(
+            f"the step for {metric} was fitted on {answer.items} items, which choose badly (below"
+            f" {_FEW} they often lose): {answer}"
+        )
+    return answer
