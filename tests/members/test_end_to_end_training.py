@@ -246,7 +246,7 @@ def test_the_paper_keeps_ten_members_at_most_and_ours_as_many_as_there_are() -> 
     for preset, most in (("default", 12), ("paper-fixed", 10)):
         job = plan(members=12, preset=preset).jobs[0]
         members: Any = make_member(job.recipe, 2, job.options)
-        assert members.new_head([0, 1]).size_logits.shape == (most,)
+        assert members.new_weights([0, 1]).size_logits.shape == (most,)
 
 
 @pytest.mark.parametrize(

@@ -15,25 +15,23 @@ from tiny_transformer import tiny_model, torch
 from edokit._errors import InputError
 from edokit.annotator_effects import KnownAnnotators
 from edokit.members.pretrained import load_backbone, load_tokenizer
-from edokit.members.recipes._fine_tuning import FineTuning
 from edokit.members.recipes._network import (
     AnnotatorHead,
+    Head,
     Link,
-    MemberHeads,
     MemberNetwork,
-    OneHead,
     adversarial_step,
     parameter_groups,
     row_losses,
 )
 from edokit.members.recipes._tokens import (
     AnnotatorTargets,
-    EpochTargets,
     Reader,
     annotator_labels,
     batches_by_length,
     with_speaker_tags,
 )
+from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps_items
 
 
@@ -49,7 +47,7 @@ def reader(model: str) -> Reader:
 
 def network(model: str, pooling: str = "mean") -> MemberNetwork:
     width = 32 if pooling == "mean+target" else 16
-    return MemberNetwork(load_backbone(model), pooling, OneHead(width, Link("softmax", 2))).eval()
+    return MemberNetwork(load_backbone(model), pooling, Head(width, Link("softmax", 2))).eval()
 
 
 def tensors(batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -61,25 +59,26 @@ def tensors(batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
 
 def test_the_target_segment_is_the_utterance(reader: Reader) -> None:
     alone, pair = reader(["nice day", ("stop it please", "no thanks")])
-    assert (alone.start, alone.stop, len(alone.ids)) == (1, 3, 4)
-    assert (pair.start, pair.stop, len(pair.ids)) == (1, 4, 8)
-    assert pair.types.tolist() == [0] * 5 + [1] * 3
+    assert alone["target_mask"].tolist() == [0, 1, 1, 0]
+    assert pair["target_mask"].tolist() == [0, 1, 1, 1, 0, 0, 0, 0]
+    assert pair["token_type_ids"].tolist() == [0] * 5 + [1] * 3
 
 
 def test_the_context_may_come_first(reader: Reader) -> None:
     forwards = Reader(reader.tokenizer, 512, context_first=True, speaker_tags=True)
     alone, pair, bare = forwards(["nice day", ("stop it please", "no thanks"), ("stop it", "")])
-    assert (alone.start, alone.stop, len(alone.ids)) == (1, 3, 4)
-    words = reader.tokenizer.convert_ids_to_tokens(pair.ids)
-    assert words[1:5] == ["agent", ":", "no", "thanks"]
-    assert words[pair.start : pair.stop] == ["user", ":", "stop", "it", "please"]
+    assert alone["target_mask"].tolist() == [0, 1, 1, 0]
+    words = np.array(reader.tokenizer.convert_ids_to_tokens(pair["input_ids"]))
+    assert words[1:5].tolist() == ["agent", ":", "no", "thanks"]
+    target = pair["target_mask"].astype(bool)
+    assert words[target].tolist() == ["user", ":", "stop", "it", "please"]
     assert reader.padded([pair])["target_mask"].sum() == 5
-    assert bare.stop - bare.start == 4
+    assert bare["target_mask"].sum() == 4
 
 
 def test_a_text_without_words_is_its_own_target(reader: Reader) -> None:
     (empty,) = reader([""])
-    assert (empty.start, empty.stop) == (0, 2)
+    assert empty["target_mask"].tolist() == [1, 1]
 
 
 def test_padding_marks_what_is_text(reader: Reader) -> None:
@@ -168,7 +167,7 @@ def test_heads_that_know_annotators_leave_quiet_features_as_they_are() -> None:
 @pytest.mark.parametrize("loudness", [1.0, 30.0])
 def test_annotators_count_alike_beside_loud_features(loudness: float) -> None:
     head, pooled = people_head("softmax"), torch.randn(2, 6)
-    pairs = torch.tensor([0, 1]), torch.tensor([0, 1])
+    pairs = torch.tensor([0, 1]), torch.tensor([[0], [1]])
     wanted = head(pooled, *pairs)
     with torch.no_grad():
         head.rescale(torch.tensor(loudness))
@@ -201,13 +200,14 @@ def test_heads_start_at_the_mean_of_the_targets(kind: str) -> None:
     targets = np.array([[1.0, 0.0, 0.0, 0.0]] * 4 + [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
     totals = targets.sum(axis=0) + 1.0
     wanted = totals / (8.0 if kind == "sets" else totals.sum())
-    for head, shape in (
-        (OneHead(6, Link(kind, 4)), (3, 4)),
-        (AnnotatorHead(6, Link(kind, 4), PEOPLE, 1.0).eval(), (3, 4)),
-        (MemberHeads(6, Link(kind, 4), 5), (3, 5, 4)),
+    nobody = np.zeros((3, 4)), np.arange(3)[:, None]
+    several = np.stack([targets] * 5, axis=1)
+    for head, shape, prior in (
+        (Head(6, Link(kind, 4)), (3, 4), (targets,)),
+        (AnnotatorHead(6, Link(kind, 4), PEOPLE, 1.0).eval(), (3, 4), (targets, *nobody)),
+        (Head(6, Link(kind, 4), 5), (3, 5, 4), (several,)),
     ):
-        several = isinstance(head, MemberHeads)
-        head.set_prior(np.stack([targets] * 5, axis=1) if several else targets)
+        head.set_prior(*prior)
         found = head.link.probabilities(head(torch.zeros(3, 6)))
         assert found.shape == shape
         np.testing.assert_allclose(found.detach(), np.broadcast_to(wanted, shape), rtol=1e-5)
@@ -234,7 +234,7 @@ def test_cumulative_links_are_differences_of_sigmoids(cuts: list[float], score: 
 def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(kind: str) -> None:
     head = people_head(kind)
     pooled = torch.randn(2, 6)
-    rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([0, 1, -1])
+    rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([[0], [1], [-1]])
     found = head(pooled, rows, annotators)
     torch.testing.assert_close(found[:2], head(pooled))
     for k, share in ((0, 8 / 10), (1, 1 / 3)):
@@ -248,8 +248,9 @@ def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(kind: str) -> None
 def test_annotators_start_at_their_own_mean_shrunk_by_labels(kind: str) -> None:
     head = AnnotatorHead(6, Link(kind, 2), PEOPLE, 4.0).eval()
     targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3)
-    head.set_prior(targets, np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))
-    rows, annotators = torch.zeros(3, dtype=int), torch.arange(3)
+    labels = np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    head.set_prior(targets, labels, np.arange(3)[:, None])
+    rows, annotators = torch.zeros(3, dtype=int), torch.arange(3)[:, None]
     found = head.link.probabilities(head(torch.zeros(1, 6), rows, annotators)).detach()
     # Half of everybody's answers are the first class; four of those are added to one's own.
     np.testing.assert_allclose(found[1, 0], (8 + 4 / 2) / 12, rtol=1e-5)
@@ -259,7 +260,7 @@ def test_annotators_start_at_their_own_mean_shrunk_by_labels(kind: str) -> None:
 
 def test_members_do_not_start_alike() -> None:
     pooled = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
-    members = MemberHeads(6, Link("softmax", 2), 5)(pooled)
+    members = Head(6, Link("softmax", 2), 5)(pooled)
     assert not torch.allclose(members[:, 0], members[:, 1])
 
 
@@ -305,8 +306,12 @@ def test_pairs_of_texts_are_found_in_any_order() -> None:
     pairs, labels = annotator_labels(people, KnownAnnotators.named(["bob", "ann"]), 2)
     assert pairs.annotators.tolist() == [[-1], [1], [1], [0]]
     assert labels.argmax(axis=1).tolist() == [1, 0, 0, 1]
-    where, rows = pairs.of(np.array([2, 1, 0]))
-    assert (where.tolist(), rows.tolist()) == ([2, 3, 0, 1], [0, 0, 2, 2])
+    assert pairs.rows.tolist() == [0, 0, 2, 2]
+    everybody = KnownAnnotators.of(people)
+    targets = AnnotatorTargets(lambda epoch: np.full((3, 2), 0.5), people, everybody, 2, 0.0, 0)
+    batch = targets.of(np.array([2, 1, 0]))
+    assert batch["pair_rows"].tolist() == [0, 0, 2, 2]
+    assert batch["pair_annotators"].tolist() == [[0], [2], [1], [0]]
 
 
 def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
@@ -319,8 +324,8 @@ def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
         label_codes=np.tile([0, 1], n),
         label_probabilities=None,
     )
-    targets = EpochTargets(lambda epoch: np.full((n, 2), 0.5))
-    labels = AnnotatorTargets(targets, people, KnownAnnotators.of(people), 2, 0.2, seed=3)
+    known = KnownAnnotators.of(people)
+    labels = AnnotatorTargets(lambda epoch: np.full((n, 2), 0.5), people, known, 2, 0.2, seed=3)
     hidden = []
     for epoch in (0, 1, 0):
         labels.begin(epoch)
@@ -383,7 +388,7 @@ def test_the_step_hurts(model: str, reader: Reader) -> None:
 
 def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
     net = network(model)
-    groups = parameter_groups(net, FineTuning(2, learning_rate=1e-3, layer_decay=0.5), 0.01)
+    groups = parameter_groups(net, TransformerMember(2, learning_rate=1e-3, layer_decay=0.5), 0.01)
     rates = {
         name: group["lr"]
         for name, weight in net.named_parameters()
@@ -401,7 +406,7 @@ def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> No
     head = AnnotatorHead(16, Link("softmax", 2), PEOPLE, 0.0)
     net = MemberNetwork(load_backbone(model), "mean", head)
     rates = {"learning_rate": 1e-3, "head_learning_rate": 5e-3, "annotator_learning_rate": 0.1}
-    options = FineTuning(2, **rates)
+    options = TransformerMember(2, **rates)
     rate = {
         id(weight): (group["lr"], group["weight_decay"])
         for group in parameter_groups(net, options, 0.01)
@@ -414,7 +419,7 @@ def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> No
 
 def test_biases_and_norms_do_not_decay(model: str) -> None:
     net = network(model)
-    groups = parameter_groups(net, FineTuning(2, learning_rate=1e-3), 0.01)
+    groups = parameter_groups(net, TransformerMember(2, learning_rate=1e-3), 0.01)
     still = {id(w) for group in groups if group["weight_decay"] == 0.0 for w in group["params"]}
     for name, weight in net.named_parameters():
         assert (id(weight) in still) == (name.endswith("bias") or "LayerNorm" in name)
@@ -441,7 +446,7 @@ def test_a_bare_machine_needs_neither_pandas_nor_pyarrow() -> None:
 
 
 def test_the_papers_settings_are_the_defaults() -> None:
-    options = FineTuning(2)
+    options = TransformerMember(2)
     assert (options.learning_rate, options.batch_size, options.eval_batch_size) == (2e-5, 16, 32)
     assert (options.epochs, options.patience, options.max_length) == (20, 3, 512)
     assert (options.warmup_of(100_000), options.warmup_of(1000)) == (500, 100)
@@ -449,7 +454,7 @@ def test_the_papers_settings_are_the_defaults() -> None:
     assert 0.005 <= min(decays) < 0.006
     assert 0.014 < max(decays) <= 0.015
     assert options.weight_decay_of(3) == options.weight_decay_of(3)
-    assert FineTuning(2, weight_decay=0.1).weight_decay_of(3) == 0.1
+    assert TransformerMember(2, weight_decay=0.1).weight_decay_of(3) == 0.1
 
 
 @pytest.mark.parametrize(
@@ -471,9 +476,9 @@ def test_the_papers_settings_are_the_defaults() -> None:
 )
 def test_options_that_make_no_sense_are_refused(option: str, value: object) -> None:
     with pytest.raises(InputError, match=f"{option} (must be|is .* but must be)"):
-        FineTuning(**{"n_classes": 2, option: value})
+        TransformerMember(**{"n_classes": 2, option: value})
 
 
 def test_known_annotators_have_no_manhattan_loss() -> None:
     with pytest.raises(InputError, match="loss='md'"):
-        FineTuning(2, annotators=True, loss="md")
+        TransformerMember(2, annotators=True, loss="md")

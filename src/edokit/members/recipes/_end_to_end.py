@@ -33,7 +33,7 @@ class SavedHeads(SavedMember):
 
 @dataclass(eq=False)
 class EndToEndMembers(FineTunedMember):
-    """K heads on one encoder. Options are those of `FineTuning`, and those below.
+    """K heads on one encoder. Options are those of `FineTunedMember`, and those below.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class EndToEndMembers(FineTunedMember):
                     f"choose {option('preset', 'default')}",
                 )
 
-    def new_head(self, hard_labels: Any) -> Any:
+    def new_weights(self, hard_labels: Any) -> Any:
         """The weights of the ensemble, not trained yet, for these hard labels of rows [n]."""
         from edokit.ensemble import PRESETS
         from edokit.torch import EDOHead
@@ -136,51 +136,52 @@ class EndToEndMembers(FineTunedMember):
         (None: one for the preset); afterwards it holds those of the best epoch.
         """
         require_packages("fine-tuning")
-        import torch
-
-        from edokit.members.recipes._network import row_losses
         from edokit.members.recipes._tokens import EpochTargets
-        from edokit.members.recipes._training import Task
 
         super().check_data(data)
-        self.scale_, sets = data.scale, data.scale.is_multi_label
+        self.scale_ = data.scale
         soft = np.asarray(data.annotations.soft_labels, dtype=np.float32)
         hard = np.asarray(data.annotations.hard_labels(), dtype=np.int64)
-        head = self.new_head(data.scale.row_codes(hard)) if head is None else head
-
-        def loss_of(network: Any, logits: torch.Tensor, batch: Any) -> torch.Tensor:
-            probabilities = torch.softmax(logits.double(), dim=-1)
-            q, y = batch["soft_labels"], batch["hard_labels"]
-            if sets:  # a row per label, as `Scale.rows` has them
-                probabilities = probabilities.movedim(2, 1).flatten(0, 1)
-                q, y = torch.stack([1 - q, q], dim=-1).flatten(0, 1), y.flatten()
-            joint = network.joint.loss(probabilities, q, y)
-            steps = network.head.link.steps
-            member_loss = row_losses(self.loss, logits, batch["targets"], steps).mean()
-            total: torch.Tensor = joint.total + self.member_weight * member_loss
-            return total
-
-        def pool(network: Any, probabilities: Floats) -> Floats:
-            device = next(network.joint.parameters()).device
-            with torch.no_grad():
-                rows = torch.from_numpy(data.scale.rows(probabilities))
-                answers = network.joint(rows.to(device)).cpu().numpy()
-            pooled: Floats = data.scale.from_rows(answers, self.n_classes)
-            return pooled
-
+        head = self.new_weights(data.scale.row_codes(hard)) if head is None else head
         targets = EpochTargets(data.targets, soft_labels=soft, hard_labels=hard)
-        task = Task(targets, loss_of, pool, None, head, self.joint_learning_rate)
-        self._tune(data, task, random_state, progress)
+        self._train(data, targets, random_state, progress=progress, joint=head)
         head.load_state_dict(self._tuned.network.joint.state_dict())
         self.weights_, self.size_ = head.final_weights().tolist(), head.size
         return self
+
+    def batch_loss(self, network: Any, logits: Any, batch: Any) -> Any:
+        """The joint loss of the ensemble, and the members' own."""
+        import torch
+
+        from edokit.members.recipes._network import row_losses
+
+        probabilities = torch.softmax(logits.double(), dim=-1)
+        q, y = batch["soft_labels"], batch["hard_labels"]
+        if self.scale_.is_multi_label:  # a row per label, as `Scale.rows` has them
+            probabilities = probabilities.movedim(2, 1).flatten(0, 1)
+            q, y = torch.stack([1 - q, q], dim=-1).flatten(0, 1), y.flatten()
+        joint = network.joint.loss(probabilities, q, y)
+        steps = network.head.link.steps
+        member_loss = row_losses(self.loss, logits, batch["targets"], steps).mean()
+        return joint.total + self.member_weight * member_loss
+
+    def pooled(self, network: Any, probabilities: Floats) -> Floats:
+        """The answer of the ensemble [N, C]."""
+        import torch
+
+        device = next(network.joint.parameters()).device
+        with torch.no_grad():
+            rows = torch.from_numpy(self.scale_.rows(probabilities))
+            answers = network.joint(rows.to(device)).cpu().numpy()
+        pooled: Floats = self.scale_.from_rows(answers, self.n_classes)
+        return pooled
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
         """Probabilities of every member [N, K, C]."""
         return self._probabilities(texts, (self.n_members,))[0]
 
-    def new_heads(self, width: int) -> Any:
-        """Heads on so many features, not trained yet."""
-        from edokit.members.recipes._network import MemberHeads
+    def new_head(self, width: int) -> Any:
+        """A head per member on so many features, not trained yet."""
+        from edokit.members.recipes._network import Head
 
-        return MemberHeads(width, self.new_link(), self.n_members)
+        return Head(width, self.new_link(), self.n_members)

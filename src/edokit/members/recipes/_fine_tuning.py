@@ -12,10 +12,9 @@ import numpy as np
 
 from edokit._errors import InputError, errors_in, one_of, option
 from edokit._io.documents import Count, Document, Json, read_model
-from edokit._io.json import read_json
 from edokit._types import Floats
 from edokit.members.pretrained import load_tokenizer, require_packages
-from edokit.members.recipe import Member, MemberData, Progress, Text
+from edokit.members.recipe import Member, MemberData, Text, check_options, known_options
 from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.scales import NOMINAL, Scale
 
@@ -42,15 +41,28 @@ RANGES = {
     "layer_decay": Range(0, 1, above=True),
     "weight_decay": Range(0, 1, optional=True),
     "adversarial": Range(0),
-    "annotator_dropout": Range(0, 1),
-    "annotator_shrinkage": Range(0),
-    "anonymous_weight": Range(0),
 }
 
 
-@dataclass
-class FineTuning:
-    """How a transformer is fine-tuned into a member.
+class SavedScale(Document):
+    """An answer scale in a member's file."""
+
+    kind: str
+    positions: list[float] | None = None
+
+
+class SavedMember(Document):
+    """The file of a fine-tuned member: its options, its scale and what it learned."""
+
+    options: dict[str, Json]
+    scale: SavedScale
+    history: list[dict[str, Json]]
+    best_epoch: Count | None
+
+
+@dataclass(eq=False)
+class FineTunedMember(Member):
+    """A fine-tuned transformer: what one head and a head per member share.
 
     Parameters
     ----------
@@ -105,15 +117,29 @@ class FineTuning:
         Attributes of the annotators that count, separated by commas: with ``annotators``, or alone.
     annotator_learning_rate : float, default=1e-3
         Learning rate of an annotator's vector beside the features of a text, and bias per class.
-    annotator_dropout : float, default=0.2
-        Share of the labels whose annotator is hidden in an epoch.
-    annotator_shrinkage : float, default=10
-        Vector and bias of an annotator count by n / (n + this), n their number of labels.
-    anonymous_weight : float, default=0.5
-        Weight of the loss for nobody in particular beside that of the annotators' labels.
     device : str, default=None
         "cpu", "cuda", "cuda:1", "mps"; None: a GPU where there is one.
+
+    Attributes
+    ----------
+    history_ : list of dict
+        Per epoch: epoch, loss, dev_ce, dev_f1 and, of ordinal scales, dev_rps.
+    best_epoch_ : int or None
+        The epoch whose weights these are, counted from 1.
+    constant_ : list of float or None
+        The one prediction [C] of a member whose targets have a single class.
+    scale_ : Scale
+        The answer scale of its targets.
     """
+
+    resamples: ClassVar[bool] = True
+    stops_early: ClassVar[bool] = True
+    on_device: ClassVar[bool] = True
+    multi_label: ClassVar[bool] = True
+
+    _file: ClassVar[str]
+    _title: ClassVar[str]
+    _saved: ClassVar[type[SavedMember]]
 
     n_classes: int
     _: KW_ONLY
@@ -138,10 +164,13 @@ class FineTuning:
     annotators: bool = False
     attributes: str = ""
     annotator_learning_rate: float = 1e-3
-    annotator_dropout: float = 0.2
-    annotator_shrinkage: float = 10.0
-    anonymous_weight: float = 0.5
     device: str | None = None
+
+    history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
+    best_epoch_: int | None = field(default=None, init=False, repr=False)
+    constant_: list[float] | None = field(default=None, init=False, repr=False)
+    scale_: Scale = field(default=NOMINAL, init=False, repr=False)
+    _tuned: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -170,54 +199,6 @@ class FineTuning:
         """Warm-up steps of a run of so many steps."""
         return min(self.warmup_steps, int(WARMUP_SHARE * steps))
 
-
-class SavedScale(Document):
-    """An answer scale in a member's file."""
-
-    kind: str
-    positions: list[float] | None = None
-
-
-class SavedMember(Document):
-    """The file of a fine-tuned member: its options, its scale and what it learned."""
-
-    options: dict[str, Json]
-    scale: SavedScale
-    history: list[dict[str, Json]]
-    best_epoch: Count | None
-
-
-@dataclass(eq=False)
-class FineTunedMember(FineTuning, Member):
-    """What members with a head, a head that knows annotators and a head per member share.
-
-    Attributes
-    ----------
-    history_ : list of dict
-        Per epoch: epoch, loss, dev_ce, dev_f1 and, of ordinal scales, dev_rps.
-    best_epoch_ : int or None
-        The epoch whose weights these are, counted from 1.
-    constant_ : list of float or None
-        The one prediction [C] of a member whose targets have a single class.
-    scale_ : Scale
-        The answer scale of its targets.
-    """
-
-    resamples: ClassVar[bool] = True
-    stops_early: ClassVar[bool] = True
-    on_device: ClassVar[bool] = True
-    multi_label: ClassVar[bool] = True
-
-    _file: ClassVar[str]
-    _title: ClassVar[str]
-    _saved: ClassVar[type[SavedMember]]
-
-    history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
-    best_epoch_: int | None = field(default=None, init=False, repr=False)
-    constant_: list[float] | None = field(default=None, init=False, repr=False)
-    scale_: Scale = field(default=NOMINAL, init=False, repr=False)
-    _tuned: Any = field(default=None, init=False, repr=False)
-
     def check_data(self, data: Any) -> None:
         """Refuse options of ordinal scales on others."""
         if data.scale.positions is not None:
@@ -242,9 +223,17 @@ class FineTunedMember(FineTuning, Member):
         tags = {"speaker_tags": self.speaker_tags, "context_first": self.context_first}
         return Reader(load_tokenizer(model), self.max_length, **tags)
 
-    def new_heads(self, width: int) -> Any:
-        """Heads on so many features, not trained yet."""
+    def new_head(self, width: int) -> Any:
+        """A head on so many features, not trained yet."""
         raise NotImplementedError
+
+    def batch_loss(self, network: Any, logits: Any, batch: Any) -> Any:
+        """The loss of a network's logits on a batch."""
+        raise NotImplementedError
+
+    def pooled(self, network: Any, probabilities: Floats) -> Floats:
+        """One distribution per text [N, C] from the probabilities of all heads [N, …, C]."""
+        return probabilities
 
     def new_link(self) -> Any:
         """What turns the scores of a head into logits."""
@@ -260,8 +249,6 @@ class FineTunedMember(FineTuning, Member):
 
     def save(self, folder: Path) -> None:
         """Write weights (safetensors), configs (JSON) and tokenizer."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         if self.constant_ is None:
             self._fitted().save(folder)
         state = {"options": self.options()}
@@ -273,30 +260,21 @@ class FineTunedMember(FineTuning, Member):
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> Any:
         """Read what ``save`` wrote, onto a device."""
-        folder = Path(folder)
-        path, hint = folder / cls._file, "name a folder that its method save wrote"
-        if not path.is_file():
-            raise InputError(
-                f"{folder} is not the folder of {cls._title}: it has no {cls._file}", hint
-            )
+        path, hint = Path(folder) / cls._file, "name a folder that its method save wrote"
         saved = read_model(path, cls._saved, title=f"a file of {cls._title}", hint=hint)
-        for file in folder.glob("*config.json"):
-            read_json(file)
-        options: dict[str, Any] = {**saved.options, "device": device}
-        options.pop("cuda_graphs", None)  # of members that 0.1.0 saved
-        try:
-            with errors_in(path):
-                member = cls(**options)
-                member.scale_ = Scale(**saved.scale.model_dump(exclude_none=True))
-        except TypeError as error:
-            raise InputError(f"{path} holds options that are unknown: {error}", hint) from error
+        # Options that are constants by now are left out.
+        known = {"n_classes": 2, **known_options(cls)}
+        options = {name: value for name, value in saved.options.items() if name in known}
+        with errors_in(path):
+            member = cls(**check_options(cls._title, known, options), device=device)
+            member.scale_ = Scale(**saved.scale.model_dump(exclude_none=True))
         for name in cls._learned():
             setattr(member, f"{name}_", getattr(saved, name))
         if member.constant_ is None:
             require_packages("fine-tuning")
             from edokit.members.recipes._training import FineTuned
 
-            member._tuned = FineTuned.load(folder, member)
+            member._tuned = FineTuned.load(Path(folder), member)
         elif len(member.constant_) != member.n_classes:
             raise InputError(f"{path}: constant has not {member.n_classes} numbers", hint)
         return member
@@ -306,11 +284,12 @@ class FineTunedMember(FineTuning, Member):
             raise InputError("this member is not fitted yet", "call fit first")
         return self._tuned
 
-    def _tune(self, data: MemberData, task: Any, seed: int, progress: Progress | None) -> None:
-        from edokit.members.recipes._training import fine_tune
+    def _train(self, data: MemberData, targets: Any, seed: int, **parts: Any) -> None:
+        """Fine-tune; ``parts`` are further parts of a `Training`."""
+        from edokit.members.recipes._training import Training
 
         self.scale_ = data.scale
-        self._tuned = fine_tune(self, data, task, seed=seed, progress=progress)
+        self._tuned = Training(self, data, targets, seed, **parts).run()
         self.history_, self.best_epoch_ = self._tuned.history, self._tuned.best_epoch
 
     def _probabilities(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +14,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
-from edokit.members.recipes._fine_tuning import FineTuning
-from edokit.members.recipes._tokens import Arrays, Pairs, Reader, Tokens
+from edokit.members.recipes._tokens import Arrays, Pairs, Reader
 
 _DROPOUT = 0.1
 _ROWS = 8192  # texts, or pairs of a text and an annotator, that go through the head at once
@@ -50,20 +51,11 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
             logits: torch.Tensor = self.head(pooled, *pairs)
         return logits
 
-    def features(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        target_mask: torch.Tensor,
-        token_type_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def features(self, target_mask: torch.Tensor, **inputs: torch.Tensor) -> torch.Tensor:
         """Pooled hidden states [B, W] in float32, also where the encoder computes in bfloat16."""
-        segments = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-        hidden = self.backbone(
-            input_ids=input_ids, attention_mask=attention_mask, **segments
-        ).last_hidden_state
+        hidden = self.backbone(**inputs).last_hidden_state
         with torch.autocast(hidden.device.type, enabled=False):
-            return self._pool(hidden.float(), attention_mask, target_mask)
+            return self._pool(hidden.float(), inputs["attention_mask"], target_mask)
 
     def rescale_heads(self, **tokens: torch.Tensor) -> None:
         """Get new heads ready for the scale of the features, which a first batch shows.
@@ -152,22 +144,26 @@ class Link(nn.Module):  # type: ignore[misc]
         return np.zeros(1)
 
 
-class OneHead(nn.Module):  # type: ignore[misc]
-    """Logits [B, …]; at the start every text has the class prior."""
+class Head(nn.Module):  # type: ignore[misc]
+    """Logits [B, …], or [B, K, …] of K members; at the start every text has the class prior."""
 
-    def __init__(self, width: int, link: Link) -> None:
+    def __init__(self, width: int, link: Link, n_members: int | None = None) -> None:
         super().__init__()
-        self.shared = _linear(width, link.scores)
+        self.shape = (link.scores,) if n_members is None else (n_members, link.scores)
+        self.shared = _linear(width, math.prod(self.shape))
         self.link = link
 
     def forward(self, pooled: torch.Tensor) -> torch.Tensor:
         """Logits of each text."""
-        logits: torch.Tensor = self.link(self.shared(pooled))
+        logits: torch.Tensor = self.link(self.shared(pooled).unflatten(-1, self.shape))
         return logits
 
     def set_prior(self, targets: Floats) -> None:
-        """Predict the mean of targets [N, C] whatever the text."""
-        _set_bias(self.shared, self.link.bias(self.link.shares(targets.sum(axis=0), len(targets))))
+        """Predict the mean of targets [N, C], or [N, K, C], whatever the text."""
+        n, *_, c = targets.shape
+        prior = self.link.shares(targets.reshape(n, -1, c).mean(axis=1).sum(axis=0), n)
+        members = self.shape[0] if len(self.shape) > 1 else 1
+        _set_bias(self.shared, np.tile(self.link.bias(prior), members))
 
     def rescale(self, scale: torch.Tensor) -> None:
         """Start as quietly on features of this scale as on those of an encoder."""
@@ -182,7 +178,9 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
     of -1) has neither.
     """
 
-    def __init__(self, width: int, link: Link, labels: Sequence[float], shrinkage: float) -> None:
+    def __init__(
+        self, width: int, link: Link, labels: Sequence[float], shrinkage: float = 10.0
+    ) -> None:
         super().__init__()
         self.first = _linear(width, width)
         self.shared = _linear(width, link.scores)
@@ -203,26 +201,20 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
     ) -> torch.Tensor:
         """Logits [B, …] of each text, followed by those of the pairs [P, …]."""
         hidden = self.first(pooled)
-        if rows is None or annotators is None:
-            return self._logits(hidden, None)
-        annotators = annotators.reshape(len(rows), -1)
-        codes = annotators.clamp(min=0)
-        share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(-1)
-        vectors = (F.embedding(codes, self.vectors) * (share * self.scale)).sum(dim=1)
-        # A layer of a sum is the sum of the layers: each text goes through it once.
-        pair_hidden = hidden[rows] + F.linear(vectors, self.first.weight)
-        offsets = (F.embedding(codes, self.offsets) * share).sum(dim=1)
-        anonymous = offsets.new_zeros((len(hidden), offsets.shape[1]))
-        return self._logits(torch.cat([hidden, pair_hidden]), torch.cat([anonymous, offsets]))
-
-    def _logits(self, hidden: torch.Tensor, offsets: torch.Tensor | None) -> torch.Tensor:
-        scores = self.shared(self.dropout(F.gelu(hidden)))
-        logits: torch.Tensor = self.link(scores if offsets is None else scores + offsets)
+        offsets = self.offsets.new_zeros((len(hidden), self.offsets.shape[1]))
+        if rows is not None and annotators is not None:
+            codes = annotators.clamp(min=0)
+            share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(-1)
+            vectors = (F.embedding(codes, self.vectors) * (share * self.scale)).sum(dim=1)
+            pair_offsets = (F.embedding(codes, self.offsets) * share).sum(dim=1)
+            # A layer of a sum is the sum of the layers: each text goes through it once.
+            pair_hidden = hidden[rows] + F.linear(vectors, self.first.weight)
+            hidden = torch.cat([hidden, pair_hidden])
+            offsets = torch.cat([offsets, pair_offsets])
+        logits: torch.Tensor = self.link(self.shared(self.dropout(F.gelu(hidden))) + offsets)
         return logits
 
-    def set_prior(
-        self, targets: Floats, labels: Floats | None = None, codes: Ints | None = None
-    ) -> None:
+    def set_prior(self, targets: Floats, labels: Floats, codes: Ints) -> None:
         """Predict the mean of targets [N, C] whatever the text.
 
         With the sums of the labels [R, C], each annotator starts at their own mean, to which
@@ -233,17 +225,15 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         prior = self.link.shares(targets.sum(axis=0), len(targets))
         scores = self.link.bias(prior)
         _set_bias(self.shared, scores)
-        if labels is None or self.link.kind == "cumulative":
+        if self.link.kind == "cumulative":
             return
         prior_labels = max(self.shrinkage, 1.0)
         means = (labels + prior_labels * prior) / (self.counts[:, None] + prior_labels)
         offsets = self.link.bias(means) - scores
-        if codes is not None and codes.shape[1] > 1:
-            values = codes[:, 1:]
-            offsets[int(codes[:, 0].max()) + 1 :] /= values.shape[1]
-            has_row = codes[:, 0] >= 0
-            explained = (offsets[values] * (values >= 0)[..., None]).sum(axis=1)
-            offsets[codes[has_row, 0]] -= explained[has_row]
+        values, has_row = codes[:, 1:], codes[:, 0] >= 0
+        offsets[int(codes[:, 0].max()) + 1 :] /= max(values.shape[1], 1)
+        explained = (offsets[values] * (values >= 0)[..., None]).sum(axis=1)
+        offsets[codes[has_row, 0]] -= explained[has_row]
         with torch.no_grad():
             self.offsets.copy_(torch.from_numpy(offsets) / self.share.clamp(min=1e-3))
 
@@ -255,30 +245,6 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         scale = scale.clamp(min=1.0)
         self.first.weight.div_(scale)
         self.scale.copy_(scale)
-
-
-class MemberHeads(OneHead):
-    """Logits [B, K, …] of K members on one encoder, each from a start of its own."""
-
-    def __init__(self, width: int, link: Link, n_members: int) -> None:
-        super().__init__(width, link)
-        del self.shared
-        self.shape = (n_members, link.scores)
-        self.members = _linear(width, n_members * link.scores)
-
-    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Logits of each text by each member."""
-        logits: torch.Tensor = self.link(self.members(pooled).unflatten(-1, self.shape))
-        return logits
-
-    def set_prior(self, targets: Floats) -> None:
-        """Predict the mean of targets [N, K, C] whatever the text, by every member."""
-        prior = self.link.shares(targets.mean(axis=1).sum(axis=0), len(targets))
-        _set_bias(self.members, np.tile(self.link.bias(prior), self.shape[0]))
-
-    def rescale(self, scale: torch.Tensor) -> None:
-        """Start as quietly on features of this scale as on those of an encoder."""
-        self.members.weight.div_(scale.clamp(min=1.0))
 
 
 def _mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -327,15 +293,13 @@ _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
 _ANNOTATORS = ("head.vectors", "head.offsets")
 
 
-def parameter_groups(
-    network: nn.Module, options: FineTuning, weight_decay: float, joint_rate: float = 0.0
-) -> list[dict[str, Any]]:
+def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> list[dict[str, Any]]:
     """Parameters for an optimizer, by learning rate and by whether weight decay applies.
 
-    Heads, vectors and biases of annotators, and ensemble weights (``joint_rate``) have learning
-    rates of their own. The encoder's top layer learns at ``layer_decay`` times its learning rate,
-    each layer below at that times the layer above, embeddings slowest. Biases, norms, annotators
-    and ensemble weights don't decay.
+    Heads, vectors and biases of annotators, and ensemble weights have learning rates of their own.
+    The encoder's top layer learns at ``layer_decay`` times its learning rate, each layer below at
+    that times the layer above, embeddings slowest. Biases, norms, annotators and ensemble weights
+    don't decay.
     """
     encoder_rate, head_rate = options.learning_rate, options.head_learning_rate
     layers = {
@@ -357,7 +321,7 @@ def parameter_groups(
         elif name in _ANNOTATORS:
             rate, decay = options.annotator_learning_rate, 0.0
         elif name.startswith("joint."):
-            rate, decay = joint_rate, 0.0
+            rate, decay = options.joint_learning_rate, 0.0
         else:
             rate = encoder_rate if head_rate is None else head_rate
         # Few groups: an optimizer launches its kernels for each of them.
@@ -384,13 +348,13 @@ def adversarial_step(weight: nn.Parameter, norm: float) -> Iterator[None]:
 
 def in_batches(
     forward: Callable[..., torch.Tensor],
-    tokens: Sequence[Tokens],
+    tokens: Sequence[Arrays],
     reader: Reader,
     batch_size: int,
     device: torch.device,
 ) -> npt.NDArray[Any]:
     """What ``forward`` returns for all tokens [N, …], computed in batches of similar length."""
-    order = np.argsort([-len(text.ids) for text in tokens], kind="stable")
+    order = np.argsort([-len(text["input_ids"]) for text in tokens], kind="stable")
     outputs = []
     with torch.no_grad():
         for start in range(0, len(order), batch_size):
@@ -405,7 +369,7 @@ def in_batches(
 
 def predict_probabilities(
     network: Any,
-    tokens: Sequence[Tokens],
+    tokens: Sequence[Arrays],
     reader: Reader,
     batch_size: int,
     device: torch.device,
@@ -435,13 +399,26 @@ def predict_probabilities(
     anonymous = answers(np.arange(len(tokens)))
     if pairs is None:
         return anonymous, None
-    rows = np.repeat(np.arange(len(tokens)), np.diff(pairs.starts))
-    pair_answers = anonymous[rows]
+    pair_answers = anonymous[pairs.rows]
     # Annotators that are not known get the anonymous answer.
     is_known = (pairs.annotators >= 0).any(axis=1)
     if is_known.any():
-        pair_answers[is_known] = answers(rows[is_known], pairs.annotators[is_known])
+        pair_answers[is_known] = answers(pairs.rows[is_known], pairs.annotators[is_known])
     return anonymous, pair_answers
+
+
+@contextmanager
+def memory_errors(size_option: str, batch_size: int) -> Iterator[None]:
+    """Inside, memory that is too small for a batch is an error that names the option."""
+    try:
+        yield
+    except RuntimeError as error:  # Metal and some CUDA libraries say it in words alone
+        if "out of memory" not in str(error).lower():
+            raise
+        raise InputError(
+            f"a batch of {batch_size} texts does not fit into the GPU's memory",
+            f"lower {option(size_option)} or {option('max_length')}, or choose a smaller model",
+        ) from None
 
 
 def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:

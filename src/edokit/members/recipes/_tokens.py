@@ -16,19 +16,6 @@ Arrays = dict[str, npt.NDArray[Any]]
 _MULTIPLE = 8  # tensor cores work on lengths in eights
 
 
-class Tokens(NamedTuple):
-    """A text as a model reads it.
-
-    Token ids [L], the segment of each token [L] where the model needs it, and where the target
-    segment begins and ends.
-    """
-
-    ids: npt.NDArray[np.int32]
-    types: npt.NDArray[np.int8] | None
-    start: int
-    stop: int
-
-
 class Reader:
     """Turns texts into tokens.
 
@@ -48,35 +35,31 @@ class Reader:
         self.max_length = min(max_length, tokenizer.model_max_length)
         self.speaker_tags, self.context_first = speaker_tags, context_first
 
-    def __call__(self, texts: Sequence[Text]) -> list[Tokens]:
-        """Tokens of each text."""
+    def __call__(self, texts: Sequence[Text]) -> list[Arrays]:
+        """Of each text: token ids, attention mask and target mask [L], segments where needed."""
         check_texts(texts)
-        tokens: dict[Text, Tokens] = {}
+        tokens: dict[Text, Arrays] = {}
         for kind in (str, tuple):
             distinct = list(dict.fromkeys(text for text in texts if isinstance(text, kind)))
             if distinct:
                 tokens.update(zip(distinct, self._encode(distinct), strict=True))
         return [tokens[text] for text in texts]
 
-    def padded(self, tokens: Sequence[Tokens]) -> Arrays:
-        """A batch: token ids, attention mask and target mask [B, L], segments where needed."""
-        longest = max(len(text.ids) for text in tokens)
+    def padded(self, tokens: Sequence[Arrays]) -> Arrays:
+        """A batch of texts: the same arrays [B, L]."""
+        longest = max(len(text["input_ids"]) for text in tokens)
         multiple = min(-(-longest // _MULTIPLE) * _MULTIPLE, self.max_length)
-        shape = (len(tokens), max(longest, multiple))
-        names = ["attention_mask", "target_mask"]
-        if tokens[0].types is not None:
-            names.append("token_type_ids")
-        batch = {name: np.zeros(shape, dtype=np.int64) for name in names}
-        batch["input_ids"] = np.full(shape, self.tokenizer.pad_token_id, dtype=np.int64)
+        shape, padding = (len(tokens), max(longest, multiple)), self.tokenizer.pad_token_id
+        batch = {
+            name: np.full(shape, padding if name == "input_ids" else 0, dtype=np.int64)
+            for name in tokens[0]
+        }
         for row, text in enumerate(tokens):
-            batch["input_ids"][row, : len(text.ids)] = text.ids
-            batch["attention_mask"][row, : len(text.ids)] = 1
-            batch["target_mask"][row, text.start : text.stop] = 1
-            if text.types is not None:
-                batch["token_type_ids"][row, : len(text.ids)] = text.types
+            for name, values in text.items():
+                batch[name][row, : len(values)] = values
         return batch
 
-    def _encode(self, texts: list[Text]) -> list[Tokens]:
+    def _encode(self, texts: list[Text]) -> list[Arrays]:
         if self.speaker_tags:
             texts = [with_speaker_tags(text) for text in texts]
         single = isinstance(texts[0], str)
@@ -87,30 +70,20 @@ class Reader:
             *columns,
             truncation=True,
             max_length=self.max_length,
-            padding=False,
-            return_attention_mask=False,
+            return_attention_mask=True,
             return_special_tokens_mask=True,
         )
-        types = encoded.get("token_type_ids")
-        return [
-            Tokens(
-                np.asarray(ids, dtype=np.int32),
-                None if types is None else np.asarray(types[i], dtype=np.int8),
-                *self._segment(encoded, i, target),
-            )
-            for i, ids in enumerate(encoded["input_ids"])
-        ]
-
-    def _segment(self, encoded: Any, i: int, number: int) -> tuple[int, int]:
-        """Where a segment begins and ends; all tokens where it has none."""
-        if getattr(self.tokenizer, "is_fast", False):
-            inside = [segment == number for segment in encoded.sequence_ids(i)]
-        else:
-            inside = [not special for special in encoded["special_tokens_mask"][i]]
-        if True not in inside:
-            return 0, len(inside)
-        start = inside.index(True)
-        return start, start + sum(inside)
+        masks = encoded.pop("special_tokens_mask")
+        tokens = []
+        for i in range(len(texts)):
+            if getattr(self.tokenizer, "is_fast", False):
+                inside = np.array([segment == target for segment in encoded.sequence_ids(i)])
+            else:
+                inside = np.array(masks[i]) == 0
+            arrays = {name: np.array(column[i], dtype=np.int32) for name, column in encoded.items()}
+            # A text without words is its own target.
+            tokens.append({**arrays, "target_mask": inside | (not inside.any())})
+        return tokens
 
 
 def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:
@@ -163,7 +136,7 @@ class EpochTargets:
         self.targets = np.asarray(self._targets(epoch), dtype=np.float32)
 
     @property
-    def prior(self) -> tuple[Floats, ...]:
+    def prior(self) -> tuple[npt.NDArray[Any], ...]:
         """What heads predict at the start: the mean of these targets."""
         return (self.targets.astype(float),)
 
@@ -176,30 +149,23 @@ class EpochTargets:
         """The class that all targets of all epochs have; none where there are several."""
         for epoch in range(epochs):
             self.begin(epoch)
-            if len(present := np.flatnonzero(self.targets.sum(axis=0))) > 1:
+            if len(present := np.flatnonzero(self.targets.sum(axis=0))) != 1:
                 return None
         return int(present[0])
 
 
 class Pairs(NamedTuple):
-    """P pairs of a text and an annotator, those of a text side by side.
+    """P pairs of a text and an annotator.
 
-    ``starts`` [N + 1] is where the pairs of each of N texts begin, and the end; ``annotators``
-    [P, L] are the rows of each pair's annotator, as of `KnownAnnotators` (-1: not known).
+    ``rows`` [P] are the texts; ``annotators`` [P, L] are the rows of each pair's annotator, as of
+    `KnownAnnotators` (-1: not known).
     """
 
-    starts: Ints
+    rows: Ints
     annotators: Ints
 
-    def of(self, items: Ints) -> tuple[Ints, Ints]:
-        """Positions of the pairs of these texts, and which of the texts each belongs to."""
-        counts = self.starts[items + 1] - self.starts[items]
-        rows = np.repeat(np.arange(len(items)), counts)
-        inside = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self.starts[items][rows] + inside, rows
 
-
-class AnnotatorTargets:
+class AnnotatorTargets(EpochTargets):
     """Targets of nobody in particular, and labels by annotator: a pair for each annotation.
 
     In every epoch, annotators are hidden (-1) in a share of the pairs; in as many others, their
@@ -208,33 +174,33 @@ class AnnotatorTargets:
 
     def __init__(
         self,
-        targets: EpochTargets,
+        targets: Callable[[int], Floats],
         annotations: Any,
         known: KnownAnnotators,
         n_classes: int,
         hidden: float,
         seed: int,
     ) -> None:
-        self._targets, self._hidden, self._seed = targets, hidden, seed
-        self.known = known
-        self.pairs, self._labels = annotator_labels(annotations, known, n_classes)
+        self.known, self._hidden, self._seed = known, hidden, seed
+        self.pairs, self._pair_labels = annotator_labels(annotations, known, n_classes)
+        self._starts = np.searchsorted(self.pairs.rows, np.arange(len(annotations.items) + 1))
         # Sum [R, C] and number [R] of the labels of each annotator and value.
         self.totals = np.zeros((known.n_rows, n_classes))
         self.activity = np.zeros(known.n_rows, dtype=np.int64)
         for codes in self.pairs.annotators.T:
             present = codes >= 0
-            np.add.at(self.totals, codes[present], self._labels[present])
+            np.add.at(self.totals, codes[present], self._pair_labels[present])
             self.activity += np.bincount(codes[present], minlength=known.n_rows)
-        self._codes = self.pairs.annotators
+        super().__init__(targets)
 
     @property
     def prior(self) -> tuple[npt.NDArray[Any], ...]:
         """What heads predict at the start: the mean of targets, and of each annotator's labels."""
-        return (*self._targets.prior, self.totals, self.known.codes)
+        return (*super().prior, self.totals, self.known.codes)
 
     def begin(self, epoch: int) -> None:
         """Draw the targets of an epoch, and who is hidden."""
-        self._targets.begin(epoch)
+        super().begin(epoch)
         draws = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
         self._codes = np.where(draws[:, None] < self._hidden, -1, self.pairs.annotators)
         if self.known.values:
@@ -242,13 +208,15 @@ class AnnotatorTargets:
 
     def of(self, items: Ints) -> Arrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
-        positions, rows = self.pairs.of(items)
+        positions = [np.arange(*self._starts[[i, i + 1]]) for i in items]
+        counts = np.array([len(pairs) for pairs in positions])
+        rows, pairs = np.repeat(np.arange(len(items)), counts), np.concatenate(positions)
         return {
-            **self._targets.of(items),
+            **super().of(items),
             "pair_rows": rows,
-            "pair_annotators": self._codes[positions],
-            "pair_targets": self._labels[positions].astype("f4"),
-            "pair_weights": (1.0 / np.bincount(rows, minlength=len(items)))[rows].astype("f4"),
+            "pair_annotators": self._codes[pairs],
+            "pair_targets": self._pair_labels[pairs].astype("f4"),
+            "pair_weights": (1.0 / counts[rows]).astype("f4"),
         }
 
 
@@ -258,9 +226,7 @@ def annotator_labels(
     """A pair for each annotation, item by item, and its label [P, C]."""
     people = [[str(name)] for name in annotations.annotators]
     _, codes = known.asked(people, len(people), attributes_of(annotations))
-    item = np.asarray(annotations.item_codes)
-    order = np.argsort(item, kind="stable")
-    n_items = len(annotations.items)
-    starts = np.searchsorted(item[order], np.arange(n_items + 1))
-    pairs = Pairs(starts, codes[np.asarray(annotations.annotator_codes)[order]])
-    return pairs, label_shares(annotations, n_classes)[order].astype(float)
+    items, annotators = np.asarray(annotations.item_codes), np.asarray(annotations.annotator_codes)
+    order = np.argsort(items, kind="stable")
+    labels = label_shares(annotations, n_classes)[order].astype(float)
+    return Pairs(items[order], codes[annotators[order]]), labels

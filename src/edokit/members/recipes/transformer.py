@@ -23,6 +23,9 @@ from edokit.members.pretrained import require_packages
 from edokit.members.recipe import MemberData, Progress, Text, distinct_texts, known_labels
 from edokit.members.recipes._fine_tuning import FineTunedMember, SavedMember
 
+_HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
+_ANONYMOUS_WEIGHT = 0.5  # of the loss for nobody in particular beside that of annotators' labels
+
 
 class SavedTransformer(SavedMember):
     """The content of ``transformer.json``."""
@@ -38,7 +41,7 @@ class SavedTransformer(SavedMember):
 class TransformerMember(FineTunedMember):
     """A pretrained encoder with a classifier on top, fine-tuned together.
 
-    Options are those of `FineTuning`. With ``annotators`` it also learns who labelled.
+    Options are those of `FineTunedMember`. With ``annotators`` it also learns who labelled.
 
     Attributes
     ----------
@@ -73,46 +76,51 @@ class TransformerMember(FineTunedMember):
     def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
         require_packages("fine-tuning")
-        from edokit.members.recipes import _network, _tokens
-        from edokit.members.recipes._training import Task
+        from edokit.members.recipes._tokens import EpochTargets
 
         self.check_data(data)
-        n_texts = len(data.texts)
-        self.constant_ = None
-        targets: Any = _tokens.EpochTargets(data.targets)
-        exclusive = not data.scale.is_multi_label and not self.knows_annotators
-        if exclusive and n_texts and (single := targets.only_class(self.epochs)) is not None:
-            # As if each class had been seen once more, as heads start.
-            counts = n_texts * np.eye(self.n_classes)[single] + 1.0
-            self.constant_, self._tuned = (counts / counts.sum()).tolist(), None
-            warn(f"all targets have one class, '{single}': this member always predicts it")
-            return self
-        dev_pairs = None
+        self.constant_, self._tuned, dev_pairs = None, None, None
         if self.knows_annotators:
-            annotations = known_labels(data)
-            people = KnownAnnotators.of(annotations, attribute_names(self.attributes))
-            people = people if self.annotators else people.without_ids()
-            targets = _tokens.AnnotatorTargets(
-                targets, annotations, people, self.n_classes, self.annotator_dropout, random_state
-            )
-            self.annotators_, self.activity_ = list(people.annotators), targets.activity.tolist()
-            self.values_ = [[*value] for value in people.values]
-            self.rows_ = people.codes.tolist() if people.values else []
-            if data.dev_annotations is not None and len(data.dev_texts):
-                dev = data.dev_annotations
-                dev_pairs = _tokens.annotator_labels(dev, people, self.n_classes)
-
-        def loss_of(network: Any, logits: Any, batch: Any) -> Any:
-            n, steps = len(batch["targets"]), network.head.link.steps
-            anonymous = _network.row_losses(self.loss, logits[:n], batch["targets"], steps).mean()
-            if "pair_targets" not in batch:
-                return anonymous
-            pairs = _network.row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
-            pair_loss = (pairs * batch["pair_weights"]).sum() / n
-            return pair_loss + self.anonymous_weight * anonymous
-
-        self._tune(data, Task(targets, loss_of, dev_pairs=dev_pairs), random_state, progress)
+            targets, dev_pairs = self._annotator_targets(data, random_state)
+        else:
+            targets, n_texts = EpochTargets(data.targets), len(data.texts)
+            only = None if data.scale.is_multi_label else targets.only_class(self.epochs)
+            if only is not None:
+                # As if each class had been seen once more, as heads start.
+                counts = n_texts * np.eye(self.n_classes)[only] + 1.0
+                self.constant_ = (counts / counts.sum()).tolist()
+                warn(f"all targets have one class, '{only}': this member always predicts it")
+                return self
+        self._train(data, targets, random_state, progress=progress, dev_pairs=dev_pairs)
         return self
+
+    def _annotator_targets(self, data: MemberData, seed: int) -> tuple[Any, Any]:
+        """Targets by annotator; who labelled the dev texts, and how."""
+        from edokit.members.recipes._tokens import AnnotatorTargets, annotator_labels
+
+        annotations = known_labels(data)
+        people = KnownAnnotators.of(annotations, attribute_names(self.attributes))
+        people = people if self.annotators else people.without_ids()
+        targets = AnnotatorTargets(
+            data.targets, annotations, people, self.n_classes, _HIDDEN_SHARE, seed
+        )
+        self.annotators_, self.activity_ = list(people.annotators), targets.activity.tolist()
+        self.values_ = [[*value] for value in people.values]
+        self.rows_ = people.codes.tolist() if people.values else []
+        if data.dev_annotations is None or not len(data.dev_texts):
+            return targets, None
+        return targets, annotator_labels(data.dev_annotations, people, self.n_classes)
+
+    def batch_loss(self, network: Any, logits: Any, batch: Any) -> Any:
+        """The loss of the texts, and of the labels of known annotators."""
+        from edokit.members.recipes._network import row_losses
+
+        n, steps = len(batch["targets"]), network.head.link.steps
+        anonymous = row_losses(self.loss, logits[:n], batch["targets"], steps).mean()
+        if "pair_targets" not in batch:
+            return anonymous
+        pairs = row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
+        return (pairs * batch["pair_weights"]).sum() / n + _ANONYMOUS_WEIGHT * anonymous
 
     def predict_proba(
         self,
@@ -135,17 +143,13 @@ class TransformerMember(FineTunedMember):
         from edokit.members.recipes._tokens import Pairs
 
         positions, codes = self.known.asked(annotators, len(texts), attributes)
-        order = np.argsort(rows[positions], kind="stable")
-        starts = np.searchsorted(rows[positions][order], np.arange(len(distinct) + 1))
-        ordered = self._probabilities(distinct, (), Pairs(starts, codes[order]))[1]
-        answers: Floats = np.empty_like(ordered)
-        answers[order] = ordered
+        answers = self._probabilities(distinct, (), Pairs(rows[positions], codes))[1]
         return mean_over_pairs(answers, positions)
 
-    def new_heads(self, width: int) -> Any:
-        """Heads on so many features, not trained yet."""
-        from edokit.members.recipes._network import AnnotatorHead, OneHead
+    def new_head(self, width: int) -> Any:
+        """A head on so many features, not trained yet."""
+        from edokit.members.recipes._network import AnnotatorHead, Head
 
         if self.knows_annotators:
-            return AnnotatorHead(width, self.new_link(), self.activity_, self.annotator_shrinkage)
-        return OneHead(width, self.new_link())
+            return AnnotatorHead(width, self.new_link(), self.activity_)
+        return Head(width, self.new_link())
