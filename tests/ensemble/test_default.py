@@ -12,7 +12,7 @@ from ensemble_cases import people_and_pool
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
 from edokit.demo import train_members
 from edokit.ensemble import from_flat
-from edokit.ensemble._regularization import FOLDS, GRID, UNIFORM
+from edokit.ensemble._fit import FOLDS, GRID, UNIFORM
 from edokit.ensemble.fitted import describe_lambda_reg
 from edokit.ensemble.options import Options
 from edokit.fitdata import FitData
@@ -116,7 +116,7 @@ def test_order_and_seed() -> None:
 
 
 def test_shards_choose_what_memory_chooses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edokit.ensemble._regularization.ITEMS", 150)
+    monkeypatch.setattr("edokit.ensemble._fit.ITEMS", 150)
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
     made = cut(tmp_path, 400, [90, 130, 400], members=5)
     for how in ({}, {"groups": True}):

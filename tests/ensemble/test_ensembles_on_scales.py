@@ -30,7 +30,7 @@ from edokit import (
     Predictions,
 )
 from edokit.ensemble import from_flat
-from edokit.ensemble._regularization import choose_lambda_reg
+from edokit.ensemble._fit import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
 from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items, md, w1

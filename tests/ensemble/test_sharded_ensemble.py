@@ -14,8 +14,6 @@ from edokit import EDOEnsemble, Gumbel, Objective
 from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import from_flat
 from edokit.fitdata import FitData
-from edokit.objective import fit_temperature
-from edokit.objective.pools import power_sums
 from edokit.predictions import Shards
 from shard_cases import Cut, cut
 
@@ -80,29 +78,6 @@ def test_shards_give_the_ensemble_that_memory_gives(
         assert here["kind"] == there["kind"]
         assert here.get("price", 0) == pytest.approx(there.get("price", 0), abs=1e-5)
     alike(found, wanted)
-
-
-def test_the_temperature_is_the_one_of_all_items(
-    made: Cut, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    wanted = EDOEnsemble(recalibrate="temperature", pool="log").fit(made.pool, made.people)
-    monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
-    with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as data:
-        found = EDOEnsemble(recalibrate="temperature", pool="log").fit(data)
-    assert found.temperature_ != pytest.approx(1.0, abs=1e-3)
-    assert found.temperature_ == pytest.approx(wanted.temperature_, abs=1e-6)
-    assert found.metrics_["ce"] == pytest.approx(wanted.metrics_["ce"], abs=1e-9)
-
-
-def test_slope_and_bend_are_those_of_the_cross_entropy() -> None:
-    rng = np.random.default_rng(0)
-    p, q = rng.dirichlet(np.ones(3), 50), rng.dirichlet(np.ones(3), 50)
-    best = 1 / fit_temperature(p, q)
-    value, slope, bend = power_sums(p, q, best)
-    assert abs(slope) < 1e-5
-    ahead, behind = (power_sums(p, q, best + step)[0] for step in (1e-4, -1e-4))
-    assert bend == pytest.approx((ahead - 2 * value + behind) / 1e-8, rel=1e-4)
-    assert value < min(ahead, behind)
 
 
 def test_fit_takes_shards_like_predictions(made: Cut) -> None:

@@ -268,3 +268,24 @@ def test_the_gradient_of_the_cross_entropy_comes_with_the_solution() -> None:
     solution = solve_exact(FitData.from_arrays(*data), settings)
     loss = joint_loss(solution.weights, problem_of(data, settings), settings)
     np.testing.assert_allclose(solution.ce_gradient, loss.ce_gradient, rtol=1e-9)
+
+
+def test_a_certificate_is_one_among_the_members_that_compete():
+    """The loss over all members can be far lower than the certificate's gap says."""
+    rng = np.random.default_rng(3)
+    q = rng.dirichlet([1, 1], size=40)
+    away = rng.normal(scale=0.4, size=40)
+    # The best member alone is lukewarm; two that err in opposite ways are right together.
+    yes = np.clip([0.5 + 0 * away, q[:, 1] + away, q[:, 1] - away], 0.01, 0.99)
+    P = np.stack([1 - yes, yes], axis=2).transpose(1, 0, 2)
+    data = FitData.from_arrays(P, q, q.argmax(axis=1), members=["lukewarm", "a", "b"])
+    settings = Settings(f1=0.0, reg=0.0)
+    alone, together = (solve_exact(data, settings, max_members=limit) for limit in (1, None))
+    assert alone.certificate is not None
+    assert together.certificate is not None
+    assert alone.certificate.among == ("lukewarm",)
+    assert "among the 1 of 3 members" in alone.certificate.reason
+    assert "1 member that may have weight" in str(alone.certificate)
+    assert alone.certificate.global_optimum
+    assert together.certificate.among is None
+    assert together.terms["total"] < alone.terms["total"] - 0.05

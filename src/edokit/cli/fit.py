@@ -28,7 +28,7 @@ from edokit.ensemble.fitted import Fitted
 from edokit.ensemble.options import SHARED, SOLVER_OPTIONS
 from edokit.objective import Objective
 from edokit.objective.settings import FLAT_NAMES
-from edokit.solvers import Certificate, Gumbel
+from edokit.solvers import Gumbel
 
 LOSS_TERMS = {
     "f1": "1 − soft F1",
@@ -112,7 +112,10 @@ def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:
         notes += ["Each label has weights of its own:", *fitted.by_label]
     if recalibrated:
         notes.append(f"Temperature after pooling: {fitted.temperature:.3f}.")
-    notes += [fitted.cost_of_items, fitted.regularization, _promise(fitted.certificate)]
+    certificate = (
+        fitted.certificate or "No certificate: gumbel is a search; --solver exact has one."
+    )
+    notes += [fitted.cost_of_items, fitted.regularization, str(certificate)]
     console.print_table(
         f"{out}: {fitted.size} of {_units(fitted)} {verb} weight ({fitted.learned_from})",
         ["term", "value on the fit data"],
@@ -127,16 +130,3 @@ def _units(fitted: Fitted) -> str:
         return counted(len(fitted.members), "member")
     groups = counted(len(set(fitted.groups)), "group")
     return f"{groups} ({counted(len(fitted.members), 'member')})"
-
-
-def _promise(certificate: Certificate | None) -> str:
-    """What is known about how good the weights are."""
-    if certificate is None:
-        return "No certificate: gumbel is a search; --solver exact has one."
-    if not certificate.global_optimum:
-        return f"No certificate: {certificate.reason}."
-    if not certificate.convex:
-        return f"Certificate: {certificate.reason}."
-    # A gap below this is rounding.
-    gap = max(certificate.gap, 1e-12)
-    return f"Certificate: no other weights lower the loss by more than {gap:.1e}."

@@ -1,7 +1,14 @@
-"""From options and data to an ensemble: one path for data in memory and in shards."""
+"""From options and data to an ensemble: one path for data in memory and in shards.
+
+Few items can't carry many weights, so λ_Reg shrinks them towards uniform ones. Held-out
+cross-entropy says how strong the penalty should be, and says it with noise, so no single value is
+picked: every value counts by its likelihood, and the penalty is their mean: a strong one where the
+items say little (``benchmarks/shrinkage.py``).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,24 +17,27 @@ import numpy as np
 
 from edokit._errors import InputError, option, warn
 from edokit._types import Floats
-from edokit.ensemble._regularization import choose_lambda_reg
 from edokit.ensemble.answers import ITEMS, fit_answers
 from edokit.ensemble.fitted import Constant, Fitted, LabelFit, on_simplex
 from edokit.ensemble.inputs import align_inputs, class_labels
 from edokit.ensemble.options import PER_LABEL, Options
-from edokit.ensemble.reasons import Reason, explain, over_labels
+from edokit.ensemble.reasons import explain, over_labels
 from edokit.fitdata import FitData
 from edokit.fitdata.data import pooled
-from edokit.objective import Settings, fit_temperature, pool, spread_weights
-from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
+from edokit.metrics import ce_items
+from edokit.objective import Regularize, Settings, fit_temperature, pool, spread_weights
 from edokit.predictions import Shards
 from edokit.scales import Declared, Scale, check_same_scale
 from edokit.solvers import Exact, Solution, solve_exact
-from edokit.solvers.exact import solution_at
+from edokit.solvers.exact import solution_at, solve_path
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""
-_STEPS = 30  # of Newton's method in one dimension
+FOLDS = 5
+GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
+"""Values of λ_Reg to compare; infinity is the uniform mean."""
+UNIFORM = 30.0
+"""What the uniform mean counts as: weights differ from uniform ones by little more than nothing."""
 _COUNTS = Settings(div=0.0)  # needs no sums over pairs of members
 
 
@@ -71,25 +81,51 @@ class _Solved:
     solution: Solution
     penalty_choice: dict[str, Any] | None = None
     """How ``reg`` was chosen, where it was."""
-    label_weights: Floats | None = None
-    """[L, K] where each label has weights of its own."""
-
-    @property
-    def pool_weights(self) -> Floats:
-        """The weights to pool with: [K], or [L, K]."""
-        return self.solution.weights if self.label_weights is None else self.label_weights
 
 
 def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any]) -> Fitted:
-    """Learn weights and size; ``parameters`` are those of the estimator, to be kept."""
+    """Learn weights and size; ``parameters`` are those of the estimator, to be kept.
+
+    All labels of sets share their weights, or each is a part of the data with its own.
+    """
     units = data.grouped() if options.groups else data
-    if options.label_weights == PER_LABEL:
-        return _fit_labels(data, units, options, parameters)
-    solved = _solve(units, options)
+    shared = options.label_weights != PER_LABEL
+    parts = [units] if shared else _labels(units)
+    solved = [_solve(part, options) for part in parts]
+    reasons = [
+        explain(part, fit.solution, fit.options.settings, fit.options.solver.max_members)
+        for part, fit in zip(parts, solved, strict=True)
+    ]
+    weights = np.array([fit.solution.weights for fit in solved])
     temperature = 1.0
     if options.recalibrate is not None:
-        temperature = _temperature(units, solved.solution.weights, solved.options.pool)
-    return _fitted(data, units, solved, temperature, parameters)
+        rows = pooled_rows(units.sample.P, weights, options.pool, 1.0)
+        temperature = fit_temperature(rows, units.sample.q)
+    if shared:
+        fitted = _fitted(data, units, solved[0], weights, temperature, parameters)
+        return replace(fitted, explanation=reasons[0])
+    mean = _mean(solved, weights)
+    fitted = _fitted(data, units, mean, weights, temperature, parameters)
+    return replace(
+        fitted,
+        label_weights=_by_member(weights, fitted.groups),
+        label_fits={
+            name: LabelFit(fit.options.settings.reg, fit.solution.terms, fit.solution.certificate)
+            for name, fit in zip(units.labels, solved, strict=True)
+        },
+        explanation=over_labels(reasons, mean.solution.weights, units),
+    )
+
+
+def _labels(units: FitData) -> list[FitData]:
+    """The data of each label of sets."""
+    if not units.labels:
+        raise InputError(
+            f"{option('label_weights', PER_LABEL)} is for sets of labels, but the scale is"
+            f" {units.scale}",
+            f"leave it out, or declare {option('scale', 'multi-label')}",
+        )
+    return units.per_label()
 
 
 def _solve(units: FitData, options: Options) -> _Solved:
@@ -124,62 +160,89 @@ def _solve(units: FitData, options: Options) -> _Solved:
     return _Solved(replace(options, solver=solver), solution, penalty_choice)
 
 
-def _fit_labels(
-    data: FitData, units: FitData, options: Options, parameters: Mapping[str, Any]
-) -> Fitted:
-    """Sets of labels, each label with weights of its own."""
-    if not units.labels:
-        raise InputError(
-            f"{option('label_weights', PER_LABEL)} is for sets of labels, but the scale is"
-            f" {data.scale}",
-            f"leave it out, or declare {option('scale', 'multi-label')}",
-        )
-    parts = units.per_label()
-    solved = [_solve(part, options) for part in parts]
-    solutions = [label.solution for label in solved]
-    penalties = [label.options.settings.reg for label in solved]
-    reasons = [
-        _explain(part, label.solution, label.options)
-        for part, label in zip(parts, solved, strict=True)
-    ]
-    label_weights = np.array([solution.weights for solution in solutions])
-    mean = _mean_solution(solutions, label_weights.mean(axis=0))
-    options = solved[-1].options  # what was left open is the same for all, but for the penalty
-    penalty = float(f"{np.mean(penalties):.3g}")
-    options = replace(options, objective=replace(options.objective, reg=penalty))
-    temperature = 1.0
-    if options.recalibrate is not None:
-        sample = units.sample
-        rows = pooled_rows(sample.P, label_weights, options.pool, 1.0)
-        temperature = fit_temperature(rows, sample.q)
-    mean_solved = _Solved(options, mean, label_weights=label_weights)
-    fitted = _fitted(data, units, mean_solved, temperature, parameters)
-    label_fits = {
-        name: LabelFit(reg, solution.terms, solution.certificate)
-        for name, reg, solution in zip(units.labels, penalties, solutions, strict=True)
+def choose_lambda_reg(
+    data: FitData,
+    settings: Settings,
+    *,
+    order: str = "ce",
+    max_members: int | None = None,
+    random_state: int = 0,
+) -> tuple[float, dict[str, Any]]:
+    """λ_Reg, and how it was chosen, ready for JSON; `describe_lambda_reg` puts it into words.
+
+    The geometric mean of ``GRID``, each value weighted by exp(−n·ΔCE/2): n items, and ΔCE its
+    held-out cross-entropy above the lowest. Rounded to three digits. With fewer than two items a
+    fold, or class weights and a class of one item, all values count the same.
+    """
+    sampled = data.draw(ITEMS)
+    items, counts = sampled.items, np.bincount(sampled.sample.y)
+    comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
+    # The paper's literal penalty has no exact solution, and the same effect.
+    settings = replace(settings, regularize=Regularize.EFFECTIVE)
+    folds = sampled.folds(FOLDS, random_state) if comparable else []
+
+    def held_out(*lambdas: float) -> Any:
+        """[L, n] cross-entropy of every item when its fold was held out, for each λ_Reg."""
+        losses_by_fold = []
+        for train, fold in folds:
+            path = solve_path(train, settings, lambdas, order=order, max_members=max_members)
+            P, q, _ = fold.sample
+            rows = [ce_items(np.asarray(pool(P, v, settings.pool)), q) for v in path]
+            losses_by_fold.append(
+                [fold.scale.per_item(row_losses, fold.items) for row_losses in rows]
+            )
+        return np.concatenate(losses_by_fold, axis=1)
+
+    shares = np.full(len(GRID), 1.0 / len(GRID))
+    if comparable:
+        losses = held_out(*GRID)
+        means = losses.mean(axis=1)
+        shares = np.exp(-items * (means - means.min()) / 2)
+        shares /= shares.sum()
+    logs = np.log([UNIFORM if math.isinf(value) else value for value in GRID])
+    penalty = float(f"{np.exp(shares @ logs):.3g}")
+    if not comparable:
+        return penalty, {"items": items, "folds": None}
+    (penalty_losses,) = held_out(penalty)
+    excess = losses[-1] - penalty_losses
+    return penalty, {
+        "items": items,
+        "folds": FOLDS,
+        "ce": float(penalty_losses.mean()),
+        "uniform_ce": float(means[-1]),
+        "uniform_above": float(excess.mean()),
+        "uniform_above_error": float(excess.std() / np.sqrt(items)),
+        "compared": [
+            {"lambda_reg": "uniform" if math.isinf(value) else value, "ce": ce, "share": share}
+            for value, ce, share in zip(GRID, means.tolist(), shares.tolist(), strict=True)
+        ],
     }
-    explanation = over_labels(reasons, mean.weights, units)
-    return replace(fitted, label_fits=label_fits, explanation=explanation)
 
 
-def _mean_solution(solutions: Sequence[Solution], weights: Floats) -> Solution:
-    """The mean over labels; its certificate is that with the largest gap."""
+def _mean(solved: Sequence[_Solved], weights: Floats) -> _Solved:
+    """The mean over labels with these weights [L, K]; its certificate has the largest gap."""
+    # What was left open is the same for all labels, but for the penalty.
+    options, solutions = solved[-1].options, [fit.solution for fit in solved]
+    penalty = float(f"{np.mean([fit.options.settings.reg for fit in solved]):.3g}")
+    mean_weights = weights.mean(axis=0)
     certificates = [s.certificate for s in solutions if s.certificate is not None]
-    terms = solutions[0].terms
-    return Solution(
-        weights=weights,
-        size=max(int((weights > 0).sum()), *(solution.size for solution in solutions)),
-        terms={name: float(np.mean([s.terms[name] for s in solutions])) for name in terms},
-        order=solutions[0].order,
-        ce_gradient=solutions[0].ce_gradient,
+    terms = {
+        name: float(np.mean([solution.terms[name] for solution in solutions]))
+        for name in solutions[0].terms
+    }
+    mean = replace(
+        solutions[0],
+        weights=mean_weights,
+        size=max(int((mean_weights > 0).sum()), *(solution.size for solution in solutions)),
+        terms=terms,
+        trajectory=None,
         certificate=max(certificates, key=lambda certificate: certificate.gap, default=None),
     )
+    return _Solved(replace(options, objective=replace(options.objective, reg=penalty)), mean)
 
 
 def pooled_rows(P: Floats, weights: Floats, kind: str, temperature: float) -> Floats:
-    """[n, C] the pool of rows P [n, K, C], with weights [K] or, per label, [L, K]."""
-    if weights.ndim == 1:
-        return pooled(P, weights, kind, temperature)
+    """[n, C] the pool of rows P [n, K, C] with weights [L, K], the rows of L labels in turn."""
     rows, labels = np.empty((len(P), P.shape[2])), len(weights)
     for label, label_weights in enumerate(weights):
         rows[label::labels] = pooled(P[label::labels], label_weights, kind, temperature)
@@ -222,34 +285,31 @@ def fit_given_weights(
         order=np.argsort(v == 0, kind="stable"),
         ce_gradient=ce_gradient,
     )
-    fitted = _fitted(data, data, _Solved(options, solution), 1.0, parameters)
-    return replace(fitted, settings={**fitted.settings, "solver": GIVEN})
-
-
-def _explain(units: FitData, solution: Solution, options: Options) -> tuple[Reason, ...]:
-    limit = options.solver.max_members or len(units.members)
-    return explain(units, solution, options.settings, limit)
+    fitted = _fitted(data, data, _Solved(options, solution), v[None], 1.0, parameters)
+    return replace(
+        fitted,
+        settings={**fitted.settings, "solver": GIVEN},
+        explanation=explain(data, solution, settings),
+    )
 
 
 def _fitted(
     data: FitData,
     units: FitData,
     solved: _Solved,
+    pool_weights: Floats,
     temperature: float,
     parameters: Mapping[str, Any],
 ) -> Fitted:
-    """The record: the solution, whose weights are of ``units``, and its value on the data."""
+    """The record of a solution, and what the pool with weights [L, K] of ``units`` is worth."""
     options, solution = solved.options, solved.solution
     scale_text = options.scale
     if isinstance(scale_text, Scale):  # files keep it as text
         scale_text = data.scale.to_text(data.classes)
     groups = None if units is data else data.member_groups()
-    weights, pool_weights = solution.weights, solved.pool_weights
-    if solved.label_weights is None:
-        (metrics,) = units.evaluate(weights, options.pool, temperature)
-        reasons = _explain(units, solution, options)
+    if len(pool_weights) == 1:
+        (metrics,) = units.evaluate(pool_weights, options.pool, temperature)
     else:
-        reasons = ()  # those of each label
         rows = pooled_rows(units.sample.P, pool_weights, options.pool, temperature)
         metrics = units.metrics(rows)
     counts = data.counts
@@ -262,19 +322,14 @@ def _fitted(
         del settings["scale"]
     if solved.penalty_choice is not None:
         settings["lambda_reg_choice"] = solved.penalty_choice
-
-    def by_member(unit_weights: Floats) -> Floats:
-        return unit_weights if groups is None else np.asarray(spread_weights(unit_weights, groups))
-
     return Fitted(
         members=data.members,
         groups=groups,
         member_info=data.member_info,
         classes=data.classes,
         scale=data.scale,
-        weights=by_member(weights),
-        label_weights=None if solved.label_weights is None else by_member(solved.label_weights),
-        group_weights=None if groups is None else weights,
+        weights=_by_member(solution.weights, groups),
+        group_weights=None if groups is None else solution.weights,
         size=solution.size,
         temperature=temperature,
         settings=settings,
@@ -291,10 +346,15 @@ def _fitted(
             "annotations": 0 if counts is None else counts.annotations,
             "hard_labels": dict(zip(data.classes, map(int, class_counts), strict=True)),
         },
-        explanation=reasons,
+        explanation=(),
         constant=Constant.of(shares, hard_counts),
         answers=fit_answers(*sample.per_item(sample_rows), data.scale),
     )
+
+
+def _by_member(weights: Floats, groups: Sequence[str] | None) -> Floats:
+    """[..., K] weights of members, from those of members or of groups."""
+    return weights if groups is None else np.asarray(spread_weights(weights, groups))
 
 
 def _label_counts(data: FitData) -> tuple[Floats, Floats]:
@@ -305,23 +365,3 @@ def _label_counts(data: FitData) -> tuple[Floats, Floats]:
     parts = [part.summaries(_COUNTS) for part in data.per_label()]
     soft_counts = np.array([part.soft_counts for part in parts])
     return soft_counts, np.array([part.class_counts for part in parts])
-
-
-def _temperature(units: FitData, weights: Floats, kind: str) -> float:
-    """The temperature with the lowest cross-entropy over all items.
-
-    The sample's is where it starts. The cross-entropy is convex in 1/temperature.
-    """
-    sample = units.sample
-    power = 1.0 / fit_temperature(np.asarray(pool(sample.P, weights, kind)), sample.q)
-    low, high = 1.0 / HIGHEST_TEMPERATURE, 1.0 / LOWEST_TEMPERATURE
-    for _ in range(_STEPS if units.is_sampled else 0):
-        sums = units.power_sums(weights, kind, power)
-        slope, bend = sums[1] / units.items, sums[2] / units.items
-        low, high = (power, high) if slope < 0 else (low, power)
-        step = power - slope / bend if bend > 0 else (low + high) / 2
-        moved = step if low < step < high else (low + high) / 2
-        if abs(moved - power) < 1e-9:
-            break
-        power = moved
-    return float(1.0 / power)

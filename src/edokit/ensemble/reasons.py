@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from edokit._types import Floats
 from edokit.fitdata import FitData
-from edokit.objective import CE, Problem, Regularize, Settings, joint_loss
-from edokit.objective.loss import SMOOTHING
+from edokit.objective import Regularize, Settings
 from edokit.objective.settings import TERMS
 from edokit.solvers import Solution
+from edokit.solvers.objective import DataW1, JointObjective, Linear
 
 Kind = Literal[
     "kept",
@@ -27,13 +27,8 @@ ZERO = 1e-6
 """Weights up to this count as none, as in the exact solver."""
 DOMINANT = 0.6
 """Share of the weight above which a member has most of it."""
-MEANINGS = {term.flat_name: term.meaning for term in TERMS.values()}
+MEANINGS: Mapping[str | None, str] = {term.flat_name: term.meaning for term in TERMS.values()}
 """What the terms of the objective measure, by the flat names of their weights."""
-_NEEDED = {
-    "excluded_by_loss": ("price", "term", "term_change"),
-    "excluded_by_size": ("limit",),
-    "beyond_max_members": ("limit",),
-}
 
 
 @dataclass(frozen=True)
@@ -61,13 +56,6 @@ class Reason:
     limit: int | None = None
     """``max_members``, or the size that was chosen, where that excludes it."""
 
-    def __post_init__(self) -> None:
-        for name in _NEEDED.get(self.kind, ()):
-            if getattr(self, name) is None:
-                raise ValueError(f"of kind {self.kind} lacks {name}")
-        if self.term is not None and self.term not in MEANINGS:
-            raise ValueError(f"has an unknown term {self.term!r}")
-
     @property
     def has_weight(self) -> bool:
         """Whether the member counts in the pool."""
@@ -83,9 +71,10 @@ class Reason:
         if self.kind == "not_learned":
             return f"{quality}; nothing was learned, weights are as at the start"
         if self.kind == "excluded_by_loss":
+            price, change = self.price or 0.0, self.term_change or 0.0
             return (
-                f"{quality}: with weight the loss would grow by {self.price:.4f} per unit, above"
-                f" all through {MEANINGS[str(self.term)]} ({self.term_change:+.4f})"
+                f"{quality}: with weight the loss would grow by {price:.4f} per unit, above all"
+                f" through {MEANINGS.get(self.term, self.term)} ({change:+.4f})"
             )
         if self.kind == "excluded_by_size":
             return f"{quality}: the chosen size {self.limit} leaves it out"
@@ -105,30 +94,33 @@ class Reason:
 
 
 def explain(
-    units: FitData, solution: Solution, settings: Settings, max_members: int
+    units: FitData, solution: Solution, settings: Settings, max_members: int | None = None
 ) -> tuple[Reason, ...]:
     """One reason per member, or group of members, heaviest first."""
     weights, slopes = solution.weights, _slopes(units, solution, settings)
-    slope = np.sum(list(slopes.values()), axis=0)
-    prices = slope - slope @ weights
+    changes = {name: slope - slope @ weights for name, slope in slopes.items()}
+    prices = sum(changes.values(), np.zeros(len(weights)))
     within_limit = set(solution.order[:max_members].tolist())
     unlearned = solution.trajectory is not None and solution.trajectory.unlearned
-    member_ce = units.summaries().member_ce()
+    member_ce = units.member_ce()
     reasons = []
     for k in np.argsort(-weights, kind="stable"):
+        kind: Kind = "excluded_by_size"
         details: dict[str, Any] = {}
-        kind = _kind_with_weight(weights, k)
         if weights[k] > ZERO:
-            kind = "not_learned" if unlearned else kind
+            kind = "not_learned" if unlearned else _kind_with_weight(weights, k)
         elif k not in within_limit:
             kind, details = "beyond_max_members", {"limit": max_members}
         elif prices[k] > 0:
-            changes = {name: float(term[k] - term @ weights) for name, term in slopes.items()}
-            worst = max(changes, key=lambda name: changes[name])
+            worst = max(changes, key=lambda name: float(changes[name][k]))
             kind = "excluded_by_loss"
-            details = {"price": float(prices[k]), "term": worst, "term_change": changes[worst]}
+            details = {
+                "price": float(prices[k]),
+                "term": worst,
+                "term_change": float(changes[worst][k]),
+            }
         else:
-            kind, details = "excluded_by_size", {"limit": solution.size}
+            details = {"limit": solution.size}
         weight, ce = float(weights[k]), float(member_ce[k])
         reasons.append(Reason(units.members[k], weight, kind, ce, _rank(member_ce, k), **details))
     return tuple(reasons)
@@ -144,26 +136,16 @@ def _rank(member_ce: Floats, k: int) -> int:
 
 def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
     """[K] what each term gains per unit of each member's weight, by the name of its weight."""
-    problem = Problem.from_summaries(
-        units.summaries(),
-        class_weights=settings.class_weights,
-        pool=settings.pool,
-        classes=units.row_classes,
-        steps=units.scale.steps,
+    settings = replace(settings, regularize=Regularize.EFFECTIVE)
+    everyone = np.arange(len(units.members))
+    objective = JointObjective(
+        units.problem(settings, with_items=False),
+        settings,
+        Linear(solution.ce_gradient),
+        DataW1(units, settings, everyone) if settings.w1 else None,
     )
-    # With its gradient known, the cross-entropy of the pool is as good as a linear term.
-    problem = replace(problem, member_ce=solution.ce_gradient)
-    silent: dict[str, Any] = {"ce": CE.ALL, "regularize": Regularize.EFFECTIVE}
-    silent |= dict.fromkeys(TERMS, 0.0)
-    slopes = {}
-    for name, term in TERMS.items():
-        if name == "w1" and settings.w1:  # needs the items
-            (curvature,) = units.w1_curvatures(solution.weights[None], None, SMOOTHING)
-            slopes[term.flat_name] = settings.w1 * curvature.gradient / curvature.items
-            continue
-        term_settings = replace(settings, **{**silent, name: getattr(settings, name)})
-        slopes[term.flat_name] = joint_loss(solution.weights, problem, term_settings).gradient
-    return slopes
+    slopes = objective.slopes(solution.weights)
+    return {TERMS[name].flat_name: slope for name, slope in slopes.items()}
 
 
 def over_labels(

@@ -12,7 +12,6 @@ from edokit._errors import InputError, counted, examples, money, option
 from edokit._types import Floats, Ints
 from edokit.ensemble._fit import pooled_rows
 from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
-from edokit.ensemble.options import PER_LABEL
 from edokit.ensemble.reasons import ZERO
 from edokit.fitdata import FitData
 from edokit.fitdata.data import owner_codes
@@ -112,18 +111,17 @@ class TradeOff:
         """In sentences: what the ensemble costs, and how much cheaper it gets for how much loss."""
         short, whole = METRIC[self.metric].short, self.whole
         costs = costs_in_words(whole.cost, self.all_cost, len(whole.members), self.unit)
+        source = "held out, five folds"
+        if not self.held_out:
+            source = "in-sample, optimistic: too few to hold out"
         lines = [] if costs is None else [costs]
-        source = (
-            "held out, five folds"
-            if self.held_out
-            else "in-sample, optimistic: too few to hold out"
-        )
         lines.append(
             f"{short} {whole.loss:.4f} ({source}, {counted(self.items, 'item')}); intervals of"
             " differences are 95%, paired by item."
         )
-        as_good = [reduced for reduced in self.path[1:] if reduced.verdict in ("free", "better")]
-        unclear = [reduced for reduced in self.path[1:] if reduced.verdict == "unclear"]
+        cheaper = self.path[1:]
+        as_good = [reduced for reduced in cheaper if reduced.verdict in ("free", "better")]
+        unclear = [reduced for reduced in cheaper if reduced.verdict == "unclear"]
         # Of those as good the cheapest, else the one that can be least worse.
         if as_good:
             best = min(as_good, key=lambda reduced: (reduced.cost or 0.0, len(reduced.members)))
@@ -132,9 +130,8 @@ class TradeOff:
             best = min(unclear, key=lambda reduced: reduced.interval[1])
             words = "Not clearly worse, but not shown to be as good"
         else:
-            if len(self.path) > 1:
-                lines.append("Every cheaper ensemble on the path is clearly worse.")
-            return lines
+            worse = "Every cheaper ensemble on the path is clearly worse."
+            return [*lines, worse] if cheaper else lines
         size = counted(len(best.members), self.unit)
         if best.cost is not None and whole.cost:
             saving = 1 - best.cost / whole.cost
@@ -209,7 +206,7 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
         search.units.items,
         search.held_out,
         fitted.cost(fitted.members),
-        "member" if fitted.group_weights is None else "group",
+        "member" if fitted.groups is None else "group",
         whole,
         tuple(drops),
         tuple(path),
@@ -222,15 +219,11 @@ class _Search:
     def __init__(self, fitted: Fitted, data: FitData) -> None:
         self.fitted, self.options = fitted, fitted.options
         self.names, _ = fitted.unit_weights
-        grouped = fitted.group_weights is not None
-        unit_of = dict(
-            zip(fitted.members, (fitted.groups or ()) if grouped else fitted.members, strict=True)
-        )
+        unit_of = list(zip(fitted.groups or fitted.members, fitted.members, strict=True))
         self.costs = [
-            fitted.cost([name for name in fitted.members if unit_of[name] == unit])
-            for unit in self.names
+            fitted.cost([name for group, name in unit_of if group == unit]) for unit in self.names
         ]
-        units = (data.grouped() if grouped else data).draw(ITEMS)
+        units = (data if fitted.groups is None else data.grouped()).draw(ITEMS)
         self.units = units.select([units.members.index(name) for name in self.names])
         self.held_out = self.units.items >= 2 * FOLDS
         self.folds = [(self.units, self.units)]
@@ -248,8 +241,7 @@ class _Search:
         """Weights [K], the ensemble, and its losses by item; ``whole`` are those of all members."""
         competing = [k for k in range(len(self.names)) if k not in dropped]
         weights = np.zeros(len(self.names))
-        solved = self.solve(self.units.select(competing))
-        weights[competing] = solved if solved.ndim == 1 else solved.mean(axis=0)
+        weights[competing] = self.solve(self.units.select(competing)).mean(axis=0)
         losses = []
         for train, fold in self.folds:
             part = train.select(competing)
@@ -273,19 +265,24 @@ class _Search:
         return weights, reduced, by_item
 
     def solve(self, data: FitData) -> Floats:
-        """The weights that the fit's objective has its optimum at: [K], or of each label [L, K]."""
-        if self.options.label_weights != PER_LABEL or self.fitted.label_fits is None:
-            return self._optimum(data, self.options.settings.reg)
-        penalties = [fit.lambda_reg for fit in self.fitted.label_fits.values()]
-        parts = zip(data.per_label(), penalties, strict=True)
-        return np.array([self._optimum(part, penalty) for part, penalty in parts])
-
-    def _optimum(self, data: FitData, penalty: float) -> Floats:
-        solver = self.options.solver
-        settings = replace(self.options.settings, reg=penalty, regularize=Regularize.EFFECTIVE)
-        return solve_exact(
-            data, settings, order=solver.order, max_members=solver.max_members, all_terms=False
-        ).weights
+        """[L, K] the optimum of the fit's objective: one for all labels, or one for each."""
+        parts, penalties = [data], [self.options.settings.reg]
+        if self.fitted.label_fits is not None:
+            parts = data.per_label()
+            penalties = [fit.lambda_reg for fit in self.fitted.label_fits.values()]
+        settings = replace(self.options.settings, regularize=Regularize.EFFECTIVE)
+        order, limit = self.options.solver.order, self.options.solver.max_members
+        solutions = [
+            solve_exact(
+                part,
+                replace(settings, reg=penalty),
+                order=order,
+                max_members=limit,
+                all_terms=False,
+            )
+            for part, penalty in zip(parts, penalties, strict=True)
+        ]
+        return np.array([solution.weights for solution in solutions])
 
     def temperature(self, data: FitData, weights: Floats) -> float:
         """The temperature after pooling with these weights, where the fit has one."""

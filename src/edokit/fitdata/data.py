@@ -29,7 +29,7 @@ from edokit.objective import (
     sharpen,
     w1_curvature,
 )
-from edokit.objective.pools import Additive, member_rows, power_sums, slices
+from edokit.objective.pools import Additive, member_rows, slices
 from edokit.predictions.shards import item_keys
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
@@ -417,11 +417,6 @@ class FitData:
                     total[5, trials] += np.square(rps).sum(axis=-1)
                     total[6, trials] += (np.abs(gaps) @ steps).sum(axis=-1)
         return Scores(self.items, *total)
-
-    def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
-        """[3] cross-entropy of the pool sharpened to a power, its slope and its bend, summed up."""
-        P, q, _ = self.sample
-        return power_sums(pooled(P, weights, pool), q, power)
 
     def draw(self, count: int) -> FitData:
         """At most so many items, in memory, ordered by content, whatever their order was.

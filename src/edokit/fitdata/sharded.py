@@ -271,10 +271,6 @@ class ShardedData(FitData):
         (scores,) = self.total(FitData.scores, weights, tuple(pools), task="evaluating")
         return scores  # type: ignore[no-any-return]
 
-    def power_sums(self, weights: Floats, pool: str, power: float) -> Floats:
-        (sums,) = self.total(FitData.power_sums, weights, pool, power, task="recalibrating")
-        return sums  # type: ignore[no-any-return]
-
     @cached_property
     def sample(self) -> Arrays:
         """Rows of items drawn at random (all, if there are few), in their order; P in float64."""

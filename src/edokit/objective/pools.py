@@ -169,24 +169,6 @@ def fit_temperature(probabilities: Floats, soft_labels: Floats) -> float:
     return float(1.0 / optimum.x)
 
 
-def power_sums(probabilities: Floats, soft_labels: Floats, power: float) -> Floats:
-    """[3] cross-entropy after sharpening to this power, its slope and its bend in the power.
-
-    Summed over items, so that shards add up.
-    """
-    logs = np.log(probabilities + EPSILON)
-    scores = logs * power
-    top = scores.max(axis=1, keepdims=True)
-    powers = np.exp(scores - top)
-    norms = powers.sum(axis=1, keepdims=True)
-    sharp = powers / norms
-    mean = (sharp * logs).sum(axis=1)
-    value = (top + np.log(norms)).sum() - (soft_labels * scores).sum()
-    slope = mean.sum() - (soft_labels * logs).sum()
-    bend = (sharp * logs**2).sum() - (mean**2).sum()
-    return np.array([value, slope, bend])
-
-
 Array: TypeAlias = Any
 """A numpy array or a torch tensor; the shape is in the docstring of whoever takes it."""
 

@@ -114,6 +114,13 @@ def solve_exact(
                 sample_size *= _LARGER
         v, certificate = optimum(objective, starts)
         terms, slope = objective.terms(v), objective.ce.gradient(v)
+    if len(candidates) < problem.members:
+        certificate = replace(
+            certificate,
+            reason=f"among the {len(candidates)} of {problem.members} members that compete,"
+            f" {certificate.reason}",
+            among=tuple(data.members[k] for k in candidates),
+        )
     weights, ce_gradient = np.zeros((2, problem.members))
     weights[candidates], ce_gradient[candidates] = v, slope
     return Solution(

@@ -66,10 +66,13 @@ class JointObjective:
 
     def slope(self, v: Floats) -> Floats:
         """Its gradient [K]."""
-        slope = np.zeros(self.members)
-        for term, weight in self._weights.items():
-            slope += weight * self._terms[term].gradient(v)
-        return slope
+        return sum(self.slopes(v).values(), np.zeros(self.members))
+
+    def slopes(self, v: Floats) -> dict[str, Floats]:
+        """The gradient [K] of each term that counts, times its weight."""
+        return {
+            term: weight * self._terms[term].gradient(v) for term, weight in self._weights.items()
+        }
 
     def curvature(
         self, v: Floats, inside: Ints, rough: bool = False

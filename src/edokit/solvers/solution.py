@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from edokit._errors import InputError, check_number, one_of, option
+from edokit._errors import InputError, check_number, counted, one_of, option
 from edokit._io.documents import ReadAs
 from edokit._types import Floats, Ints
 from edokit.objective.settings import LARGEST, OptionFields
@@ -167,12 +167,28 @@ class Certificate:
         Whether the solution is known to be the best there is, to within the gap.
     reason : str
         In words, why.
+    among : tuple of str or None
+        The members that competed, where ``max_members`` left others out: gap and optimum are those
+        of weights of these members. None: all members.
     """
 
     gap: float
     convex: bool
     global_optimum: bool
     reason: str
+    among: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        """What is known about how good the weights are, in a sentence."""
+        if not self.global_optimum:
+            return f"No certificate: {self.reason}."
+        if not self.convex:
+            return f"Certificate: {self.reason}."
+        weights = "weights"
+        if self.among is not None:
+            weights += f" of the {counted(len(self.among), 'member')} that may have weight"
+        gap = max(self.gap, 1e-12)  # a gap below this is rounding
+        return f"Certificate: no other {weights} lower the loss by more than {gap:.1e}."
 
 
 @dataclass(frozen=True, eq=False)
