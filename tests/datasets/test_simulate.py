@@ -467,9 +467,9 @@ def test_a_balance_of_three_classes_is_met_by_the_middle_answer() -> None:
         ({"items": (0, 10, 10)}, "train at least 1"),
         ({"items": (5, -1, 10)}, "items=.*three whole numbers"),
         ({"items": (5.5, 1, 10)}, "items=.*three whole numbers"),
-        ({"n_classes": 1}, "n_classes=1"),
-        ({"structured": 1.5}, r"structured=1.5 .*\[0, 1\]"),
-        ({"structured": float("nan")}, "structured=nan"),
+        ({"n_classes": 1}, "n_classes is 1, .*at least 2"),
+        ({"structured": 1.5}, "structured is 1.5, .*at most 1"),
+        ({"structured": float("nan")}, "structured is nan"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> None:
@@ -480,9 +480,9 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> N
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"annotators": 0}, "annotators=0 .*whole number above 0"),
+        ({"annotators": 0}, "annotators is 0, .*whole number"),
         ({"per_item": {}}, "per_item={}.* maps counts"),
-        ({"per_item": {13: 1.0}}, "counts of 1 to 12 annotators"),
+        ({"per_item": {13: 1.0}}, "per_item is 13, .*at most 12"),
         ({"per_item": {0: 1.0}}, "per_item"),
         ({"per_item": {3: 0.0}}, "per_item"),
         ({"per_item": {2.5: 1.0}}, "per_item"),
@@ -491,14 +491,9 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> N
         ({"balance": (1.0, 0.0)}, "balance=.*sum to 1"),
         ({"groups": ()}, "groups=.*names differ"),
         ({"groups": (Group("a"), Group("a"))}, "groups=.*names differ"),
-        ({"disagreement": -0.1}, "disagreement=-0.1 .*0 or more"),
-        ({"noise_spread": float("inf")}, "noise_spread=inf .*0 or more"),
-        ({"activity_spread": float("nan")}, "activity_spread=nan .*0 or more"),
-        ({"group_weight": -1.0}, "group_weight.*personal_weight.*threshold_weight"),
-        (
-            {"group_weight": 0.0, "personal_weight": 0.0, "threshold_weight": 0.0},
-            "one is above 0",
-        ),
+        ({"disagreement": -0.1}, "disagreement is -0.1, .*at least 0"),
+        ({"activity_spread": float("nan")}, "activity_spread is nan"),
+        ({"group_weight": -1.0}, "group_weight is -1.0"),
     ],
 )
 def test_bad_regimes_are_refused(change: dict[str, object], says: str) -> None:
@@ -509,10 +504,8 @@ def test_bad_regimes_are_refused(change: dict[str, object], says: str) -> None:
 def test_bad_groups_are_refused() -> None:
     with pytest.raises(InputError, match="a view of group 'x' must be one of 'hostility'"):
         Group("x", views={"humour": 1.0})
-    with pytest.raises(InputError, match=r"share=0.0 .*group 'x' needs a share above 0"):
+    with pytest.raises(InputError, match=r"share is 0.0, .*above 0"):
         Group("x", share=0.0)
-    with pytest.raises(InputError, match=r"irony=nan .*finite"):
-        Group("x", views={"irony": float("nan")})
 
 
 def test_structure_needs_people_who_can_differ() -> None:
@@ -604,8 +597,6 @@ def test_sets_that_make_no_sense_are_refused() -> None:
         replace(sets, ordinal=True)
     with pytest.raises(InputError, match="humour"):
         replace(sets, labels={**sets.labels, "ironic": {"humour": 1.0}})
-    with pytest.raises(InputError, match="not all 0"):
-        replace(sets, labels={**sets.labels, "ironic": {"irony": 0.0}})
     with pytest.raises(InputError, match="hostile, ironic, personal"):
         simulate(sets, n_classes=4)
 

@@ -20,29 +20,29 @@ from edokit.datasets.split import whole_numbers
 _REFERENCE_POSTS = 8192
 
 
-class Scale:
+class Standard:
     """Turns posts into numbers, on which the reference posts have mean 0 and spread 1."""
 
     def __init__(self, reference: Features) -> None:
         sides, severity = reference.sides(), reference.severity()
-        self.side_moments = sides.mean(axis=0), sides.std(axis=0)
-        self.severity_moments = float(severity.mean()), float(severity.std())
-        self.correlation = np.corrcoef(sides, rowvar=False)
+        self._side_moments = sides.mean(axis=0), sides.std(axis=0)
+        self._severity_moments = float(severity.mean()), float(severity.std())
+        self._correlation = np.corrcoef(sides, rowvar=False)
 
     def sides(self, features: Features) -> Floats:
         """One column per VIEW_NAMES, then a column of ones for thresholds: [N, V + 1]."""
-        mean, spread = self.side_moments
+        mean, spread = self._side_moments
         return np.hstack([(features.sides() - mean) / spread, np.ones((len(features), 1))])
 
     def severity(self, features: Features) -> Floats:
         """How bad each post is before anyone's own view: [N]."""
-        mean, spread = self.severity_moments
+        mean, spread = self._severity_moments
         return (features.severity() - mean) / spread
 
     def evidence(self, features: Features, weights: Mapping[str, float]) -> Floats:
         """How much speaks for a label with these weights of the sides: [N]."""
         w = np.array([weights.get(side, 0.0) for side in VIEW_NAMES])
-        spread = math.sqrt(w @ self.correlation @ w)
+        spread = math.sqrt(w @ self._correlation @ w)
         return self.sides(features)[:, :-1] @ (w / spread)
 
 
@@ -55,7 +55,7 @@ class Population:
     """One of severity, or one of each label."""
     noise: Floats
     activity: Floats
-    scale: Scale
+    standard: Standard
     labels: Mapping[str, Mapping[str, float]]
     """The labels to choose from; none where annotators rate severity."""
 
@@ -64,9 +64,9 @@ class Population:
 
     def scores(self, features: Features) -> tuple[Floats, ...]:
         """How bad each annotator finds each post, or how clear each label, before noise: [N, A]."""
-        sides = self.scale.sides(features)
-        bases = [self.scale.evidence(features, weights) for weights in self.labels.values()]
-        bases = bases or [self.scale.severity(features)]
+        sides = self.standard.sides(features)
+        bases = [self.standard.evidence(features, weights) for weights in self.labels.values()]
+        bases = bases or [self.standard.severity(features)]
         pairs = zip(bases, self.views, strict=True)
         return tuple(base[:, None] + sides @ views.T for base, views in pairs)
 
@@ -103,8 +103,8 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
     count = regime.annotators
     # What "spread 1" means must not depend on the posts drawn, so a fixed sample defines it.
     reference = draw_features(np.random.default_rng(0), _REFERENCE_POSTS, regime.hostile_share)
-    scale = Scale(reference)
-    sides = scale.sides(reference)
+    standard = Standard(reference)
+    sides = standard.sides(reference)
     group = _groups(rng, regime)
     z = ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 2)), 1e-12, None))
     # An annotator's noise level is itself a lasting trait, so it fades with the rest of them.
@@ -122,7 +122,7 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
         views=tuple(_views(views, group, sides, regime) for views in (z[:, :-1], *other_views)),
         noise=noise * factor / math.sqrt(float(np.mean(factor**2))),
         activity=np.exp(regime.activity_spread * ranks),
-        scale=scale,
+        standard=standard,
         labels=regime.labels,
     )
 
@@ -134,14 +134,11 @@ def _views(z: Floats, group: Ints, sides: Floats, regime: Regime) -> Floats:
     shared = np.array(by_group)[group]
     shared -= shared.mean(axis=0)
     deviations = _within_groups(z, group)
-    personal, threshold = deviations.copy(), np.zeros_like(deviations)
-    personal[:, -1] = 0.0
-    threshold[:, -1] = deviations[:, -1]
-
+    is_threshold = np.arange(len(columns)) == len(VIEW_NAMES)
     parts = [
         (regime.group_weight, _unit(shared, sides)),
-        (regime.personal_weight, _unit(personal, sides)),
-        (regime.threshold_weight, _unit(threshold, sides)),
+        (regime.personal_weight, _unit(np.where(is_threshold, 0.0, deviations), sides)),
+        (regime.threshold_weight, _unit(np.where(is_threshold, deviations, 0.0), sides)),
     ]
     # A part that cannot vary (one group, or groups of one) leaves its weight to the others.
     parts = [(weight, part) for weight, part in parts if part.any()]
@@ -187,9 +184,6 @@ def _unit(views: Floats, sides: Floats) -> Floats:
     return views / math.sqrt(size) if size > 1e-24 else np.zeros_like(views)
 
 
-_BLOCK = 2048
-
-
 def choose_annotators(
     rng: np.random.Generator, n: int, per_item: Mapping[int, float], activity: Floats
 ) -> Ints:
@@ -197,19 +191,15 @@ def choose_annotators(
     sizes = np.array(sorted(per_item))
     shares = np.array([per_item[int(size)] for size in sizes])
     limits = np.cumsum(shares / shares.sum())[:-1]
-    largest = int(sizes[-1])
-    selected = np.empty((n, largest), dtype=np.int64)
-    for start in range(0, n, _BLOCK):
-        u = np.clip(rng.random((min(_BLOCK, n - start), len(activity) + 1)), 1e-300, None)
-        count = sizes[np.sum(u[:, :1] >= limits, axis=1)]
-        # The largest keys (log activity plus Gumbel noise) are a draw without replacement.
-        keys = np.log(activity) - np.log(-np.log(u[:, 1:]))
-        top = np.argsort(-keys, axis=1)[:, :largest]
-        # Sorting by name hides who came first; empty cells go to the end.
-        top[np.arange(largest) >= count[:, None]] = len(activity)
-        top.sort(axis=1)
-        selected[start : start + len(u)] = np.where(top == len(activity), -1, top)
-    return selected
+    u = np.clip(rng.random((n, len(activity) + 1)), 1e-300, None)
+    count = sizes[np.sum(u[:, :1] >= limits, axis=1)]
+    # The largest keys (log activity plus Gumbel noise) are a draw without replacement.
+    keys = np.log(activity) - np.log(-np.log(u[:, 1:]))
+    top = np.argsort(-keys, axis=1)[:, : sizes[-1]]
+    # Sorting by name hides who came first; empty cells go to the end.
+    top[np.arange(sizes[-1]) >= count[:, None]] = len(activity)
+    top.sort(axis=1)
+    return np.where(top == len(activity), -1, top)
 
 
 def assign_idle(rng: np.random.Generator, chosen: Ints, annotators: int) -> None:
@@ -223,8 +213,7 @@ def assign_idle(rng: np.random.Generator, chosen: Ints, annotators: int) -> None
                 work[chosen[row, busiest]] -= 1
                 work[idle] = 1
                 chosen[row, busiest] = idle
-                present = np.sort(chosen[row][chosen[row] >= 0])
-                chosen[row, : len(present)] = present
+                chosen[row, chosen[row] >= 0] = np.sort(chosen[row][chosen[row] >= 0])
                 break
 
 

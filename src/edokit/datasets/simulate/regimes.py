@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 
-from edokit._errors import InputError, counted, one_of, option
+from edokit._errors import InputError, check_number, counted, one_of, option
 from edokit.datasets.simulate.posts import VIEW_NAMES
 from edokit.scales import Declared, Scale
+
+_AMOUNTS = (
+    "disagreement",
+    "group_weight",
+    "personal_weight",
+    "threshold_weight",
+    "noise_spread",
+    "activity_spread",
+)
+"""Fields of a regime that are 0 or more."""
 
 
 def _check(holds: bool, name: str, value: object, rule: str) -> None:
@@ -17,14 +27,6 @@ def _check(holds: bool, name: str, value: object, rule: str) -> None:
         raise InputError(
             f"{option(name, value)} is not possible: {rule}", f"choose another {option(name)}"
         )
-
-
-def _counts(value: object, least: int = 1) -> bool:
-    return isinstance(value, Integral) and int(value) >= least
-
-
-def _are_weights(values: Collection[float]) -> bool:
-    return all(0 <= value < math.inf for value in values) and sum(values) > 0
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,9 @@ class Group:
     views: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        rule = f"group {self.name!r} needs a share above 0"
-        _check(0 < self.share < math.inf, "share", self.share, rule)
-        for side, weight in self.views.items():
+        check_number("share", self.share, 0, above=True)
+        for side in self.views:
             one_of(f"a view of group {self.name!r}", side, (*VIEW_NAMES, "always"))
-            rule = f"a view of group {self.name!r} is a finite number"
-            _check(math.isfinite(weight), side, weight, rule)
 
 
 @dataclass(frozen=True)
@@ -88,54 +87,39 @@ class Regime:
     `Group.views`) that speak for it."""
 
     def __post_init__(self) -> None:
+        check_number("annotators", self.annotators, 1, whole=True)
+        check_number("structured", self.structured, 0, 1)
+        for name in _AMOUNTS:
+            check_number(name, getattr(self, name), 0)
+        rule = "it takes three whole numbers (train, dev, test), train at least 1"
+        is_valid = [isinstance(n, Integral) and int(n) >= 0 for n in self.items]
+        is_valid += [len(self.items) == 3, self.items[0] > 0]
+        _check(all(is_valid), "items", self.items, rule)
+        _check(bool(self.per_item), "per_item", self.per_item, "it maps counts to shares")
+        for count, share in self.per_item.items():
+            check_number("per_item", count, 1, self.annotators, whole=True)
+            check_number("per_item", share, 0, above=True)
         names = [group.name for group in self.groups]
-        weights = ("group_weight", "personal_weight", "threshold_weight")
-        rules = {
-            "items": (
-                len(self.items) == 3 and all(map(_counts, self.items, (1, 0, 0))),
-                "it takes three whole numbers (train, dev, test), train at least 1",
-            ),
-            "annotators": (_counts(self.annotators), "it takes a whole number above 0"),
-            "per_item": (
-                all(_counts(count) and count <= self.annotators for count in self.per_item)
-                and _are_weights(self.per_item.values()),
-                f"it maps counts of 1 to {self.annotators} annotators to shares",
-            ),
-            "balance": self._balance_rule(),
-            "groups": (
-                0 < len(names) == len(set(names)) <= self.annotators,
-                f"the names differ, and there are 1 to {self.annotators} groups (the annotators)",
-            ),
-            "structured": (0 <= self.structured <= 1, "it lies in [0, 1]"),
-            "threshold_weight": (
-                _are_weights([getattr(self, name) for name in weights]),
-                f"{', '.join(weights)} are 0 or more, and one is above 0",
-            ),
-            "ordinal": (not (self.ordinal and self.labels), "labels of a set have no order"),
-        }
-        for name in ("disagreement", "noise_spread", "activity_spread"):
-            rules[name] = (0 <= getattr(self, name) < math.inf, "it is 0 or more")
-        for name, (holds, rule) in rules.items():
-            _check(holds, name, getattr(self, name), rule)
+        rule = f"the names differ, and there are 1 to {self.annotators} groups (the annotators)"
+        is_possible = 0 < len(names) == len(set(names)) <= self.annotators
+        _check(is_possible, "groups", self.groups, rule)
+        rule = "labels of a set have no order"
+        _check(not (self.ordinal and self.labels), "ordinal", self.ordinal, rule)
         for name, sides in self.labels.items():
             for side in sides:
                 one_of(f"a side of label {name!r}", side, VIEW_NAMES)
-            is_valid = any(sides.values()) and all(map(math.isfinite, sides.values()))
-            _check(is_valid, "labels", {name: dict(sides)}, "it takes finite weights, not all 0")
+        is_possible, rule = self._balance_rule()
+        _check(is_possible, "balance", self.balance, rule)
 
     def _balance_rule(self) -> tuple[bool, str]:
         """Whether the balance is possible, and the rule that it follows."""
+        are_shares = all(0 < share < 1 for share in self.balance)
         if self.labels:
-            return (
-                len(self.balance) == len(self.labels) and all(0 < b < 1 for b in self.balance),
-                f"each of {counted(len(self.labels), 'label')} has a share above 0 and below 1",
-            )
-        return (
-            len(self.balance) >= 2
-            and min(self.balance) > 0
-            and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6),
-            "each of two or more classes has a share above 0, and the shares sum to 1",
-        )
+            labels = counted(len(self.labels), "label")
+            rule = f"each of {labels} has a share above 0 and below 1"
+            return are_shares and len(self.balance) == len(self.labels), rule
+        rule = "each of two or more classes has a share above 0, and the shares sum to 1"
+        return are_shares and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6), rule
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -156,16 +140,16 @@ class Regime:
 
     def sized(self, items: tuple[int, int, int] | float) -> Regime:
         """The same with other numbers of items, or with a fraction of them."""
-        if isinstance(items, int | float):
-            rule = "a fraction of the items lies in (0, 1]; counts are three: train, dev, test"
-            _check(0 < items <= 1, "items", items, rule)
-            train, dev, test = (math.ceil(n * items) for n in self.items)
-            return replace(self, items=(train, dev, test))
-        return replace(self, items=items)
+        if not isinstance(items, int | float):
+            return replace(self, items=items)
+        rule = "a fraction of the items lies in (0, 1]; counts are three: train, dev, test"
+        _check(0 < items <= 1, "items", items, rule)
+        train, dev, test = (math.ceil(n * items) for n in self.items)
+        return replace(self, items=(train, dev, test))
 
     def with_classes(self, n_classes: int) -> Regime:
         """The same with n classes; above the first, each is half as frequent as the one before."""
-        _check(_counts(n_classes, 2), "n_classes", n_classes, "it takes a whole number from 2")
+        check_number("n_classes", n_classes, 2, whole=True)
         if n_classes == len(self.balance):
             return self
         rule = f"the labels of regime {self.name!r} are {', '.join(self.labels)}"

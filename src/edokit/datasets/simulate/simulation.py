@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,9 +59,6 @@ def decompose(p: Floats, group: Ints) -> dict[str, float]:
 
 SPLITS: tuple[str, ...] = ("train", "dev", "test")
 
-# Items at a time: all annotators on all items of the largest regime are 7 million labels.
-_BLOCK = 512
-
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
@@ -96,7 +94,7 @@ class Simulation:
     @cached_property
     def truth(self) -> Floats:
         """Share of the population that would choose each class, or each label [N, C]."""
-        return np.concatenate([p.mean(axis=1) for p in self._blocks()])
+        return self.annotator_probabilities().mean(axis=1)
 
     def rows(self, split: str | None = None) -> Ints:
         """Positions of the items of a split, or of all, in `truth` and `texts`."""
@@ -121,14 +119,10 @@ class Simulation:
 
     def variance(self) -> dict[str, float]:
         """Where the variance of all annotators' labels comes from; see `decompose`."""
-        p = np.concatenate(list(self._blocks()))
+        p = self.annotator_probabilities()
         if self.regime.labels:
             p = np.concatenate([1 - p, p], axis=-1)
         return decompose(p, self.population.group)
-
-    def _blocks(self) -> Iterator[Floats]:
-        for start in range(0, len(self.features), _BLOCK):
-            yield self.annotator_probabilities(self.rows()[start : start + _BLOCK])
 
 
 def _draw(rng: np.random.Generator, p: Floats, regime: Regime) -> Codes:
@@ -204,36 +198,28 @@ def simulate(
     labels, published = map(np.concatenate, zip(*drawn_labels, strict=True))
     annotators = as_names(f"ann-{number + 1}" for number in range(len(population)))
     groups = as_names(regime.groups[code].name for code in population.group)
+    splits = np.repeat(SPLITS, regime.items)
+    numbers = chain.from_iterable(range(1, n + 1) for n in regime.items)
+    items = as_names(f"sim-{split}-{n}" for split, n in zip(splits, numbers, strict=True))
+    texts = as_names(chain.from_iterable(map(write_posts, wording, features)))
     panel = np.concatenate(panels)
-    item_codes, columns = np.nonzero(panel >= 0)
-    annotator = panel[item_codes, columns]
-    # Annotators in order of their first annotation, as a table would be read.
-    present = annotator[np.sort(np.unique(annotator, return_index=True)[1])]
-    codes = np.empty(len(annotators), dtype=np.int32)
-    codes[present] = np.arange(len(present), dtype=np.int32)
-    numbered = [
-        (split, number + 1)
-        for split, n in zip(SPLITS, regime.items, strict=True)
-        for number in range(n)
-    ]
-    posts = map(write_posts, wording, features)
-    answers = labels[item_codes, columns]
+    rows, columns = np.nonzero(panel >= 0)
+    people = panel[rows, columns]
+    table = {
+        "item": items[rows],
+        "annotator": annotators[people],
+        "label": _names(labels[rows, columns], regime),
+        "text": texts[rows],
+        "split": splits[rows],
+        "group": groups[people],
+    }
+    if not regime.labels:
+        table["hard_label"] = _names(published[rows], regime)
     return Simulation(
         regime=regime,
         random_state=random_state,
-        annotations=Annotations(
-            items=as_names(f"sim-{split}-{number}" for split, number in numbered),
-            annotators=annotators[present],
-            classes=regime.classes,
-            scale=regime.scale,
-            item_codes=item_codes.astype(np.int32),
-            annotator_codes=codes[annotator],
-            label_codes=None if regime.labels else answers,
-            label_probabilities=answers.astype(np.float64) if regime.labels else None,
-            published=None if regime.labels else published,
-            texts=as_names(chain.from_iterable(posts)),
-            splits=as_names(split for split, _ in numbered),
-            attributes={"group": groups[present]},
+        annotations=Annotations.from_table(
+            table, classes=regime.classes, scale=regime.scale, attributes=["group"]
         ),
         annotators=annotators,
         groups=groups,
@@ -241,6 +227,14 @@ def simulate(
         population=population,
         thresholds=thresholds,
     )
+
+
+def _names(codes: Codes, regime: Regime) -> Strings:
+    """The classes of codes [M], or the sets of labels [M, L] as JSON."""
+    classes = np.array(regime.classes, dtype=object)
+    if not regime.labels:
+        return classes[codes]
+    return as_names(json.dumps(classes[row == 1].tolist()) for row in codes)
 
 
 def _chosen_regime(
@@ -264,15 +258,12 @@ def _chosen_regime(
 def _thresholds(population: Population, regime: Regime, features: Features, panel: Ints) -> Floats:
     """The thresholds between classes that give train its balance, as published figures are; dev
     and test follow it by chance."""
-    balances: list[tuple[float, ...]] = [regime.balance]
-    if regime.labels:
-        balances = [(1 - share, share) for share in regime.balance]
-    return np.concatenate(
-        [
-            solve_thresholds(scores, population.noise, panel, balance)
-            for scores, balance in zip(population.scores(features), balances, strict=True)
-        ]
-    )
+    shares = [(1 - share, share) for share in regime.balance] if regime.labels else [regime.balance]
+    scored = zip(population.scores(features), shares, strict=True)
+    thresholds = [
+        solve_thresholds(scores, population.noise, panel, balance) for scores, balance in scored
+    ]
+    return np.concatenate(thresholds)
 
 
 def _label(
