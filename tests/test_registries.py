@@ -19,6 +19,7 @@ from edokit import Annotations, Predictions, datasets, read_annotations
 from edokit._errors import InputError
 from edokit.baselines import compare, make_method, method_names, methods
 from edokit.datasets import read as sources
+from edokit.datasets.get import DATASETS
 from edokit.members import find_recipe, recipe_names, recipes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,26 +136,6 @@ def test_a_new_dataset_is_one_file_and_is_read(
     assert sum(part["items"] for part in described["splits"].values()) == 2
 
 
-def test_a_dataset_that_can_be_obtained_says_so_in_its_file(
-    shelve: Shelve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    more = """
-
-def fetch(out, source=None, *, timeout=None, progress=None):
-    (out / "posts.tally").parent.mkdir(parents=True, exist_ok=True)
-    (out / "posts.tally").write_text("post-1 no yes")
-    return [out / "posts.tally"]
-
-
-from dataclasses import replace
-SOURCE = replace(SOURCE, obtain={"tally2030": fetch})
-"""
-    shelve(datasets, "tally", shown("Adding a dataset") + more)
-    monkeypatch.setitem(sources.SOURCES, "tally", (".tally",))
-    assert set(sources.obtainable()) == {"lewidi2023", "lewidi2025", "tally2030"}
-    assert answer("data", "get", "tally2030", tmp_path / "got")["files"]
-
-
 # --- What people read -----------------------------------------------------------------------------
 
 
@@ -164,7 +145,7 @@ def test_help_names_everything_that_the_registries_hold() -> None:
         ("train.md", recipe_names()),
         ("compare.md", method_names()),
         ("data-info.md", [source.name for source in sources.sources()]),
-        ("data-get.md", sources.obtainable()),
+        ("data-get.md", DATASETS),
     ):
         text = (pages / page).read_text(encoding="utf-8")
         assert [name for name in names if name not in text] == [], page

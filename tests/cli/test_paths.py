@@ -198,8 +198,8 @@ def test_every_path_is_known_as_read_or_written_and_every_output_is_tested() -> 
 def _published(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A dataset of one small file, and no network."""
     body = b'{"1": {}}'
-    one = get.Published("Tone", "train", hashlib.sha256(body).hexdigest(), "LeWiDi_2-2023")
-    monkeypatch.setattr(get, "LEWIDI2023", (one,))
+    one = get.Published("Tone/Tone_train.json", hashlib.sha256(body).hexdigest())
+    monkeypatch.setitem(get.DATASETS, "lewidi2023", [one])
     monkeypatch.setattr(get, "open_https", lambda url: io.BytesIO(body))
     return body
 

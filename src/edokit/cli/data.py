@@ -175,14 +175,13 @@ def get(
         Seconds that all downloads together may take.
     """
     from edokit._outputs import locked, output_files
-    from edokit.datasets.read import obtainable
+    from edokit.datasets.get import DATASETS, get_dataset
 
-    datasets = obtainable()
-    one_of("the dataset", name, datasets)
+    one_of("the dataset", name, DATASETS)
     folder = Path(name) if out is None else out
     with locked(folder), output_files(folder, overwrite=overwrite), console.progress() as bars:
         bar = console.add_bar(bars, "files")
-        files = datasets[name](folder, source=source, timeout=timeout, progress=bar)
+        files = get_dataset(name, folder, source=source, timeout=timeout, progress=bar)
     console.done(
         {"out": str(folder), "files": [str(file) for file in files]},
         f"{folder}: {counted(len(files), 'file')}, checksums verified",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from edokit._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from edokit.datasets.get import get_lewidi2023, get_lewidi2025
+    from edokit.datasets.get import get_dataset
     from edokit.datasets.info import describe_annotations
     from edokit.datasets.lewidi import read_lewidi
     from edokit.datasets.near_duplicates import near_duplicate_groups
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "describe_annotations",
-    "get_lewidi2023",
-    "get_lewidi2025",
+    "get_dataset",
     "near_duplicate_groups",
     "read_annotations",
     "read_lewidi",
@@ -28,7 +27,7 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "get": ("get_lewidi2023", "get_lewidi2025"),
+        "get": ("get_dataset",),
         "info": ("describe_annotations",),
         "lewidi": ("read_lewidi",),
         "near_duplicates": ("near_duplicate_groups",),

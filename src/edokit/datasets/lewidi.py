@@ -14,7 +14,6 @@ from edokit._io import parse_json, read_json
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.long_table import ROLES
-from edokit.datasets.get import get_lewidi2023
 from edokit.datasets.read import Source
 from edokit.scales import ScaleLike
 
@@ -289,5 +288,4 @@ SOURCE = Source(
     # A folder that holds no tables is taken for one of LeWiDi's, whose reader says what it needs.
     lambda path, content: path.is_dir() or is_lewidi(content),
     options=("dialogue",),
-    obtain={"lewidi2023": get_lewidi2023},
 )

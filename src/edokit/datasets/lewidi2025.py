@@ -17,7 +17,6 @@ from edokit._names import as_name, as_names
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import ROLES, from_long_table
-from edokit.datasets.get import get_lewidi2025
 from edokit.datasets.lewidi import (
     FILE_NAME,
     check_unicode,
@@ -338,5 +337,4 @@ SOURCE = Source(
     _is_ours,
     options=("multi_choice",),
     items=read_lewidi2025_items,
-    obtain={"lewidi2025": get_lewidi2025},
 )

@@ -38,7 +38,6 @@ A module is imported for such files alone. The last one that recognises a file r
 kinds come after general ones.
 """
 
-Obtain = Callable[..., list[Path]]
 PROPOSAL = "the labels .* may be points of a scale"
 """How the warning begins that proposes an ordinal scale."""
 
@@ -75,9 +74,6 @@ class Source:
     """Further arguments of ``read``."""
     items: Callable[..., Items] | None = None
     """``items(path, split=…)`` reads texts alone, where labels may be held out."""
-    obtain: Mapping[str, Obtain] = field(default_factory=dict)
-    """Public datasets of this kind: ``obtain["lewidi2023"](out, source=…, timeout=…, progress=…)``
-    downloads and verifies all files."""
 
 
 def sources(suffix: str | None = None) -> list[Source]:
@@ -122,11 +118,6 @@ def recognise(path: Path) -> Source:
         f"convert it to a table with the columns item, annotator, label, or give its"
         f" {option('format')}: {', '.join(source.name for source in formats)}",
     )
-
-
-def obtainable() -> dict[str, Obtain]:
-    """The public datasets that can be obtained, by name."""
-    return {name: get for source in sources() for name, get in source.obtain.items()}
 
 
 def read_annotations(

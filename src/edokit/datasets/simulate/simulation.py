@@ -94,7 +94,8 @@ class Simulation:
     @cached_property
     def truth(self) -> Floats:
         """Share of the population that would choose each class, or each label [N, C]."""
-        return self.annotator_probabilities().mean(axis=1)
+        truth: Floats = self.annotator_probabilities().mean(axis=1)
+        return truth
 
     def rows(self, split: str | None = None) -> Ints:
         """Positions of the items of a split, or of all, in `truth` and `texts`."""
@@ -200,13 +201,13 @@ def simulate(
     groups = as_names(regime.groups[code].name for code in population.group)
     splits = np.repeat(SPLITS, regime.items)
     numbers = chain.from_iterable(range(1, n + 1) for n in regime.items)
-    items = as_names(f"sim-{split}-{n}" for split, n in zip(splits, numbers, strict=True))
+    names = as_names(f"sim-{split}-{n}" for split, n in zip(splits, numbers, strict=True))
     texts = as_names(chain.from_iterable(map(write_posts, wording, features)))
     panel = np.concatenate(panels)
     rows, columns = np.nonzero(panel >= 0)
     people = panel[rows, columns]
     table = {
-        "item": items[rows],
+        "item": names[rows],
         "annotator": annotators[people],
         "label": _names(labels[rows, columns], regime),
         "text": texts[rows],
