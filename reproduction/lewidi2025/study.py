@@ -195,8 +195,8 @@ class Study:
         row_of = {item: row for row, item in enumerate(dev.items)}
         code = np.array([row_of[item] for item in owners(asked.items)])
         given = decisions(asked.soft_labels, self.scale)
-        kind, points = self.scale.kind, len(dev.classes)
-        return Row(pool, method, None, lewidi2025_b_items(code, decided, given, kind, points))
+        scores = lewidi2025_b_items(code, decided, given, self.scale, len(dev.classes))
+        return Row(pool, method, None, scores)
 
     def held_out(
         self, pool: Predictions, labels: Annotations, method: str

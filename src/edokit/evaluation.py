@@ -18,6 +18,7 @@ from edokit._names import owners, positions
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
 from edokit.annotations.long_table import scale_of_table
+from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble.fitted import Constant
@@ -371,8 +372,9 @@ class _Answers:
             rows[""] = self.by_annotator, labelled.pairs().item_codes
             if self.anonymous is not None:
                 rows["anonymous_"] = self.anonymous, labelled.item_codes
+        shares = label_shares(labelled, len(labelled.classes))
         return {
-            prefix: annotation_errors(p, codes, labelled.labels, scale=labelled.scale)
+            prefix: annotation_errors(p, codes, shares, labelled.scale)
             for prefix, (p, codes) in rows.items()
         }
 

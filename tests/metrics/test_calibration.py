@@ -12,18 +12,13 @@ from sklearn.calibration import calibration_curve
 from edokit import metrics
 from edokit._errors import InputError
 
-binnings = pytest.mark.parametrize(
-    ("binning", "theirs"), [("width", "uniform"), ("mass", "quantile")]
-)
 
-
-@binnings
 @pytest.mark.parametrize("bins", [1, 10, 15])
-def test_the_curve_is_scikit_learns_on_hard_answers(bins: int, binning: str, theirs: str) -> None:
+def test_the_curve_is_scikit_learns_on_hard_answers(bins: int) -> None:
     p, _, y = simulated(300, 2)
     q = np.eye(2)[y]
-    true, predicted = calibration_curve(y, p[:, 1], n_bins=bins, strategy=theirs)
-    curve = metrics.reliability_curve(p, q, bins=bins, binning=binning)
+    true, predicted = calibration_curve(y, p[:, 1], n_bins=bins, strategy="uniform")
+    curve = metrics.reliability_curve(p, q, bins=bins)
     np.testing.assert_allclose(curve.observed, true)
     np.testing.assert_allclose(curve.predicted, predicted)
 
@@ -53,10 +48,10 @@ def test_two_classes_count_once() -> None:
     assert metrics.ece(p, q) == pytest.approx(metrics.ece(p[:, ::-1], q[:, ::-1]))
 
 
-@given(problems(), st.sampled_from(["width", "mass"]), st.integers(1, 12))
-def test_every_point_lies_in_its_bin(problem: Problem, binning: str, bins: int) -> None:
+@given(problems(), st.integers(1, 12))
+def test_every_point_lies_in_its_bin(problem: Problem, bins: int) -> None:
     p, q, _ = problem
-    curve = metrics.reliability_curve(p, q, bins=bins, binning=binning)
+    curve = metrics.reliability_curve(p, q, bins=bins)
     assert curve.count.min() >= 1
     assert curve.count.sum() == (len(p) if p.shape[1] == 2 else p.size)
     assert len(curve.count) <= bins
@@ -65,11 +60,11 @@ def test_every_point_lies_in_its_bin(problem: Problem, binning: str, bins: int) 
     assert 0 <= curve.ece <= 1 + 1e-12
 
 
-@given(problems(), st.sampled_from(["width", "mass"]))
-def test_ece_is_zero_where_p_is_q_and_at_most_the_mean_gap(problem: Problem, binning: str) -> None:
+@given(problems())
+def test_ece_is_zero_where_p_is_q_and_at_most_the_mean_gap(problem: Problem) -> None:
     p, q, _ = problem
-    assert metrics.ece(q, q, binning=binning) == pytest.approx(0, abs=1e-12)
-    assert metrics.ece(p, q, binning=binning) <= np.abs(p - q).mean() + 1e-12
+    assert metrics.ece(q, q) == pytest.approx(0, abs=1e-12)
+    assert metrics.ece(p, q) <= np.abs(p - q).mean() + 1e-12
 
 
 @given(problems())
@@ -84,23 +79,11 @@ def test_a_share_on_an_edge_belongs_to_the_bin_above_despite_rounding() -> None:
     np.testing.assert_allclose(metrics.reliability_curve(p, p).low, [0.7])
 
 
-def test_bins_of_equal_mass_hold_equally_many_points() -> None:
-    p, q, _ = simulated(500, 2)
-    np.testing.assert_array_equal(metrics.reliability_curve(p, q, 5, "mass").count, [100] * 5)
-
-
-def test_equal_probabilities_share_a_bin_of_equal_mass() -> None:
-    p = np.array([[1.0, 0.0]] * 95 + [[0.5, 0.5]] * 5)
-    curve = metrics.reliability_curve(p, p, binning="mass")
-    np.testing.assert_array_equal(curve.count, [95, 5])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"bins": 0}, "bins is 0, .* at least 1"),
         ({"bins": 2.5}, "bins is 2.5"),
-        ({"binning": "equal"}, "binning must be one of 'width', 'mass', but got 'equal'"),
     ],
 )
 def test_bad_bins_are_refused(options: dict[str, object], message: str) -> None:

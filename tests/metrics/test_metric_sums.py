@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit._errors import InputError
 from edokit.metrics import MetricSums, compute_metrics, metrics_of
 from edokit.scales import NOMINAL, Scale
 
@@ -39,15 +38,3 @@ def test_the_sum_over_any_partition_gives_the_metrics_of_the_whole(
     assert found.pop("entropy_correlation") is None
     wanted.pop("entropy_correlation")
     assert found == pytest.approx(wanted, abs=1e-12)
-
-
-def test_sums_of_two_scales_do_not_add() -> None:
-    p, y = np.array([[0.5, 0.5]]), np.array([0])
-    with pytest.raises(InputError, match=r"nominal.*multi-label"):
-        MetricSums.of(p, p, y) + MetricSums.of(p, p, np.array([[0, 1]]), Scale("multi-label"))
-
-
-def test_no_items_have_no_mean() -> None:
-    empty = np.zeros((0, 2))
-    with pytest.raises(InputError, match="no items"):
-        MetricSums.of(empty, empty, np.zeros(0, dtype=np.int64)).values()

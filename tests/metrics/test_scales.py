@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
@@ -9,6 +11,7 @@ from scipy.stats import wasserstein_distance
 from edokit import InputError
 from edokit import metrics as m
 from edokit.metrics._arrays import medians
+from edokit.scales import Scale
 
 
 def distributions(seed: int, items: int = 40, classes: int = 5) -> np.ndarray:
@@ -36,7 +39,7 @@ def test_rps_is_the_squared_distance_of_cumulative_shares(positions: list[float]
         sum(step * (row[: c + 1].sum() - soft[: c + 1].sum()) ** 2 for c, step in enumerate(steps))
         for row, soft in zip(p, q, strict=True)
     ]
-    assert m.rps_items(p, q, positions) == pytest.approx(expected)
+    assert m.rps(p, q, positions) == pytest.approx(np.mean(expected))
 
 
 def test_rps_is_proper_and_w1_is_not() -> None:
@@ -58,7 +61,8 @@ def test_rps_is_proper_and_w1_is_not() -> None:
 def test_mad_is_the_distance_of_the_best_single_answer() -> None:
     p, places = distributions(4), np.array([1.0, 2, 4, 8, 16])
     best = [min(float(row @ np.abs(places - x)) for x in places) for row in p]
-    assert m.mad_items(p, p, places) == pytest.approx(best)
+    mad_items = m.item_values(Scale("ordinal", tuple(places)))["mad"]
+    assert mad_items(p, p, np.zeros(len(p))) == pytest.approx(best)
     assert medians(np.array([[0.5, 0.5], [0.2, 0.8]])).tolist() == [0, 1]
 
 
@@ -69,33 +73,37 @@ def test_positions_that_do_not_fit_are_refused() -> None:
             m.w1(p, p, positions)
 
 
-def test_soft_f1_of_distributions_is_one_minus_half_the_manhattan_distance() -> None:
-    p, q = distributions(5), distributions(6)
-    assert m.soft_f1(p, q) == pytest.approx(1 - m.md(p, q) / 2)
+def of_sets(metric: str, p: Any, q: Any) -> Any:
+    sets = Scale("multi-label")
+    y = sets.hard(np.asarray(q))
+    return m.compute_metrics(p, q, y, metrics=[metric], scale=sets)[metric]
 
 
 def test_soft_f1_of_sets() -> None:
     p, q = [[0.2, 0.3], [0.1, 0.8]], [[0.8, 0.1], [0.3, 0.4]]
-    assert m.soft_f1(p, q) == pytest.approx(2 * (0.2 + 0.1 + 0.1 + 0.4) / (1 + 0.4 + 0.4 + 1.2))
-    assert m.soft_f1([[0.0, 0.0]], [[0.0, 0.0]]) == 1
+    expected = 2 * (0.2 + 0.1 + 0.1 + 0.4) / (1 + 0.4 + 0.4 + 1.2)
+    assert of_sets("soft_f1", p, q) == pytest.approx(expected)
+    assert of_sets("soft_f1", [[0.0, 0.0]], [[0.0, 0.0]]) == 1
 
 
 def test_po_jsd_is_one_for_the_truth_and_zero_for_its_opposite() -> None:
+    def po_jsd(p: Any, q: Any) -> Any:
+        y = [0] * len(p)
+        return m.compute_metrics(p, q, y, metrics=["po_jsd"])["po_jsd"]
+
     p = distributions(7)
-    assert m.po_jsd(p, p) == pytest.approx(1)
-    assert m.po_jsd([[1, 0]], [[0, 1]]) == pytest.approx(0)
+    assert po_jsd(p, p) == pytest.approx(1)
+    assert po_jsd([[1, 0]], [[0, 1]]) == pytest.approx(0)
 
 
-def test_sets_as_rows_have_the_distances_of_their_labels() -> None:
+def test_sets_have_the_distances_of_their_labels() -> None:
     p, q = [[0.2, 0.9, 0.5]], [[0.0, 1.0, 1.0]]
-    assert m.md(m.label_rows(p), m.label_rows(q)) == pytest.approx(2 * (0.2 + 0.1 + 0.5) / 3)
-    with pytest.raises(InputError, match=r"p\[0, 1\] is 1.2"):
-        m.label_rows([[0.2, 1.2]])
+    assert of_sets("md", p, q) == pytest.approx(2 * (0.2 + 0.1 + 0.5) / 3)
 
 
 def test_sets_are_right_as_a_whole_or_label_by_label() -> None:
     p, sets = [[0.9, 0.2, 0.6], [0.1, 0.2, 0.3]], [[1, 0, 1], [1, 0, 0]]
-    assert m.exact_match(p, sets) == 0.5
-    assert m.label_error(p, sets) == pytest.approx(1 / 6)
+    assert of_sets("exact_match", p, sets) == 0.5
+    assert of_sets("label_error", p, sets) == pytest.approx(1 / 6)
     with pytest.raises(InputError, match="shape"):
-        m.exact_match(p, [[1, 0, 1]])
+        of_sets("exact_match", p, [[1, 0, 1]])

@@ -13,7 +13,8 @@ import pytest
 
 import edokit
 from edokit import InputError
-from edokit.metrics.scorers import lewidi2023, lewidi2025_a, lewidi2025_b
+from edokit.metrics.scorers import lewidi2025_b_items
+from edokit.scales import Scale
 from tests.cli.test_commands import answer, edo
 
 # Reference points of dev: the training set's mean answer (task A), each annotator's most frequent
@@ -51,9 +52,6 @@ def test_the_command_reproduces_the_reference_rows_on_dev(
     assert name == ("w1" if dev.scale.kind == "ordinal" else "md")
     assert found["scores"][name] == pytest.approx(task_a, abs=5e-5)
     assert found["constant"][name] == pytest.approx(task_a, abs=5e-5)
-    constant = np.tile(train.soft_labels.mean(axis=0), (len(dev.items), 1))
-    alone = lewidi2025_a(constant, dev.soft_labels, dev.scale.kind)
-    assert alone == pytest.approx(found["scores"][name])
 
     learned, asked = (part.annotators[part.annotator_codes] for part in (train, dev))
     answers = pd.DataFrame({"item": dev.items[dev.item_codes], "annotator": asked, "label": "[]"})
@@ -157,20 +155,16 @@ def test_shares_have_no_annotators_to_score() -> None:
 
 
 def test_scores_of_2023_are_f1_and_ce() -> None:
-    found = lewidi2023([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]], [0, 0])
-    assert found == {"f1": 0.5, "ce": pytest.approx(0.4684, abs=1e-4)}
+    shares = edokit.Annotations.from_soft_labels([[1, 0], [0.6, 0.4]])
+    found = edokit.evaluate([[0.8, 0.2], [0.4, 0.6]], shares, scorer="lewidi2023", samples=0)
+    assert found.official is not None
+    ce = -(np.log(0.8) + 0.6 * np.log(0.4) + 0.4 * np.log(0.6)) / 2
+    assert found.official.scores == {"f1": 0.5, "ce": pytest.approx(ce)}
 
 
 def test_items_count_the_same_whatever_their_annotators() -> None:
-    assert lewidi2025_b([7, 7, 7, 3], [1, 1, 1, 1], [0, 0, 0, 1], "nominal") == 0.5
+    scores = lewidi2025_b_items([7, 7, 7, 3], [1, 1, 1, 1], [0, 0, 0, 1], Scale())
+    assert scores.tolist() == [0, 1]
     sets = [[True, False, False], [True, True, False]]
-    assert lewidi2025_b([0, 1], sets, np.zeros((2, 3), bool), "multi-label") == pytest.approx(0.5)
-
-
-def test_what_a_score_does_not_fit_is_refused() -> None:
-    with pytest.raises(InputError, match="points is None"):
-        lewidi2025_b([0], [1], [2], "ordinal")
-    with pytest.raises(InputError, match="2 annotations have predicted answers"):
-        lewidi2025_b([0, 1], [1], [2], "nominal")
-    with pytest.raises(InputError, match="scale"):
-        lewidi2025_a([[1, 0]], [[1, 0]], "cardinal")  # type: ignore[arg-type]
+    scores = lewidi2025_b_items([0, 1], sets, np.zeros((2, 3), bool), Scale("multi-label"))
+    assert scores.mean() == pytest.approx(0.5)

@@ -13,8 +13,9 @@ from lewidi2025_cases import classes_of, write_data, write_pools
 
 from edokit import InputError, read_predictions
 from edokit._names import owners
+from edokit.metrics import item_values
 from edokit.metrics._arrays import medians
-from edokit.metrics.scorers import decisions, lewidi2025_a, lewidi2025_b
+from edokit.metrics.scorers import decisions, lewidi2025_b_items
 from reproduction.__main__ import main
 from reproduction.lewidi2025 import study as studies
 from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test
@@ -61,7 +62,10 @@ def test_uniform_means_have_the_official_scores(dataset: str, data: Path, pools:
     study = Study(data, pools, dataset)
     dev = study.labels["dev"]
     pool = read_predictions(pools / dataset / "anonymous" / "dev.npz").align(dev.items)
-    expected = lewidi2025_a(pool.uniform, dev.soft_labels, dev.scale.kind)
+    name = "w1" if dev.scale.kind == "ordinal" else "md"
+    expected = item_values(dev.scale)[name](
+        pool.uniform, dev.soft_labels, dev.scale.hard(dev.soft_labels)
+    ).mean()
     row = next(row for row in study.task_a() if row.pool == "anonymous")
     assert (row.method, row.mean) == ("uniform", pytest.approx(expected))
     pairs = read_predictions(pools / dataset / "annotators" / "dev-pairs.npz").pairs()
@@ -71,8 +75,7 @@ def test_uniform_means_have_the_official_scores(dataset: str, data: Path, pools:
     answers = medians(pairs.uniform) if ordinal else dev.scale.hard(pairs.uniform)
     given = dev.scale.hard(asked.soft_labels)
     items = np.unique(owners(asked.items).astype(str), return_inverse=True)[1]
-    points = len(dev.classes) if ordinal else None
-    official = lewidi2025_b(items, answers, given, dev.scale.kind, points)
+    official = lewidi2025_b_items(items, answers, given, dev.scale, len(dev.classes)).mean()
     (row,) = [
         row for row in study.task_b() if (row.pool, row.method) == (f"annotators{KNOWN}", "uniform")
     ]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import InputError
-from edokit._types import Bools, Codes, Counts, Floats, Ints
+from edokit._types import Bools, Floats, Ints
 from edokit.scales import NOMINAL, Scale
 
 # Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
@@ -64,14 +64,14 @@ def answers(
     """Checked predicted probabilities, soft labels and hard labels."""
     predicted, soft = pair(p, q, scale)
     if not scale.is_multi_label:
-        return predicted, soft, hard_labels(y, predicted)
+        return predicted, soft, codes("y", y, len(predicted), predicted.shape[1], "class")
     indicators = as_array("y", y)
     if indicators.shape != predicted.shape:
         raise InputError(
             f"y has the shape {_shape(indicators)}, p has {_shape(predicted)}",
             "of sets, give 1 for each label that is chosen and 0 for each that is not",
         )
-    chosen_labels = codes("y", indicators.reshape(-1), None, 2, "label")
+    chosen_labels = codes("y", indicators.reshape(-1), indicators.size, 2, "label")
     return predicted, soft, chosen_labels.reshape(indicators.shape)
 
 
@@ -83,30 +83,21 @@ def shares(name: str, values: npt.ArrayLike) -> Floats:
     return array
 
 
-def hard_labels(y: npt.ArrayLike, p: Floats) -> Ints:
-    """Checked class codes, one for each row of p."""
-    return codes("y", y, len(p), p.shape[1], "class")
-
-
-def codes(
-    name: str, values: npt.ArrayLike, length: int | None, below: int | None, what: str
-) -> Ints:
-    """Checked codes [length] from 0 to below − 1 (without a bound where None)."""
+def codes(name: str, values: npt.ArrayLike, length: int, below: int, what: str) -> Ints:
+    """Checked codes [length] from 0 to below − 1."""
     array = as_array(name, values)
-    if array.ndim != 1 or (length is not None and len(array) != length):
-        shape = "[M]" if length is None else f"[{length}]"
+    if array.shape != (length,):
         raise InputError(
-            f"{name} has the shape {_shape(array)}, not {shape}", f"give one {what} code each"
+            f"{name} has the shape {_shape(array)}, not [{length}]", f"give one {what} code each"
         )
-    if array.dtype.kind not in "iub" and array.size:
+    if array.dtype.kind not in "iub":
         raise InputError(
             f"{name} holds {array.dtype} values, not {what} codes (whole numbers)",
             f"give each {what} as its position in the list, counted from 0",
         )
-    wrong = array < 0 if below is None else (array < 0) | (array >= below)
-    bound = "0 or more" if below is None else f"from 0 to {below - 1}"
     hint = "drop the missing ones, and count from 0"
-    _refuse(name, array, wrong, f"but {what} codes are {bound}", hint)
+    problem = f"but {what} codes are from 0 to {below - 1}"
+    _refuse(name, array, (array < 0) | (array >= below), problem, hint)
     return array.astype(np.int64)
 
 
@@ -202,56 +193,26 @@ def medians(p: Floats) -> npt.NDArray[np.intp]:
     return positions
 
 
-def label_errors(hard: Ints | Codes, q: Floats) -> Floats:
-    """Share of an annotator's labels that the hard ones [N, L] get wrong, on average."""
-    return np.asarray(np.abs(hard - q).mean(axis=1))
-
-
-def macro_parts(hard: Bools, y: Bools) -> tuple[Floats, Floats]:
-    """Per item and class [N, C]: 1 if correctly predicted, and in how many of ŷ, y it occurs."""
-    return (hard & y).astype(np.float64), hard.astype(np.float64) + y
-
-
-def macro_from_parts(hits: Floats, members: Floats) -> Floats:
-    """Macro-F1 from summed parts [..., C]; a class that does not occur is left out.
-
-    Sets that are all empty, as predicted, are right.
-    """
-    occurs = members > 0
-    scores = 2 * hits / np.where(occurs, members, 1.0)
-    count = occurs.sum(axis=-1)
-    return np.where(count > 0, scores.sum(axis=-1) / np.maximum(count, 1), 1.0)
-
-
-def entropy_correlation(p: Floats, q: Floats) -> float | None:
-    """Spearman's ρ of the entropies [N] of p and q; None where one of them is constant."""
-    rho = entropy_ranks(p, q)(np.ones((1, len(p)), dtype=np.uint16))[0]
-    return None if np.isnan(rho) else float(rho)
-
-
-def entropy_ranks(p: Floats, q: Floats) -> RankCorrelation:
-    return RankCorrelation(*(np.round(values, ENTROPY_DECIMALS) for values in (p, q)))
-
-
 class RankCorrelation:
-    """Spearman's ρ of x and y [N] as a function of how often each item is taken.
+    """Spearman's ρ of x and y [N] as a function of how often each item is taken [N].
 
-    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. Ranks follow
-    from counts of distinct values, so that a resample costs no sorting.
+    NaN where undefined. Ranks follow from counts of distinct values, so that a resample costs no
+    sorting.
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
-        self._codes = [np.unique(values, return_inverse=True)[1] for values in (x, y)]
+        self._codes = [
+            np.unique(np.round(values, ENTROPY_DECIMALS), return_inverse=True)[1]
+            for values in (x, y)
+        ]
 
-    def __call__(self, counts: Counts) -> Floats:
-        return np.array([self._rho(row.astype(np.float64)) for row in counts])
-
-    def _rho(self, counts: Floats) -> float:
-        a, b = (_centred_ranks(codes, counts) for codes in self._codes)
-        spread = float((counts @ a**2) * (counts @ b**2))
+    def __call__(self, counts: npt.NDArray[Any]) -> float:
+        weights = counts.astype(np.float64)
+        a, b = (_centred_ranks(codes, weights) for codes in self._codes)
+        spread = float((weights @ a**2) * (weights @ b**2))
         if spread <= 0:
             return float("nan")
-        return float(np.clip(counts @ (a * b) / np.sqrt(spread), -1.0, 1.0))
+        return float(np.clip(weights @ (a * b) / np.sqrt(spread), -1.0, 1.0))
 
 
 def _centred_ranks(codes: npt.NDArray[np.intp], counts: Floats) -> Floats:

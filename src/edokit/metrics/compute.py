@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,9 @@ import numpy.typing as npt
 from edokit._errors import InputError, check_number, one_of, option
 from edokit._types import Codes, Floats, Ints
 from edokit.metrics import _arrays
-from edokit.scales import NOMINAL, Scale, check_same_scale
+from edokit.scales import NOMINAL, Scale
 
-# Bins of equal width, or of about equally many points.
-Binning = Literal["width", "mass"]
+# Bins of equal width.
 BINS = 10
 # A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below.
 NUDGE = 1e-6
@@ -51,12 +50,7 @@ class Reliability:
 
 
 def reliability_curve(
-    p: npt.ArrayLike,
-    q: npt.ArrayLike,
-    bins: int = BINS,
-    binning: Binning = "width",
-    *,
-    scale: Scale = NOMINAL,
+    p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS, *, scale: Scale = NOMINAL
 ) -> Reliability:
     """Reliability curve of predicted probabilities against soft labels.
 
@@ -68,10 +62,7 @@ def reliability_curve(
     p, q : array-like of shape [N, C], or [N, L] for sets
         Predicted probabilities and soft labels.
     bins : int, default=10
-        Number of bins of p.
-    binning : {"width", "mass"}, default="width"
-        Bins of equal width (an edge belongs to the bin above), or of about equally many points
-        (equal probabilities share a bin, so there may be fewer bins).
+        Number of bins of p, all of equal width. An edge belongs to the bin above.
     scale : Scale, default=NOMINAL
         The answer scale.
 
@@ -85,34 +76,28 @@ def reliability_curve(
     >>> curve.predicted, curve.observed
     (array([0.2, 0.6]), array([0. , 0.5]))
     """
-    one_of("binning", binning, get_args(Binning))
     check_number("bins", bins, 1, whole=True)
     points, shares = _points(*_arrays.pair(p, q, scale), scale)
-    if binning == "width":
-        index, edges = _bins_of_width(points, bins), np.linspace(0, 1, bins + 1)
-    else:
-        inner = np.unique(np.quantile(points, np.linspace(0, 1, bins + 1)[1:-1]))
-        index, edges = np.searchsorted(inner, points, side="left"), np.r_[0.0, inner, 1.0]
-    flat = index.ravel()
-    count = np.bincount(flat, minlength=len(edges) - 1)
+    index, edges = _bin_of(points, bins).ravel(), np.linspace(0, 1, bins + 1)
+    count = np.bincount(index, minlength=bins)
     filled = count > 0
     predicted, observed = (
-        np.bincount(flat, weights=values.ravel(), minlength=len(count))[filled] / count[filled]
+        np.bincount(index, weights=values.ravel(), minlength=bins)[filled] / count[filled]
         for values in (points, shares)
     )
-    edges_of_bins = edges[:-1][filled], edges[1:][filled]
-    return Reliability(*edges_of_bins, predicted, observed, count[filled].astype(np.int64))
+    ends = edges[:-1][filled], edges[1:][filled]
+    return Reliability(*ends, predicted, observed, count[filled].astype(np.int64))
 
 
-def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "width") -> float:
+def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS) -> float:
     """Expected calibration error against soft labels.
 
     Parameters
     ----------
     p, q : array-like of shape [N, C]
         Predicted probabilities and soft labels.
-    bins, binning : int, default=10, and {"width", "mass"}, default="width"
-        Calibration bins, as for `reliability_curve`.
+    bins : int, default=10
+        Number of calibration bins, as for `reliability_curve`.
 
     Returns
     -------
@@ -124,13 +109,13 @@ def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = 10, binning: Binning = "
     >>> round(ece([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]), 4)
     0.15
     """
-    return reliability_curve(p, q, bins, binning).ece
+    return reliability_curve(p, q, bins).ece
 
 
 def _gap_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
     """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
     points, shares = _points(p, q, scale)
-    cell = _bins_of_width(points, BINS) + BINS * np.arange(len(p))[:, None]
+    cell = _bin_of(points, BINS) + BINS * np.arange(len(p))[:, None]
     gaps = (points - shares) / points.shape[1]
     parts = np.bincount(cell.ravel(), weights=gaps.ravel(), minlength=len(p) * BINS)
     return parts.astype(np.float64, copy=False).reshape(len(p), BINS)
@@ -140,7 +125,7 @@ def _points(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
     return (p[:, 1:], q[:, 1:]) if scale.is_binary(p.shape[1]) else (p, q)
 
 
-def _bins_of_width(points: Floats, bins: int) -> npt.NDArray[np.intp]:
+def _bin_of(points: Floats, bins: int) -> npt.NDArray[np.intp]:
     """The bin of each point."""
     return np.minimum((points * bins + NUDGE).astype(np.intp), bins - 1)
 
@@ -212,13 +197,17 @@ def _on_scale(values: Callable[[Floats, Floats, Floats], Floats]) -> Parts:
 
 
 def _macro_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
-    return np.hstack(
-        _arrays.macro_parts(*(scale.indicators(codes, p.shape[1]) for codes in (scale.hard(p), y)))
-    )
+    """Whether each class is rightly predicted, and in how many of ŷ and y it occurs [N, 2C]."""
+    predicted, hard = (scale.indicators(codes, p.shape[1]) for codes in (scale.hard(p), y))
+    return np.hstack([predicted & hard, predicted.astype(np.float64) + hard])
 
 
 def _macro_value(sums: Any, items: Any) -> Any:
-    return _arrays.macro_from_parts(*np.split(sums, 2, axis=-1))
+    """The mean over the classes that occur; sets that are all empty, as predicted, are right."""
+    hits, occurrences = np.split(sums, 2, axis=-1)
+    count = (occurrences > 0).sum(axis=-1)
+    scores = 2 * hits / np.maximum(occurrences, 1.0)
+    return np.where(count > 0, scores.sum(axis=-1) / np.maximum(count, 1), 1.0)
 
 
 def _overlap_value(sums: Any, items: Any) -> Any:
@@ -241,7 +230,7 @@ METRIC: dict[str, Metric] = {
         hard=True,
     ),
     "label_error": Metric(
-        "error", "label error", lambda p, q, y, scale: _arrays.label_errors(scale.hard(p), q)
+        "error", "label error", lambda p, q, y, scale: np.abs(scale.hard(p) - q).mean(axis=1)
     ),
     "ce": Metric("CE", "cross-entropy", _by_row(lambda p, q, y: _arrays.cross_entropy(p, q))),
     "rps": Metric("RPS", "ranked probability score", _on_scale(_arrays.ranked_probability)),
@@ -455,15 +444,16 @@ def values(
     for name in names:
         metric = METRIC[name]
         if metric.parts is None:
-            results[name] = _arrays.entropy_correlation(*entropies(p, q, scale))
+            rho = entropy_ranks(p, q, scale)(np.ones(len(p)))
+            results[name] = None if np.isnan(rho) else rho
         else:
             results[name] = float(metric.value(metric.parts(p, q, y, scale).sum(axis=0), len(p)))
     return results
 
 
-def entropies(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    """The entropy of each item's p and q, both [N]."""
-    return floor_items(p, "ce", scale), floor_items(q, "ce", scale)
+def entropy_ranks(p: Floats, q: Floats, scale: Scale) -> _arrays.RankCorrelation:
+    """Spearman's ρ of the entropies of p and q."""
+    return _arrays.RankCorrelation(floor_items(p, "ce", scale), floor_items(q, "ce", scale))
 
 
 def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list[str]:
@@ -502,7 +492,7 @@ class MetricSums:
     >>> import numpy as np
     >>> p, q, y = np.array([[0.8, 0.2]]), np.array([[1.0, 0.0]]), np.array([0])
     >>> shards = [MetricSums.of(p, q, y), MetricSums.of(q, q, y)]
-    >>> round(sum(shards).values()["ce"], 4)
+    >>> round((shards[0] + shards[1]).values()["ce"], 4)
     0.1116
     """
 
@@ -518,23 +508,14 @@ class MetricSums:
         return cls(len(p), sums, scale)
 
     def __add__(self, other: MetricSums) -> MetricSums:
-        if not isinstance(other, MetricSums):
-            return NotImplemented
-        check_same_scale(self.scale, "first sums", other.scale, "second")
         sums = {name: total + other.sums[name] for name, total in self.sums.items()}
         return MetricSums(self.items + other.items, sums, self.scale)
-
-    def __radd__(self, other: object) -> MetricSums:
-        # sum(shards) starts at 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def values(self) -> dict[str, float | None]:
         """The metrics by name.
 
         ``entropy_correlation`` is None: ranks among all items are no sum over shards.
         """
-        if self.items == 0:
-            raise InputError("these sums have no items", "add a shard")
         results: dict[str, float | None] = dict.fromkeys(metrics_of(self.scale))
         return results | {
             name: float(METRIC[name].value(total, self.items)) for name, total in self.sums.items()

@@ -12,13 +12,13 @@ import numpy.typing as npt
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
 from edokit.metrics import _arrays
-from edokit.metrics.compute import METRIC, checked_names, entropies, values
+from edokit.metrics.compute import METRIC, checked_names, entropy_ranks, values
 from edokit.scales import NOMINAL, Scale
 
 Key = TypeVar("Key", bound=Hashable)
 # Changes of signs in memory at a time; p-values depend on it.
 BLOCK = 1 << 20
-# Items drawn at a time; they and their counts stay in the cache.
+# Items whose counts are in memory at a time.
 DRAWS = 1 << 16
 # So many resamples at least are added up together: an item is read once for all of them.
 ROWS = 16
@@ -105,15 +105,12 @@ def bootstrap(
     predicted, soft, hard = _arrays.answers(p, q, y, scale)
     rng = _checked_rng(samples, level, random_state)
     table, columns = _parts(names, predicted, soft, hard, scale)
-    ranks = None
-    if "entropy_correlation" in names:
-        ranks = _arrays.entropy_ranks(*entropies(predicted, soft, scale))
-    rhos: list[Floats] = []
+    ranks = entropy_ranks(predicted, soft, scale) if "entropy_correlation" in names else None
+    rhos: list[float] = []
     totals: list[Floats] = []
     for counts in resamples(len(predicted), samples, rng, clusters):
         totals.append(sums(counts, table))
-        if ranks is not None:
-            rhos.append(ranks(counts))
+        rhos += [] if ranks is None else map(ranks, counts)
     resampled = np.concatenate(totals)
     sizes, results = resampled[:, -1], {}
     for name, estimate in values(names, predicted, soft, hard, scale).items():
@@ -122,7 +119,7 @@ def bootstrap(
             results[name] = _ece_interval(table[:, columns[name]].mean(axis=0), gaps, level)
             continue
         if name == "entropy_correlation":
-            sample = np.concatenate(rhos)
+            sample = np.array(rhos)
         else:
             sample = np.asarray(METRIC[name].value(resampled[:, columns[name]], sizes))
         defined = sample[~np.isnan(sample)]
@@ -140,16 +137,12 @@ def resamples(
     Items of the same cluster [N] are taken together. The draws do not depend on the blocks.
     """
     units = items if clusters is None else int(clusters.max()) + 1
-    step, size = max(1, DRAWS // units), max(ROWS, DRAWS // items)
+    size = max(ROWS, DRAWS // items)
     for start in range(0, samples, size):
         # No item is drawn 65,536 times: of fewer items there are fewer draws.
         counts = np.empty((min(size, samples - start), units), dtype=np.uint16)
-        for row in range(0, len(counts), step):
-            part = counts[row : row + step]
-            draws = rng.integers(units, size=part.shape)
-            if len(part) > 1:
-                draws += units * np.arange(len(part))[:, None]
-            part[:] = np.bincount(draws.ravel(), minlength=part.size).reshape(part.shape)
+        for row in counts:
+            row[:] = np.bincount(rng.integers(units, size=units), minlength=units)
         yield counts if clusters is None else counts[:, clusters]
 
 
@@ -225,16 +218,13 @@ def _parts(
 
     The last column is 1: its sum is the number of items. Ranks have no parts.
     """
-    of = {name: METRIC[name].parts for name in names}
-    # Metrics may share their parts.
-    arrays = {parts: parts(p, q, y, scale) for parts in dict.fromkeys(of.values()) if parts}
-    at: dict[Any, Any] = {}
+    arrays = {name: parts(p, q, y, scale) for name in names if (parts := METRIC[name].parts)}
+    columns: dict[str, Any] = {}
     end = 0
-    for parts, array in arrays.items():
+    for name, array in arrays.items():
         start, end = end, end + (1 if array.ndim == 1 else array.shape[1])
-        at[parts] = start if array.ndim == 1 else slice(start, end)
-    table = np.column_stack([*arrays.values(), np.ones(len(p))])
-    return table, {name: at[parts] for name, parts in of.items() if parts}
+        columns[name] = start if array.ndim == 1 else slice(start, end)
+    return np.column_stack([*arrays.values(), np.ones(len(p))]), columns
 
 
 @dataclass(frozen=True)

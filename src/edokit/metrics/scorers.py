@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import HAVE, InputError, are, check_number, one_of, option
+from edokit._errors import InputError, one_of
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations
 from edokit.metrics import _arrays
 from edokit.metrics.compute import item_values
-from edokit.metrics.scales import label_rows, w1_items
-from edokit.metrics.scores import ce, ce_items, f1, f1_items, md_items
-from edokit.scales import Scale, ScaleKind
+from edokit.scales import Scale
 
 SCORERS = ("lewidi2023", "lewidi2025-a", "lewidi2025-b")
 
@@ -61,13 +57,14 @@ def official_items(
     """
     one_of("scorer", scorer, SCORERS)
     scale, q = annotations.scale, annotations.soft_labels
+    metrics = item_values(scale)
     if scorer == "lewidi2023":
         if scale.kind != "nominal":
             raise InputError(
                 f"lewidi2023 is about nominal classes, these annotations are {scale}",
                 "choose lewidi2025-a or lewidi2025-b",
             )
-        return {"f1": f1_items(p, hard_labels), "ce": ce_items(p, q)}
+        return {name: metrics[name](p, q, hard_labels) for name in ("f1", "ce")}
     if scale.steps is not None and not np.allclose(scale.steps, 1.0):
         raise InputError(
             f"{scorer} counts points of a scale, whose steps are 1, but the scale is {scale}",
@@ -75,7 +72,7 @@ def official_items(
         )
     if scorer == "lewidi2025-a":
         name = "w1" if scale.kind == "ordinal" else "md"
-        return {name: item_values(scale)[name](p, q, hard_labels)}
+        return {name: metrics[name](p, q, hard_labels)}
     shares = annotations.label_probabilities
     if shares is not None and (not scale.is_multi_label or not np.isin(shares, (0, 1)).all()):
         raise InputError(
@@ -88,7 +85,7 @@ def official_items(
     else:
         answers = decisions(pairs, scale)[annotations.pairs().item_codes]
     name = "absolute_distance" if scale.kind == "ordinal" else "error_rate"
-    return {name: lewidi2025_b_items(items, answers, annotations.labels, scale.kind, points)}
+    return {name: lewidi2025_b_items(items, answers, annotations.labels, scale, points)}
 
 
 def decisions(p: Floats, scale: Scale) -> Codes:
@@ -108,129 +105,41 @@ def decisions(p: Floats, scale: Scale) -> Codes:
     return _arrays.medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
 
 
-def lewidi2023(p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float]:
-    """Scores of LeWiDi 2023: micro-F1 on hard labels, cross-entropy to soft labels.
-
-    Parameters
-    ----------
-    p, q : array-like of shape [N, C]
-        Predicted probabilities and soft labels.
-    y : array-like of int, shape [N]
-        Hard labels as class codes.
-
-    Returns
-    -------
-    dict of str to float
-        ``f1`` (higher is better) and ``ce`` (lower is better).
-
-    Examples
-    --------
-    >>> lewidi2023([[0.8, 0.2], [0.5, 0.5]], [[1, 0], [0.5, 0.5]], [0, 1])["f1"]
-    0.5
-    """
-    return {"f1": f1(p, y), "ce": ce(p, q)}
-
-
-def lewidi2025_a(p: npt.ArrayLike, q: npt.ArrayLike, scale: ScaleKind) -> float:
-    """Score of LeWiDi 2025, task A (soft labels); lower is better.
-
-    Parameters
-    ----------
-    p, q : array-like of shape [N, C]
-        Predicted probabilities and soft labels; of sets, those of each label.
-    scale : {"nominal", "ordinal", "multi-label"}
-        Manhattan distance; Wasserstein-1 distance in steps of the scale; Manhattan distance of
-        the two sides of each label, averaged over labels.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> lewidi2025_a([[0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]], "ordinal")
-    1.5
-    >>> lewidi2025_a([[0.5, 1.0]], [[0.0, 1.0]], "multi-label")
-    0.5
-    """
-    one_of("scale", scale, get_args(ScaleKind))
-    if scale == "ordinal":
-        return float(w1_items(p, q).mean())
-    if scale == "multi-label":
-        return float(md_items(label_rows(p), label_rows(q)).mean())
-    return float(md_items(p, q).mean())
-
-
-def lewidi2025_b(
+def lewidi2025_b_items(
     items: npt.ArrayLike,
     predicted: npt.ArrayLike,
     given: npt.ArrayLike,
-    scale: ScaleKind,
-    points: int | None = None,
-) -> float:
-    """Score of LeWiDi 2025, task B (the answer of each annotator); lower is better.
-
-    The mean over items of the mean over an item's annotators.
+    scale: Scale,
+    points: int = 1,
+) -> Floats:
+    """Score of each item in LeWiDi 2025, task B (the answer of each annotator); lower is better.
 
     Parameters
     ----------
     items : array-like of int, shape [M]
         Item of each annotation.
     predicted, given : array-like of shape [M], or [M, L] for sets
-        Predicted and given answers: any codes for nominal classes, numbers on a scale, whether
-        each label is chosen for sets.
-    scale : {"nominal", "ordinal", "multi-label"}
-        Error rate; absolute distance divided by ``points``; error rate averaged over labels.
-    points : int, default=None
+        Predicted and given answers as codes; of sets, whether each label is chosen.
+    scale : Scale
+        Nominal: error rate. Ordinal: absolute distance divided by ``points``. Sets: error rate
+        averaged over labels.
+    points : int, default=1
         Number of points of an ordinal scale: 6 for CSC, 11 for Paraphrase.
 
     Returns
     -------
-    float
-
-    Examples
-    --------
-    >>> lewidi2025_b([0, 0, 1], [1, 0, 1], [1, 1, 1], "nominal")
-    0.25
-    >>> lewidi2025_b([0, 1], [3, 1], [6, 1], "ordinal", points=6)
-    0.25
-    """
-    return float(lewidi2025_b_items(items, predicted, given, scale, points).mean())
-
-
-def lewidi2025_b_items(
-    items: npt.ArrayLike,
-    predicted: npt.ArrayLike,
-    given: npt.ArrayLike,
-    scale: ScaleKind,
-    points: int | None = None,
-) -> Floats:
-    """Score of each item; parameters as for `lewidi2025_b`.
-
-    Returns
-    -------
     numpy.ndarray of shape [N]
-        In the order of the items' codes.
+        The mean over an item's annotators, in the order of the items' codes.
 
     Examples
     --------
-    >>> lewidi2025_b_items([0, 0, 1], [1, 0, 1], [1, 1, 1], "nominal")
+    >>> lewidi2025_b_items([0, 0, 1], [1, 0, 1], [1, 1, 1], Scale())
     array([0.5, 0. ])
     """
-    one_of("scale", scale, get_args(ScaleKind))
-    item = _arrays.codes("items", items, None, None, "item")
-    ours, theirs = np.asarray(predicted), np.asarray(given)
-    if ours.shape != theirs.shape or len(ours) != len(item) or not len(item):
-        raise InputError(
-            f"{are(len(item), None, HAVE, 'annotation')} predicted answers of shape"
-            f" {list(ours.shape)} and given ones of shape {list(theirs.shape)}",
-            "give one of each per annotation",
-        )
-    if scale == "ordinal":
-        hint = f"give {option('points', 6)} for a scale from 1 to 6"
-        check_number("points", points, 1, whole=True, hint=hint)
-        errors: Floats = np.abs(ours.astype(np.float64) - theirs) / (points or 1)
+    answers, labels = np.asarray(predicted), np.asarray(given)
+    if scale.kind == "ordinal":
+        errors: Floats = np.abs(answers - labels) / points
     else:
-        errors = (ours != theirs).reshape(len(item), -1).mean(axis=1)
-    _, position, count = np.unique(item, return_inverse=True, return_counts=True)
+        errors = (answers != labels).reshape(len(answers), -1).mean(axis=1)
+    _, position, count = np.unique(np.asarray(items), return_inverse=True, return_counts=True)
     return np.bincount(position, weights=errors) / count

@@ -1,21 +1,19 @@
 """Metrics of predicted probabilities p against soft labels q and hard labels y.
 
 ``*_items`` give one value per item. Logarithms are natural. All raise `InputError` where p or q
-hold no distributions, y no class codes, or their shapes differ.
+hold no distributions, y no class codes, or their shapes differ. Metrics of sets of labels are those
+of `compute_metrics` with their scale.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError
-from edokit._types import Floats, Ints
+from edokit._errors import InputError, option
+from edokit._types import Codes, Floats
 from edokit.metrics import _arrays
-from edokit.metrics.compute import compute_metrics
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import Scale
 
 
 def f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -61,32 +59,9 @@ def f1_items(p: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     array([1., 0.])
     """
     predicted = _arrays.probabilities("p", p)
-    return _arrays.right(predicted, _arrays.hard_labels(y, predicted))
-
-
-def macro_f1(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Macro-F1: the unweighted mean of the F1 of each class.
-
-    Classes that occur neither in y nor among the predictions are left out.
-
-    Parameters
-    ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    y : array-like of int, shape [N]
-        Hard labels as class codes.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(macro_f1([[0.8, 0.2], [0.4, 0.6]], [0, 0]), 4)
-    0.3333
-    """
-    predicted = _arrays.probabilities("p", p)
-    return float(compute_metrics(predicted, predicted, y, metrics=["macro_f1"])["macro_f1"] or 0.0)
+    return _arrays.right(
+        predicted, _arrays.codes("y", y, len(predicted), predicted.shape[1], "class")
+    )
 
 
 def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -230,16 +205,34 @@ def jsd(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
     >>> round(jsd([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]), 4)
     0.04
     """
-    return float(jsd_items(p, q).mean())
+    return float(_arrays.jensen_shannon(*_arrays.pair(p, q)).mean())
 
 
-def jsd_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
-    """Jensen–Shannon divergence of each item.
+def w1(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
+    """Wasserstein-1 distance between answers on a scale, averaged over items.
 
     Parameters
     ----------
     p, q : array-like of shape [N, C]
-        Predicted probabilities and soft labels.
+        Predicted probabilities and soft labels of the ordered classes.
+    positions : array-like of shape [C], default=None
+        Where the classes are on the scale, ascending; 0, 1, 2, … if None.
+
+    Returns
+    -------
+    float
+        In units of the scale.
+
+    Examples
+    --------
+    >>> w1([[0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]])
+    1.5
+    """
+    return float(w1_items(p, q, positions).mean())
+
+
+def w1_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> Floats:
+    """Wasserstein-1 distance of each item; parameters as for `w1`.
 
     Returns
     -------
@@ -247,10 +240,28 @@ def jsd_items(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> jsd_items([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]).round(4)
-    array([0.0749, 0.0051])
+    >>> w1_items([[0.5, 0.5, 0.0], [0, 1, 0]], [[0, 0, 1], [0, 1, 0]])
+    array([1.5, 0. ])
     """
-    return _arrays.jensen_shannon(*_arrays.pair(p, q))
+    return _arrays.wasserstein(*_placed(p, q, positions))
+
+
+def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
+    """Ranked probability score Σ_c (F_c − G_c)² of cumulative shares, averaged over items.
+
+    A proper score: the best answer is the annotators' distribution. Parameters as for `w1`; each
+    square counts as much as its step is wide.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> rps([[0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]])
+    1.25
+    """
+    return float(_arrays.ranked_probability(*_placed(p, q, positions)).mean())
 
 
 def entropy(q: npt.ArrayLike) -> float:
@@ -294,128 +305,32 @@ def entropy_items(q: npt.ArrayLike) -> Floats:
     return _arrays.shannon(_arrays.probabilities("q", q))
 
 
-def entropy_correlation(p: npt.ArrayLike, q: npt.ArrayLike) -> float | None:
-    """Spearman correlation of H(p) and H(q): is p uncertain where annotators disagree?
-
-    Parameters
-    ----------
-    p, q : array-like of shape [N, C]
-        Predicted probabilities and soft labels.
-
-    Returns
-    -------
-    float or None
-        None where all items have the same H(p), or the same H(q).
-
-    Examples
-    --------
-    >>> entropy_correlation([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]])
-    1.0
-    """
-    return _arrays.entropy_correlation(*map(_arrays.shannon, _arrays.pair(p, q)))
-
-
-@dataclass(frozen=True)
-class AnnotatorErrors:
-    """Errors by annotator, of those with at least one annotation; every array is [A].
-
-    Attributes
-    ----------
-    annotator : ndarray
-        Codes of the annotators, ascending.
-    n : ndarray
-        Number of annotations of each.
-    ce : ndarray
-        Cross-entropy of the predictions on the annotator's own labels.
-    error : ndarray
-        Share of the annotator's labels that differ from the most probable class.
-    """
-
-    annotator: Ints
-    n: Ints
-    ce: Floats
-    error: Floats
-
-
-def annotator_errors(
-    p: npt.ArrayLike,
-    items: npt.ArrayLike,
-    annotators: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    scale: Scale = NOMINAL,
-) -> AnnotatorErrors:
-    """Error of predictions on the labels of each annotator.
-
-    Parameters
-    ----------
-    p : array-like of shape [N, C]
-        Predicted probabilities.
-    items : array-like of int, shape [M]
-        Item of each annotation, as a position in p.
-    annotators : array-like of int, shape [M]
-        Annotator of each annotation.
-    labels : array-like of int, shape [M], or of float, shape [M, C]
-        Class of each annotation, or the probabilities that the annotator gave.
-    scale : Scale, default=NOMINAL
-        Of sets p is [N, L], labels [M, L] with 1 for each chosen label; both errors are means over
-        labels.
-
-    Returns
-    -------
-    AnnotatorErrors
-        Of probabilities, the error is 1 minus the annotator's probability of the predicted class.
-
-    Examples
-    --------
-    >>> errors = annotator_errors([[0.8, 0.2], [0.4, 0.6]], [0, 0, 1], [0, 1, 1], [0, 1, 1])
-    >>> errors.error
-    array([0. , 0.5])
-    """
-    losses, wrong = annotation_errors(p, items, labels, scale=scale)
-    annotator = _arrays.codes("annotators", annotators, len(losses), None, "annotator")
-    present, position, n = np.unique(annotator, return_inverse=True, return_counts=True)
-    return AnnotatorErrors(
-        annotator=present,
-        n=n.astype(np.int64),
-        ce=np.bincount(position, weights=losses) / n,
-        error=np.bincount(position, weights=wrong) / n,
-    )
-
-
 def annotation_errors(
-    p: npt.ArrayLike, items: npt.ArrayLike, labels: npt.ArrayLike, *, scale: Scale = NOMINAL
+    p: Floats, items: Codes, labels: Floats, scale: Scale
 ) -> tuple[Floats, Floats]:
-    """Cross-entropy and error of each annotation [M]; see `annotator_errors`."""
-    if scale.is_multi_label:
-        sets, indicators = _arrays.shares("p", p), _arrays.shares("labels", labels)
-        rows = np.arange(sets.shape[1])
-        row_errors = annotation_errors(
-            scale.rows(sets),
-            (np.asarray(items)[:, None] * len(rows) + rows).reshape(-1),
-            scale.rows(indicators),
+    """Cross-entropy and error of each annotation [M].
+
+    ``p`` [N, C] are predictions, ``items`` [M] the row of p and ``labels`` [M, C] the shares of
+    each annotation. The error is 1 minus the annotator's share of the predicted class; of sets both
+    are means over labels.
+    """
+    rows, shares = scale.rows(p[items]), scale.rows(labels)
+    chosen_shares = np.take_along_axis(shares, rows.argmax(axis=1)[:, None], axis=1)[:, 0]
+    losses = _arrays.cross_entropy(rows, shares)
+    return scale.per_item(losses, len(items)), scale.per_item(1 - chosen_shares, len(items))
+
+
+def _placed(
+    p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
+) -> tuple[Floats, Floats, Floats]:
+    """Checked distributions, and where the classes are on the scale [C]."""
+    predicted, soft = _arrays.pair(p, q)
+    classes = predicted.shape[1]
+    places = _arrays.losses("positions", np.arange(classes) if positions is None else positions)
+    if len(places) != classes or not (np.diff(places) > 0).all():
+        raise InputError(
+            f"{classes} classes need as many ascending positions, but {option('positions')} is"
+            f" {places.tolist()}",
+            "give one number per class, in the order of the classes",
         )
-        ce, error = (scale.per_item(values, len(indicators)) for values in row_errors)
-        return ce, error
-    predicted = _arrays.probabilities("p", p)
-    count, classes = predicted.shape
-    item = _arrays.codes("items", items, None, count, "item")
-    if not len(item):
-        raise InputError("items is empty", "give at least one annotation")
-    logs = np.log(np.clip(predicted, _arrays.CLIP, 1 - _arrays.CLIP))
-    top = predicted.argmax(axis=1)[item]
-    array = _arrays.as_array("labels", labels)
-    if array.ndim == 2:
-        shares = _arrays.probabilities("labels", array)
-        if shares.shape != (len(item), classes):
-            raise InputError(
-                f"labels has the shape [{shares.shape[0]}, {shares.shape[1]}]; codes have"
-                f" [{len(item)}], probabilities [{len(item)}, {classes}]",
-                "give one row per annotation and one column per class of p",
-            )
-        return (
-            -np.einsum("mc,mc->m", shares, logs[item]),
-            1 - shares[np.arange(len(item)), top],
-        )
-    label = _arrays.codes("labels", array, len(item), classes, "class")
-    return -logs[item, label], (top != label).astype(np.float64)
+    return predicted, soft, places
