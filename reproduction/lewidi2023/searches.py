@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import pearsonr, rankdata
 
-from edokit._io import whole_file
 from edokit._io.markup import Cell, Table
 from edokit.metrics import MAIN_METRICS
 from reproduction import paper
@@ -263,12 +262,8 @@ def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
             for (name, sign, setting, metric), (rho, p_value, _) in found.items()
             if name == dataset and metric in SHOWN
         ]
-        figure = correlation_figure(own)
-        written = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
-        for file in written:
-            with whole_file(file) as temporary:
-                figure.save(temporary, format=file.suffix[1:], ppi=150)
-        return written
+        paths = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
+        return [correlation_figure(own, file) for file in paths]
 
     return draw
 

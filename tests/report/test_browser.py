@@ -155,13 +155,15 @@ def test_names_in_charts_are_text(tab: Any) -> None:
     labels = tab.eval_on_selector_all(
         "#chart-weights .role-axis-label text", "labels => labels.map(label => label.textContent)"
     )
-    assert "<script>window.hacked =…" in labels
+    assert any(label.startswith("<script>window.hacked =") for label in labels)
     assert tab.locator(".plot svg a, .plot svg image").count() == 0
     bar = tab.locator("#chart-weights .mark-rect path").first
     bar.hover(force=True)
     expect(tab.locator(".tip")).to_be_visible()
     assert tab.locator(".tip *").count() == 0
-    assert "own cross-entropy" in tab.inner_text(".tip")
+    assert [line.split(":")[0] for line in tab.inner_text(".tip").splitlines()] == [
+        *("member", "weight", "CE")
+    ]
 
 
 def test_hostile_data_stays_inert(tab: Any) -> None:

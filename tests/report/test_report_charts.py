@@ -16,14 +16,14 @@ from report_cases import make_run, make_search
 
 from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
-from edokit.report.chart import DARK, Chart, class_colours
 from edokit.report.charts import clustered, correlations, diagnosis, pareto
+from edokit.report.colours import DARK, class_colours
 from edokit.report.results import parse_search, read_search
-from edokit.report.vega import figure_spec, page_spec
+from edokit.report.vega import Spec, figure_spec, page_spec
 from edokit.tuning import Correlation
 
 
-def drawn(chart: Chart, mark: str = "point") -> list[list[dict[str, Any]]]:
+def drawn(chart: Spec, mark: str = "point") -> list[list[dict[str, Any]]]:
     """The rows of each layer with this mark, of a specification that the schema allows."""
     spec = page_spec(chart)
     altair.LayerChart.from_dict(spec)
@@ -48,21 +48,26 @@ def test_the_three_views_hold_the_same_trials_in_the_same_places(tmp_path: Path)
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
     views = [drawn(pareto(search, x, y)) for x, y in combinations(search.metrics, 2)]
-    numbers = [[column(rows, "id") for rows in view[:-1]] for view in views]
+    numbers = [column(trials, "trial") for trials, _ in views]
     assert numbers[0] == numbers[1] == numbers[2]
-    assert sorted(number for rows in numbers[0] for number in rows) == list(range(30))
+    assert sorted(numbers[0]) == list(range(30))
     assert search.chosen is not None
-    assert views[0][-1][0]["x"] == pytest.approx(search.chosen.metrics["f1"])
+    assert views[0][1][0]["F1"] == pytest.approx(search.chosen.metrics["f1"])
 
 
 def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) -> None:
     make_search(tmp_path, 30)
     search = read_search(tmp_path)
-    trials = {trial.number: trial for trial in search.trials}
-    for mark in pareto(search, "f1", "ce").marks[:-1]:
-        members = [trials[number] for number in mark.ids]
-        assert len({trial.sign for trial in members}) == 1
-        assert (mark.opacity < 0.5) == (not any(trial.on_front for trial in members))
+    chart = pareto(search, "f1", "ce")
+    rows = {row["trial"]: row for row in drawn(chart)[0]}
+    for trial in search.trials:
+        assert (rows[trial.number]["diversity"], rows[trial.number]["_front"]) == (
+            trial.sign,
+            trial.on_front,
+        )
+    encoding = chart["layer"][0]["encoding"]
+    assert encoding["color"]["field"] == "diversity"
+    assert encoding["opacity"]["value"] < 0.5 < encoding["opacity"]["condition"][-1]["value"]
 
 
 def test_failed_trials_are_counted_not_drawn() -> None:
@@ -72,31 +77,29 @@ def test_failed_trials_are_counted_not_drawn() -> None:
     ]
     search = parse_search(rows, {})
     assert (len(search.trials), search.failed, search.chosen) == (1, 1, None)
-    assert column(drawn(pareto(search, "f1", "ce"))[0], "id") == [0]
+    assert column(drawn(pareto(search, "f1", "ce"))[0], "trial") == [0]
 
 
 def test_weights_stand_heaviest_first_with_zeros_shown(tmp_path: Path) -> None:
     run = collect(make_run(tmp_path))
     assert run.ensemble is not None
     chart = charts.weights(run.ensemble)
-    weights = column(drawn(chart, "rect")[0], "x")
+    weights = column(drawn(chart, "bar")[0], "weight")
     assert weights == sorted(weights, reverse=True)
     assert sum(weights) == pytest.approx(1, abs=1e-3)
-    assert column(drawn(chart, "text")[0], "text")[-1] == "0"
+    assert column(drawn(chart, "text")[0], "_text")[-1] == "0"
 
 
 @given(st.integers(0, 12), st.integers(0, 1000))
 def test_clustering_keeps_every_member_once(count: int, seed: int) -> None:
     points = np.random.default_rng(seed).random((count, 3))
     apart = np.abs(points[:, None] - points[None]).sum(axis=2)
-    order, brackets = clustered(apart)
-    assert sorted(order.tolist()) == list(range(count))
-    assert len(brackets) == (count - 1 if count > 2 else 0)
+    assert sorted(clustered(apart).tolist()) == list(range(count))
 
 
 def test_clustering_puts_like_members_side_by_side() -> None:
     points = np.array([[0.0], [9.0], [0.1], [9.1]])
-    order, _ = clustered(np.abs(points - points.T))
+    order = clustered(np.abs(points - points.T))
     assert {frozenset(order[:2].tolist()), frozenset(order[2:].tolist())} == {
         frozenset({0, 2}),
         frozenset({1, 3}),
@@ -113,15 +116,18 @@ def test_reliability_shows_every_bin() -> None:
     q = rng.dirichlet([1, 1], size=200)
     curve = reliability_curve(p, q)
     bins = drawn(charts.reliability(curve))[0]
-    assert column(bins, "x") == pytest.approx(curve.predicted.tolist(), abs=1e-4)
-    assert column(bins, "y") == pytest.approx(curve.observed.tolist(), abs=1e-4)
+    assert column(bins, "predicted probability") == pytest.approx(
+        curve.predicted.tolist(), abs=1e-4
+    )
+    assert column(bins, "share of annotations") == pytest.approx(curve.observed.tolist(), abs=1e-4)
 
 
 def test_every_item_is_in_a_bar_of_its_histogram() -> None:
     full = float(np.log(2))
     values = np.array([0.0, full, full + 1e-12, 0.3])
-    histograms = drawn(charts.entropies(values, values[:3], full), "rect")
-    assert [sum(column(bars, "y")) for bars in histograms] == [3, 4]
+    (bars,) = drawn(charts.entropies(values, values[:3], full), "rect")
+    for source, count in (("annotations", 3), ("ensemble", 4)):
+        assert sum(row["items"] for row in bars if row["of"] == source) == count
 
 
 def test_binned_means_are_means_of_their_items() -> None:
@@ -136,7 +142,8 @@ def test_binned_means_are_means_of_their_items() -> None:
 
 def test_of_many_items_evenly_spaced_ones_are_drawn() -> None:
     entropies = np.linspace(0, 0.69, 10_000)
-    cloud = column(drawn(charts.entropy_against_entropy(entropies, entropies, 0.69))[0], "y")
+    points = drawn(charts.entropy_against_entropy(entropies, entropies, 0.69))[0]
+    cloud = column(points, "entropy of ensemble")
     assert (len(cloud), cloud[0], cloud[-1]) == (1500, 0, 0.69)
     assert len(set(cloud)) == 1500
 
@@ -149,7 +156,7 @@ def test_stars_mark_unlikely_chance(rho: float, p_value: float, text: str) -> No
     one = Correlation("preserve", "lambda_ce", "ce", rho, p_value, 9)
     other = Correlation("preserve", "size", "f1", 0.4, 0.2, 9)
     chart = correlations([one, other])["correlations-preserve"]
-    assert column(drawn(chart, "text")[0], "text") == ["–", text, "0.40", "–"]
+    assert column(drawn(chart, "text")[0], "_text") == ["–", text, "0.40", "–"]
 
 
 def test_every_row_of_a_heat_map_is_named() -> None:
@@ -190,8 +197,8 @@ def test_a_diagnosis_shows_shares_chance_and_people() -> None:
         }
     )
     assert set(figures) == {"variance", "permutations", "annotators", "agreement"}
-    assert column(drawn(figures["variance"], "rect")[0], "x") == [0.25] * 3
-    assert sum(column(drawn(figures["permutations"], "rect")[0], "y")) == 3
+    assert column(drawn(figures["variance"], "bar")[0], "share") == [0.25] * 3
+    assert sum(column(drawn(figures["permutations"], "rect")[0], "permutations")) == 3
 
 
 def test_one_permutation_value_is_no_test() -> None:
@@ -208,8 +215,8 @@ def test_of_many_classes_annotators_are_shown_by_the_one_they_differ_in() -> Non
     ]
     people[0]["shares"]["2"] = 0.3
     chart = diagnosis({"classes": classes, "people": people})["annotators"]
-    assert "“3”" in chart.x.title
-    assert list(chart.marks[0].x) == pytest.approx([0.5, 0.4, 0.3, 0.2])
+    assert "“3”" in chart["encoding"]["x"]["title"]
+    assert column(drawn(chart)[0], "share") == pytest.approx([0.5, 0.4, 0.3, 0.2])
 
 
 def luminance(colour: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,14 +18,15 @@ from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.review import label_studio_tasks, labelling_config, review
 from edokit.metrics import w1
 from edokit.report import collect, write_report
-from edokit.report.chart import class_colours
 from edokit.report.charts import all_charts
+from edokit.report.colours import class_colours
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.figures import figure_layouts, write_all
 from edokit.report.items import filters, item_table, minority_lost
 from edokit.report.results import best_values, parse_search, ranked_scores, read_comparison
 from edokit.report.summary import summarize
+from edokit.report.vega import Spec
 from edokit.scales import Declared, Scale
 
 SEVEN = Declared(POINTS).on("1234567")
@@ -64,7 +66,7 @@ def test_methods_of_ratings_are_ranked_by_rps(ordinal: ReportData, tmp_path: Pat
     for shown in ("RPS ↓", "W1 ↓", "ΔRPS vs uniform", "units of the scale"):
         assert shown in text
     assert "MD ↓" not in text
-    assert "Ranked probability score of each method" in all_charts(ordinal)["methods"].title
+    assert "Ranked probability score of each method" in all_charts(ordinal)["methods"]["title"]
 
 
 def test_sets_are_ranked_by_ce_and_have_exact_match(sets: ReportData, tmp_path: Path) -> None:
@@ -100,27 +102,30 @@ def test_points_of_a_scale_have_ordered_colours_whatever_their_names() -> None:
     assert half == class_colours(["0", "1", "2"])
 
 
+def drawn(chart: Spec, layer: int, field: str) -> list[float]:
+    return [row[field] for row in chart["layer"][layer]["data"]["values"]]
+
+
 def test_cumulative_shares_and_mean_ratings_are_charted(ordinal: ReportData) -> None:
     charts, people = all_charts(ordinal), ordinal.evaluation.annotations
-    annotations, ensemble = charts["cumulative"].marks
-    np.testing.assert_allclose(annotations.y, np.cumsum(people.soft_labels.mean(axis=0)))
     pooled = ordinal.evaluation.pooled.probabilities
-    np.testing.assert_allclose(ensemble.y, np.cumsum(pooled.mean(axis=0)))
-    assert charts["cumulative"].x.labels == list("1234567")
-    assert not charts["cumulative"].x.crowded
-    cloud = charts["ratings"].marks[1]
-    np.testing.assert_allclose(np.asarray(cloud.y), pooled @ np.arange(1, 8))
-    assert charts["annotators"].x.title == "mean rating"
-    means = [one["mean"] for one in ordinal.diagnosis["people"]]
-    np.testing.assert_allclose(charts["annotators"].marks[0].x, means)
-    assert charts["agreement"].heatmap.title == "distance"
+    means = [people.soft_labels.mean(axis=0), pooled.mean(axis=0)]
+    close = partial(np.testing.assert_allclose, atol=1e-6)
+    close(drawn(charts["cumulative"], 0, "share"), np.cumsum(means, axis=1).ravel())
+    x = charts["cumulative"]["encoding"]["x"]
+    assert (x["scale"]["domain"], x["axis"]["labelAngle"]) == (list("1234567"), 0)
+    close(drawn(charts["ratings"], 1, "mean of ensemble"), pooled @ np.arange(1, 8))
+    ratings = [person["mean"] for person in ordinal.diagnosis["people"]]
+    close(drawn(charts["annotators"], 0, "mean rating"), ratings)
+    assert "Distance" in charts["agreement"]["title"]
 
 
 def test_shares_of_labels_are_charted(sets: ReportData) -> None:
     charts, people = all_charts(sets), sets.evaluation.annotations
-    np.testing.assert_allclose(charts["labels"].marks[0].x, people.soft_labels.mean(axis=0))
+    shares = drawn(charts["labels"], 0, "share")[: len(people.classes)]
+    np.testing.assert_allclose(shares, people.soft_labels.mean(axis=0), atol=1e-6)
     assert "cumulative" not in charts
-    assert "by the label they differ most in" in charts["annotators"].title
+    assert "by the label they differ most in" in charts["annotators"]["title"]
 
 
 def test_distances_between_members_are_those_of_the_scale(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from edokit.report.data import ReportData, collect
 
@@ -143,29 +143,29 @@ def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path
     return write_all(all_charts(data), Path(folder))
 
 
-def correlation_figure(correlations: Sequence[Correlation]) -> Any:
+def correlation_figure(correlations: Sequence[Correlation], path: str | Path) -> Path:
     """Draw the paper's heat maps: correlations of parameters and metrics, a panel per sign.
 
     Parameters
     ----------
     correlations : sequence of Correlation
         As in ``SearchResult.correlations``.
+    path : str or Path
+        Where to write; the ending names the format: ``.png``, ``.svg`` or ``.pdf``.
 
     Returns
     -------
-    altair.HConcatChart
-        One star marks p < 0.05, two p < 0.01, three p < 0.001.
+    Path
+        The figure. One star marks p < 0.05, two p < 0.01, three p < 0.001.
 
     Raises
     ------
     InputError
         If there are no correlations.
     """
-    import altair
-
     from edokit._errors import InputError
     from edokit.report import charts
-    from edokit.report.figures import WIDE
+    from edokit.report.figures import WIDE, draw
     from edokit.report.vega import figure_spec
 
     if not correlations:
@@ -174,4 +174,5 @@ def correlation_figure(correlations: Sequence[Correlation]) -> Any:
             "search over numeric parameters, with three trials or more of one sign",
         )
     columns = [[chart] for chart in charts.correlations(correlations).values()]
-    return altair.HConcatChart.from_dict(figure_spec(columns, WIDE))
+    draw(figure_spec(columns, WIDE), Path(path))
+    return Path(path)

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edokit._io import whole_file
-from edokit.report.chart import Chart
-from edokit.report.vega import figure_spec
+from edokit.report.vega import Spec, figure_spec
 
+# Width of the plots of a figure with several charts, and with one.
 WIDE, NARROW = 840, 420
-"""Width of the plots of a figure with several charts, and with one."""
 
 
-def figure_layouts(charts: Mapping[str, Chart]) -> dict[str, list[list[str]]]:
+def figure_layouts(charts: Mapping[str, Spec]) -> dict[str, list[list[str]]]:
     """The columns of charts in each figure, as far as there are such charts."""
     layouts = {
         "pareto": [[name] for name in charts if name.startswith("pareto-")],
@@ -32,30 +31,31 @@ def figure_layouts(charts: Mapping[str, Chart]) -> dict[str, list[list[str]]]:
     return {figure: columns for figure, columns in present.items() if columns}
 
 
-def write_all(charts: Mapping[str, Chart], folder: Path) -> list[Path]:
+def write_all(charts: Mapping[str, Spec], folder: Path) -> list[Path]:
     """Write every figure in every format; their paths."""
-    import vl_convert
-
     written = []
     for name, columns in figure_layouts(charts).items():
         width = WIDE if len(columns) > 1 else NARROW
         spec = figure_spec([[charts[key] for key in column] for column in columns], width)
-        contents = {
-            "png": vl_convert.vegalite_to_png(spec, scale=2),
-            "svg": _renumbered(vl_convert.vegalite_to_svg(spec)).encode(),
-            "pdf": vl_convert.vegalite_to_pdf(spec),
-        }
-        drawn_before = _holds(folder / f"{name}.svg", contents["svg"])
-        for ending, content in contents.items():
-            path = folder / f"{name}.{ending}"
-            written.append(path)
-            # The order of a PDF's resources changes from run to run: the SVG tells whether the
-            # figure is the same.
-            if ending == "pdf" and drawn_before and path.exists():
-                continue
-            with whole_file(path) as temporary:
-                temporary.write_bytes(content)
+        paths = [folder / f"{name}.{ending}" for ending in ("png", "svg", "pdf")]
+        for path in paths:
+            draw(spec, path)
+        written += paths
     return written
+
+
+def draw(spec: Spec, path: Path) -> None:
+    """Write a figure in the format that the ending of the path names."""
+    import vl_convert
+
+    if path.suffix == ".png":
+        content = vl_convert.vegalite_to_png(spec, scale=2)
+    elif path.suffix == ".pdf":
+        content = vl_convert.vegalite_to_pdf(spec)
+    else:
+        content = _renumbered(vl_convert.vegalite_to_svg(spec)).encode()
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _renumbered(svg: str) -> str:
@@ -66,8 +66,3 @@ def _renumbered(svg: str) -> str:
         lambda match: f"{match[1]}{numbers.setdefault(match[0], len(numbers))}",
         svg,
     )
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    """Whether a file has this content."""
-    return path.exists() and path.read_bytes() == content

@@ -17,8 +17,8 @@ from edokit.ensemble.trade_off import VERDICTS, earned
 from edokit.ensemble.trade_off import signed as signed_difference
 from edokit.metrics import METRIC, headline_metric, search_metrics
 from edokit.panels import PanelAnswer, PanelComparison
-from edokit.report.chart import DARK, class_colours
 from edokit.report.charts import LOSS_TERMS, all_charts
+from edokit.report.colours import DARK, class_colours
 from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import FILTERS, asset, clean, count, embed
 from edokit.report.items import item_table, shortened

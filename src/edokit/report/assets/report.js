@@ -26,10 +26,20 @@ const PAPER = { whole: 660, grid: 320 };
 
 const tip = document.body.appendChild(text("div", undefined, "tip"));
 tip.hidden = true;
-function showTip(handler, event, item, words) {
-  tip.hidden = !words;
-  if (!words) return;
-  tip.textContent = words;
+// The fields of a row, but those that begin with an underscore; of a trial, all that is known.
+function described(row) {
+  const trial = EDO.trials[row.trial];
+  if (trial) return [`Trial ${row.trial}, ${stateOf(trial)}`, ...factLines(factsOf(trial))];
+  return factLines(Object.fromEntries(Object.entries(row).filter(([name]) => !name.startsWith("_"))));
+}
+function factLines(facts) {
+  const shown = (value) => (typeof value === "number" ? String(+value.toPrecision(4)) : value);
+  return Object.entries(facts).filter(([, value]) => value !== null).map(([name, value]) => `${name}: ${shown(value)}`);
+}
+function showTip(handler, event, item, row) {
+  tip.hidden = !row;
+  if (!row) return;
+  tip.textContent = described(row).join("\n");
   const { innerWidth: width, innerHeight: height } = window;
   tip.style.left = Math.max(4, Math.min(event.clientX + 14, width - tip.offsetWidth - 4)) + "px";
   tip.style.top = (event.clientY + tip.offsetHeight + 24 > height ? event.clientY - tip.offsetHeight - 10 : event.clientY + 14) + "px";
@@ -60,7 +70,7 @@ function text(tag, content, className) {
 function linkViews() {
   const views = charts.filter((element) => element.closest("[data-linked=pareto]")).map((element) => element.view);
   const tell = (signal, value) => views.forEach((view) => view.signal(signal, value).runAsync());
-  const trialOf = (item) => (item && item.datum && item.datum.id !== undefined ? item.datum.id : null);
+  const trialOf = (item) => (item && item.datum && item.datum.trial !== undefined ? item.datum.trial : null);
   let hovered = null;
   for (const view of views) {
     view.addEventListener("pointermove", (event, item) => {
@@ -74,10 +84,18 @@ function linkViews() {
     view.addSignalListener("brush", (name, box) => {
       const inside = (row) => Object.keys(box).every((side) => box[side][0] <= row[side] && row[side] <= box[side][1]);
       const names = Object.keys(view.getState({ data: (set) => /^source_/.test(set) }).data);
-      const rows = names.flatMap((set) => view.data(set)).filter((row) => row.id !== undefined);
-      tell("picked", Object.keys(box).length ? rows.filter(inside).map((row) => row.id) : null);
+      const rows = names.flatMap((set) => view.data(set)).filter((row) => row.trial !== undefined);
+      tell("picked", Object.keys(box).length ? rows.filter(inside).map((row) => row.trial) : null);
     });
   }
+}
+
+function stateOf(trial) {
+  return trial.chosen ? "chosen" : trial.front ? "on the front" : "dominated";
+}
+function factsOf(trial) {
+  const metrics = Object.entries(trial.metrics).map(([name, value]) => [name, value.toFixed(4)]);
+  return { ...Object.fromEntries(metrics), ...trial.settings };
 }
 
 function showTrial(number) {
@@ -85,15 +103,13 @@ function showTrial(number) {
   const panel = document.getElementById("trial");
   if (!trial || !panel) return;
   const facts = text("dl", undefined, "facts");
-  const metrics = Object.fromEntries(Object.entries(trial.metrics).map(([name, value]) => [name, value.toFixed(4)]));
-  const shown = { ...metrics, ...trial.settings };
+  const shown = factsOf(trial);
   for (const name of Object.keys(shown)) {
     const pair = document.createElement("div");
     pair.append(text("dt", name), text("dd", shown[name]));
     facts.append(pair);
   }
-  const state = trial.chosen ? "chosen" : trial.front ? "on the front" : "dominated";
-  panel.replaceChildren(text("h3", `Trial ${number}, ${state}`), facts);
+  panel.replaceChildren(text("h3", `Trial ${number}, ${stateOf(trial)}`), facts);
   panel.hidden = false;
 }
 
