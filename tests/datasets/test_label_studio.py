@@ -271,10 +271,11 @@ def test_ratings_taxonomies_and_comparisons_are_labels(kind: str, value: Any, la
     assert read_label_studio(tasks).classes == (label,)
 
 
-def test_a_control_for_numbers_must_be_named() -> None:
+def test_a_control_for_numbers_gives_labels() -> None:
     tasks = two_tasks()
     tasks[0]["annotations"][0]["result"].append(result(7, control="sure", kind="number"))
-    assert read_label_studio(tasks).classes == ("calm", "heated")
+    with pytest.raises(InputError, match=r"several controls .*'sure' \(1 annotation\)"):
+        read_label_studio(tasks)
     with pytest.warns(EDOWarning):
         assert read_label_studio(tasks, control="sure").classes == ("7",)
 
@@ -419,7 +420,6 @@ def with_data(**data: Any) -> list[dict[str, Any]]:
         ({"text": "Hello.", "title": "Greeting"}, "Hello."),
         ({"body": "Hello.", "stars": 4, "tags": ["a"]}, "Hello."),
         ({"body": "Hello.", "image": "https://example.org/1.jpg", "split": "dev"}, "Hello."),
-        ({"body": "Cut \ud83d off"}, "Cut \ufffd off"),
     ],
 )
 def test_the_text_is_the_field_text_or_the_only_one(data: dict[str, Any], expected: str) -> None:
@@ -450,7 +450,7 @@ def test_a_field_may_hold_the_id() -> None:
     read = read_label_studio(with_data(key="a7", body="Hello."), columns={"item": "key"})
     assert read.items.tolist() == ["a7"]
     assert read.texts is not None
-    with pytest.raises(InputError, match=r"task number 1 has no field 'kee'"):
+    with pytest.raises(InputError, match=r"task number 1 has no 'kee' with its id"):
         read_label_studio(with_data(key="a7"), columns={"item": "kee"})
 
 
@@ -577,41 +577,33 @@ def broken(change: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda t: t.__setitem__(1, 7), r"task number 2.*a task should be an object, not 7"),
-        (lambda t: t[1].pop("data"), r"task number 2.*data of a task should be an object, not nu"),
-        (lambda t: t[1].pop("id"), r"task number 2.*id of a task should be text or a number"),
-        (lambda t: t[1].update(id=[4]), "task number 2.* not a list"),
-        (lambda t: t[1].update(id=10**5000), "task number 2.* not a huge number"),
-        (lambda t: t[1].update(annotations="0,1"), "task '5'.* should be a list, not '0,1'"),
-        (lambda t: t[1].update(annotations=[3]), "task '5'.*an annotation should be an object"),
+        (lambda t: t.__setitem__(1, 7), r"\[1\] is 7, but should be an object"),
+        (lambda t: t[1].pop("data"), r"\[1\]\.data is missing"),
+        (lambda t: t[1].pop("id"), "task number 2 has no 'id' with its id"),
+        (lambda t: t[1].update(id=[4]), r"\[1\]\.id should be text or a number, not a list"),
+        (lambda t: t[1].update(annotations="0,1"), r"\[1\]\.annotations is '0,1'"),
+        (lambda t: t[1].update(annotations=[3]), r"\[1\]\.annotations\[0\] is 3"),
         (
             lambda t: t[1]["annotations"][0].update(result={}),
-            "task '5'.*result .* should be a list",
+            r"\[1\]\.annotations\[0\]\.result is an object",
         ),
-        (lambda t: t[1]["annotations"][0].update(result=[[]]), "task '5'.* an object, not a list"),
         (
             lambda t: t[1]["annotations"][0].update(completed_by=[1]),
-            "task '5'.*annotator .* not a list",
+            r"\[1\]\.annotations\[0\]\.completed_by",
         ),
         (
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices="calm"),
-            r"task '5'.*the choices of a result should be a list, not 'calm'",
-        ),
-        (
-            lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=[None]),
-            r"task '5'.*a label should be text or a number, not null",
+            r"value\.choices is 'calm'",
         ),
         (
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=[[]]),
-            r"task '5'.*a label should be text or a number, not a list",
+            r"value\.choices\[0\]",
         ),
         (
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=["\ud83d"]),
-            r"task '5'.*a label should be text or a number",
+            "half a character",
         ),
-        (lambda t: t[1]["data"].update(split={}), "task '5'.*split should be text.* not an object"),
-        (lambda t: t[1]["data"].update(hard_label=True), "task '5'.*hard_label .* not true"),
-        (lambda t: t.clear(), "this is empty, not .*list of tasks"),
+        (lambda t: t.clear(), "no control gives labels to the 0 tasks"),
         (
             lambda t: [each["annotations"].clear() for each in t],
             "no control gives labels to the 2 tasks",
@@ -632,7 +624,7 @@ def test_a_malformed_export_is_refused_in_one_line_that_names_the_task(
         (b"", "is empty"),
         (json.dumps(two_tasks()).encode()[:-40], "valid JSON"),
         ('[{"data": {"text": "caf\xe9"}}]'.encode("latin-1"), "UTF-8"),
-        (b'{"1": {"text": "a"}}', "list of tasks"),
+        (b'{"1": {"text": "a"}}', r"\[0\]\.data is missing"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, said: str) -> None:

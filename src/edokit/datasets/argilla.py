@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
-from edokit._errors import InputError, counted, examples, option
+from pydantic import ConfigDict, Field, JsonValue
+
+from edokit._errors import InputError, counted, warn
 from edokit._io import parse_json
-from edokit._io.documents import show_value
+from edokit._io.documents import Document, to_model
+from edokit._names import as_name
 from edokit.annotations import Annotations
-from edokit.datasets.exports import OPTIONS, Collected, Record, list_at, load, object_at, plain
+from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, is_plain, load
 from edokit.datasets.read import Source
 
 RESPONSES = ".responses"
 """How a flat export calls the responses to a question: ``<question>.responses``."""
 _SUGGESTION = "-suggestion"
-_IDS = ("external_id", "id", "_server_id")
-_NO_FIELDS = {*_IDS, "status", "inserted_at", "updated_at", "metadata", "vectors", "fields"}
-_NO_FIELDS |= {"responses", "suggestions"}
+_NO_FIELDS = {"status", "inserted_at", "updated_at", "vectors", "suggestions"}
+_TITLE = "an Argilla export"
+_HINT = "export with dataset.records.to_list(flatten=True) or to_json(path)"
 
-_Response = tuple[Record, str, Any, Any, Any]
-"""Record, question, user, value and status."""
+
+class Answer(Document):
+    """A response; in version 1 to several questions, or the value alone."""
+
+    user_id: Name | None = None
+    status: Literal["submitted", "draft", "discarded"] | None = None
+    value: JsonValue = None
+    values: dict[str, Answer] | list[dict[str, Answer]] | None = None
+
+    def labels(self) -> list[str] | None:
+        """The labels that it gives; None where it gives something else, or nothing."""
+        parts = self.value if isinstance(self.value, list) else [self.value]
+        return [as_name(part) for part in parts] if all(map(is_plain, parts)) else None
+
+
+class Record(Document):
+    """An item; in flat exports, fields, metadata and responses are columns of it."""
+
+    model_config = ConfigDict(extra="allow")
+    external_id: Name | None = None
+    id: Name | None = None
+    server_id: Name | None = Field(None, alias="_server_id")
+    fields: dict[str, Any] | None = None
+    metadata: dict[str, Any] | str | None = None
+    responses: dict[str, list[Answer] | None] | list[Answer] | None = None
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of a flat export."""
+        return self.model_extra or {}
 
 
 def is_argilla(data: Any) -> bool:
     """Whether parsed JSON (or a list of one row with a table's columns) looks like Argilla's."""
-    if isinstance(data, Mapping) and not _is_record(data):
-        items = data.get("items")
-        data = items if isinstance(items, list | tuple) else next(iter(data.values()), None)
-    record = data[0] if isinstance(data, list | tuple) and data else data
-    return isinstance(record, Mapping) and _is_record(record)
+    record = data[0] if isinstance(data, list) and data else data
+    if not isinstance(record, Mapping):
+        return False
+    names = [name for name in record if isinstance(name, str)]
+    return (
+        ("fields" in names and "responses" in names)
+        or any(name.endswith(RESPONSES) for name in names)
+        or ("external_id" in names and any(name + _SUGGESTION in record for name in names))
+    )
 
 
 def read_argilla(source: Any, *, question: str | None = None, **options: Any) -> Annotations:
@@ -39,200 +72,97 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
 
     ``question`` may be left out when there is one that takes a label, labels or a rating. Submitted
     responses count; drafts, discarded ones and suggestions do not. Further options are those of
-    `Collected`; the ``item`` may also be in the metadata.
+    `Export`; the ``item`` may also be in the metadata.
     """
-    collected = Collected("record", "response", "question", **options)
-    data = load(
-        source,
-        is_argilla,
-        "an Argilla export: a list of records with fields and responses",
-        "export with dataset.records.to_list(flatten=True) or to_json(path)",
-    )
-    responses: list[_Response] = []
-    for number, record in enumerate(_records(data), 1):
-        responses += _read(collected, record, f"record number {number}")
-    counts: Counter[str] = Counter()
-    other_questions: set[str] = set()
-    for _, name, _, value, _ in responses:
-        counts[name] += value is not None
-        if not all(isinstance(part, str | int | float) for part in _parts(value)):
-            other_questions.add(name)
-    labels = [name for name in counts if name not in other_questions]
-    question = collected.choose(question, {q: counts[q] for q in labels if counts[q]}, labels)
-    open_status = 0
-    for record, name, user, value, status in responses:
-        if name == question:
-            title = collected.where(record.item)
-            labels = [plain(part, "a label", title) for part in _parts(value)]
-            # A user who is not known is written out as None.
-            unknown = user in (None, "", "None")
-            annotator = None if unknown else plain(user, "the user of a response", title)
-            collected.add(record, annotator, None if value is None else labels)
-            open_status += bool(labels) and status is None
-    if open_status:
-        collected.notes.append(
-            f"{counted(open_status, 'response')} may be drafts, and counted as if submitted:"
+    export = Export("record", "response", "question", **options)
+    content = load(source)
+    if isinstance(content, dict) and all(isinstance(part, list) for part in content.values()):
+        content = _rows(content, "the export")
+    items: list[str] = []
+    responses: list[Response] = []
+    may_be_draft = 0
+    for number, record in enumerate(as_records(source, content, Record, _TITLE, _HINT), 1):
+        place = f"record number {number}"
+        metadata, fields = _metadata(record, place), _fields(record)
+        ids = {"external_id": record.external_id, "id": record.id, "_server_id": record.server_id}
+        items.append(export.item_name({**fields, **metadata}, ids, number))
+        for asked, answer in _answers(record, export.place(items[-1])):
+            if answer.status in (None, "submitted"):
+                # A user who is not known is written out as None.
+                user = None if answer.user_id in ("", "None") else answer.user_id
+                labels = {asked: answer.labels()}
+                responses.append(Response(items[-1], fields, user, labels, metadata))
+                may_be_draft += answer.status is None
+    annotations = export.annotations(responses, items, question)
+    if may_be_draft:
+        warn(
+            f"{counted(may_be_draft, 'response')} may be drafts, and counted as if submitted:"
             " Argilla keeps drafts and discarded responses apart only in flat exports, such as"
             " dataset.records.to_list(flatten=True)"
         )
-    return collected.annotations()
+    return annotations
 
 
-def _records(data: Any) -> Sequence[Any]:
-    """The records of any of Argilla's exports."""
-    if not isinstance(data, Mapping):
-        return data  # type: ignore[no-any-return]
-    if not _is_record(data):
-        items = data.get("items")  # what the server returns
-        if isinstance(items, list | tuple):
-            return items
-        # Records by id; an id that the record itself doesn't hold is added.
-        return [
-            {"id": key, **value} if isinstance(value, Mapping) else value
-            for key, value in data.items()
-        ]
-    if not all(isinstance(values, list | tuple) for values in data.values()):
-        return [data]
-    # The columns of a table.
-    lengths = {len(values) for values in data.values()}
-    if len(lengths) > 1:
-        raise InputError(
-            f"the columns of the Argilla export differ in length: {examples(sorted(lengths))}",
-            "export it again",
-        )
-    return [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
+def _rows(columns: Mapping[str, Any], place: str) -> list[dict[str, Any]]:
+    """The rows of a table that is given by its columns."""
+    try:
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, values, strict=True)) for values in rows]
+    except (TypeError, ValueError):
+        raise InputError(f"columns of {place} differ in length", "export it again") from None
 
 
-def _is_record(record: Mapping[str, Any]) -> bool:
-    names = [name for name in record if isinstance(name, str)]
-    return (
-        ("fields" in names and "responses" in names)
-        or any(map(_is_column, names))
-        or ("external_id" in names and any(name + _SUGGESTION in record for name in names))
-    )
-
-
-def _is_column(name: str) -> bool:
-    return name.endswith(RESPONSES) and name != RESPONSES
-
-
-def _read(collected: Collected, raw: Any, place: str) -> Iterator[_Response]:
-    """The responses of a record that count; the record itself is added to those collected."""
-    record = object_at(raw, "a record", place)
-    metadata, item = _metadata(record, place), collected.item
-    fields: Mapping[str, Any]
-    if "fields" in record:
-        fields = object_at(record["fields"] or {}, "the fields of a record", place)
-    else:
-        fields = {name: value for name, value in record.items() if _is_field(name, record)}
-    values = record if item is None else {**fields, **metadata}
-    name = plain(_record_id(values, item, place), "the id of a record", place)
-    item_fields = {field: value for field, value in fields.items() if field != item}
-    # A flat export has everything in one place; its metadata are those with this prefix.
-    roles = ("split", "hard_label")
-    item_metadata = {key: metadata[key] for key in metadata if key not in record or key in roles}
-    item_record = Record(name, item_fields, item_metadata)
-    collected.records.append(item_record)
-    title = collected.where(name)
-    for question, user, value, status in _responses(record, title):
-        question = plain(question, "the question of a response", title)
-        if status in (None, "submitted"):
-            yield item_record, question, user, value, status
-        elif status not in ("draft", "discarded"):
-            raise InputError(
-                f"{title} has a response of status {show_value(status)}, which is not 'submitted',"
-                " 'draft' or 'discarded'",
-                "correct the export",
-            )
-
-
-def _record_id(record: Mapping[str, Any], item: str | None, place: str) -> Any:
-    """The id of a record: Argilla's own, or the field or metadata of this name."""
-    names = _IDS if item is None else (item,)
-    for name in names:
-        if record.get(name) is not None:
-            return record[name]
-    raise InputError(
-        f"{place} has no {' or '.join(map(repr, names))} with its id; it has"
-        f" {examples(record, 10)}",
-        f"name a field or metadata with {option('columns', {'item': 'NAME'})}",
-    )
-
-
-def _metadata(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+def _metadata(record: Record, place: str) -> dict[str, Any]:
     """The metadata of a record, wherever this export puts it."""
-    content = record.get("metadata")
+    content = record.metadata or {}
     if isinstance(content, str):  # Version 1 writes it into tables as JSON.
         content = parse_json(content, f"the metadata of {place}")
-    nested = object_at(content or {}, "the metadata of a record", place)
-    if "fields" in record:
-        return nested
-    flat = dict(record)
-    for name, value in record.items():
-        if isinstance(name, str) and name.startswith("metadata."):
-            is_single = isinstance(value, list | tuple) and len(value) == 1
-            flat[name.removeprefix("metadata.")] = value[0] if is_single else value
-    return {**flat, **nested}
+    metadata = dict(content) if isinstance(content, dict) else {}
+    for name, value in record.columns.items():
+        if name.startswith("metadata."):
+            is_single = isinstance(value, list) and len(value) == 1
+            metadata[name.removeprefix("metadata.")] = value[0] if is_single else value
+    return metadata
 
 
-def _is_field(name: object, record: Mapping[str, Any]) -> bool:
-    """Whether a column of a flat export may be a field."""
-    if not isinstance(name, str) or name in _NO_FIELDS or name + _SUGGESTION in record:
-        return False
-    if name.startswith(("metadata.", "vector.")) or RESPONSES in name or ".suggestion" in name:
-        return False
-    return not name.removesuffix("-metadata").endswith(_SUGGESTION)
+def _fields(record: Record) -> dict[str, Any]:
+    """The fields of a record: in a flat export, the columns that are nothing else."""
+    if record.fields is not None:
+        return record.fields
+    return {
+        name: value
+        for name, value in record.columns.items()
+        if name not in _NO_FIELDS
+        and name + _SUGGESTION not in record.columns
+        and not name.startswith(("metadata.", "vector."))
+        and not name.removesuffix("-metadata").endswith(_SUGGESTION)
+        and RESPONSES not in name
+        and ".suggestion" not in name
+    }
 
 
-def _responses(record: Mapping[str, Any], where: str) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Question, user, value and status of each response, wherever this export puts them."""
-    content = record.get("responses")
-    by_question: list[tuple[Any, Any]] = []
-    if isinstance(content, Mapping):
-        by_question += content.items()
+def _answers(record: Record, place: str) -> Iterator[tuple[str, Answer]]:
+    """Question and answer of each response, wherever this export puts them."""
+    if isinstance(record.responses, list):
+        for response in record.responses:
+            parts = response.values if isinstance(response.values, list) else [response.values]
+            for question, answer in ((q, a) for part in parts for q, a in (part or {}).items()):
+                given = {"user_id": response.user_id, "status": response.status}
+                yield question, answer.model_copy(update=given)
     else:
-        for raw in list_at(content, "the responses of a record", where):
-            response = object_at(raw, "a response", where)
-            user, status = response.get("user_id"), response.get("status")
-            values = response.get("values") or {}
-            for part in values if isinstance(values, list | tuple) else [values]:
-                for question, value in object_at(part, "the values of a response", where).items():
-                    response_value = object_at(
-                        value, f"the response to {show_value(question)}", where
-                    )
-                    yield question, user, response_value.get("value"), status
-    names = [name for name in record if isinstance(name, str)]
-    by_question += [(name, record[name]) for name in names if name + _SUGGESTION in record]
-    for question, responses in by_question:
-        for raw in list_at(responses, f"the responses to {show_value(question)}", where):
-            response = object_at(raw, "a response", where)
-            yield question, response.get("user_id"), response.get("value"), response.get("status")
-    for name in filter(_is_column, names):
-        yield from _column_responses(record, name, where)
-
-
-def _column_responses(
-    record: Mapping[str, Any], name: str, where: str
-) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """The responses side by side in q.responses, q.responses.users and q.responses.status."""
-    names = (name, f"{name}.users", f"{name}.status")
-    columns = [list_at(record.get(side), f"the column {side!r}", where) for side in names]
-    for side, column in zip(names, columns, strict=True):
-        if record.get(side) is not None and len(column) != len(columns[0]):
-            raise InputError(
-                f"{where} has {counted(len(column), 'entry')} in {side!r} for"
-                f" {counted(len(columns[0]), 'response')}",
-                "export it again",
-            )
-    for value, user, status in zip_longest(*columns):
-        yield name.removesuffix(RESPONSES), user, value, status
-
-
-def _parts(value: Any) -> Sequence[Any]:
-    """The labels in a value: none, one or several."""
-    if value is None:
-        return ()
-    return value if isinstance(value, list | tuple) else [value]
+        for question, answers in (record.responses or {}).items():
+            yield from ((question, answer) for answer in answers or ())
+    for name, column in record.columns.items():
+        if name.endswith(RESPONSES):
+            users, status = (record.columns.get(f"{name}.{side}") for side in ("users", "status"))
+            columns = {"value": column or [], "user_id": users, "status": status}
+            columns = {key: side for key, side in columns.items() if side is not None}
+            column = _rows(columns, place)
+        elif name + _SUGGESTION not in record.columns:
+            continue
+        title = f"{place}, {name}"
+        for answer in to_model(column or [], list[Answer], title, title=_TITLE, hint=_HINT):
+            yield name.removesuffix(RESPONSES), answer
 
 
 SOURCE = Source(

@@ -1,107 +1,88 @@
-"""Exports of annotation tools: records read with clear errors, labels collected as annotations."""
+"""Exports of annotation tools: what people answered, brought into a long table."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
-from uuid import UUID
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pydantic import BeforeValidator
 
-from edokit._errors import InputError, counted, examples, one_of, option, warn
+from edokit._errors import InputError, counted, examples, one_of, option, warn, word
 from edokit._io import parse_json, read_json, read_text
-from edokit._io.documents import show_value
+from edokit._io.documents import show_value, to_model
 from edokit._io.tables import read_table
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
 from edokit.annotations.labels import MultiChoice
-from edokit.annotations.long_table import ROLES, TEXTS, from_long_table
+from edokit.annotations.long_table import TEXTS, from_long_table
 from edokit.scales import NOMINAL, Declared, ScaleLike
 
 OPTIONS = ("columns", "label_map", "multi_choice", "anonymous")
-"""What every export takes; see `Collected`."""
-_POLICIES = {
-    "multi_choice": get_args(MultiChoice),
-    "anonymous": ("error", "separate"),
-}
+"""What every export takes; see `Export`."""
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How fields begin that hold no text, but the address of an image or a recording."""
+_NOT_COLUMNS = {"item", "annotator", "label", *TEXTS}
+Model = TypeVar("Model")
 
 
-def load(source: Any, recognises: Callable[[Any], bool], wanted: str, hint: str) -> Any:
-    """The records of a JSON, JSONL or Parquet file, or parsed JSON as it is; refused if no such."""
-    data = _read(Path(source)) if isinstance(source, str | Path) else source
-    if not recognises(data):
-        raise InputError(f"this is {show_value(data) if data else 'empty'}, not {wanted}", hint)
-    return data
+def is_plain(value: object) -> bool:
+    """Whether a value is text or a number."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
-def _read(path: Path) -> Any:
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        table = read_table(path)
-        # Times are of no use here, and some have no Python equivalent.
-        names = [part.name for part in table.schema if not pa.types.is_temporal(part.type)]
-        return table.select(names).to_pylist()
-    if suffix not in (".jsonl", ".ndjson"):
-        return read_json(path)
-    lines = enumerate(read_text(path).split("\n"), 1)
-    return [parse_json(line, f"line {number} of {path}") for number, line in lines if line.strip()]
+def _plain_name(value: object) -> str:
+    if not is_plain(value):
+        raise ValueError(f"should be text or a number, not {show_value(value)}")
+    return as_name(value)
 
 
-def plain(value: object, what: str, where: str) -> str:
-    """Text or a number as a name; anything else is refused."""
-    usable = isinstance(value, str | int | float | np.integer | UUID)
-    if isinstance(value, bool) or (isinstance(value, float) and not math.isfinite(value)):
-        usable = False
-    # Half a surrogate pair can't be encoded, thousands of digits can't be written out.
-    with suppress(ValueError):
-        if usable and as_name(value).encode():
-            return as_name(value)
-    raise InputError(
-        f"{where}: {what} should be text or a number, not {show_value(value)}", "correct the export"
-    )
+Name = Annotated[str, BeforeValidator(_plain_name)]
+"""Text, or a number as text."""
 
 
-def object_at(value: object, what: str, where: str) -> Mapping[str, Any]:
-    """The value, if it is a JSON object."""
-    if isinstance(value, Mapping):
-        return value
-    raise InputError(
-        f"{where}: {what} should be an object, not {show_value(value)}", "export it again"
-    )
-
-
-def list_at(value: object, what: str, where: str) -> Sequence[Any]:
-    """The value, if it is a JSON list; null is an empty one."""
-    if value is None or isinstance(value, list | tuple):
-        return value or ()
-    raise InputError(
-        f"{where}: {what} should be a list, not {show_value(value)}", "export it again"
-    )
-
-
-class Record(NamedTuple):
-    """An item of an export; an export may hold several records of one item."""
+class Response(NamedTuple):
+    """What one annotator answered about an item."""
 
     item: str
     fields: Mapping[str, Any]
-    """Its fields, one of them the text."""
-    metadata: Mapping[str, Any]
-    """Further values (split, hard label)."""
+    """The fields of the item, one of them the text."""
+    annotator: str | None
+    labels: Mapping[str, Sequence[str] | None]
+    """The labels that answer each question."""
+    metadata: Mapping[str, Any] = {}
+    """Further values of the item."""
+    unanswered: Sequence[str] | None = None
+    """What a question without labels means: none are known, or none was chosen."""
+    is_truth: bool = False
+    """Whether it is the published label, and no annotation."""
+
+    def labels_for(self, question: str) -> list[str]:
+        """The distinct labels that answer a question."""
+        return [*dict.fromkeys(self.labels.get(question) or ())]
+
+    def was_asked(self, question: str) -> bool:
+        """Whether the question belongs to the response."""
+        return question in self.labels or self.unanswered is not None
+
+    def is_empty(self, question: str) -> bool:
+        """Whether none of the labels was chosen."""
+        return self.labels.get(question, self.unanswered) == []
 
 
-@dataclass
-class Collected:
-    """Annotations from the export of an annotation tool, collected record by record."""
+@dataclass(frozen=True)
+class Export:
+    """The words of an annotation tool, and how its exports are read."""
 
     unit: str
     """What the tool calls an item."""
@@ -124,26 +105,11 @@ class Collected:
     duplicates: Duplicates = "error"
     split: str | None = None
     scale: ScaleLike | None = None
-    asked: str = ""
-    """The control or question that the labels come from."""
-    rows: list[tuple[Record, str, Sequence[str]]] = field(default_factory=list)
-    """Item, annotator and labels of each annotation."""
-    records: list[Record] = field(default_factory=list)
-    """Every item, with annotations or without."""
-    hard_labels: dict[str, str] = field(default_factory=dict)
-    """Published hard label of an item, where an annotation gives it."""
-    without_label: int = 0
-    without_annotator: int = 0
-    notes: list[str] = field(default_factory=list)
-    """What the reader decided, for warnings."""
 
     def __post_init__(self) -> None:
-        for name, allowed in _POLICIES.items():
-            one_of(name, getattr(self, name), allowed)
-        self.sets = Declared(self.scale or NOMINAL).kind == "multi-label"
-        names = self.columns or {}
-        self.item, self.text, self.context = map(names.get, ("item", *TEXTS))
-        for role in names:
+        one_of("multi_choice", self.multi_choice, get_args(MultiChoice))
+        one_of("anonymous", self.anonymous, ("error", "separate"))
+        for role in self.columns or {}:
             if role not in ("item", *TEXTS):
                 raise InputError(
                     f"{option('columns')}: in an export only item, text and context can be named,"
@@ -151,77 +117,48 @@ class Collected:
                     "leave it out",
                 )
 
-    def where(self, item: str) -> str:
+    def place(self, item: str) -> str:
         """The item, for a message."""
         return f"{self.unit} {examples([item])}"
 
-    def choose(self, name: str | None, counts: Mapping[str, int], labels: Collection[str]) -> str:
-        """The control or question that the labels come from; it must be named if there are several.
-
-        ``labels`` are those that label whole items, ``counts`` has the annotations of those that
-        need not be named.
-        """
-        if name in labels or (name is None and len(counts) == 1):
-            self.asked = next(iter(counts)) if name is None else name
-            return self.asked
-        listed = ", ".join(f"{k!r} ({counted(n, 'annotation')})" for k, n in counts.items())
-        if name is not None:
-            problem = f"no annotation labels a whole {self.unit} with the {self.asker} {name!r}"
-        elif counts:
-            problem = f"several {self.asker}s give labels"
-        else:
-            problem = f"no {self.asker} gives labels to the {len(self.records)} {self.unit}s"
+    def item_name(
+        self, fields: Mapping[str, Any], ids: Mapping[str, str | None], number: int
+    ) -> str:
+        """The item's name: in the field that was named, else the first id that there is."""
+        name = (self.columns or {}).get("item")
+        values = ids.values() if name is None else [fields.get(name)]
+        for value in values:
+            if is_plain(value):
+                return as_name(value)
         raise InputError(
-            f"{problem}; those with labels are {listed or 'none'}",
-            f"name one with {option(self.asker, next(iter(counts), 'NAME'))}",
+            f"{self.unit} number {number} has no {' or '.join(map(repr, [name] if name else ids))}"
+            f" with its id; its fields are {examples(fields, 10) or '(none)'}",
+            f"name a field with {option('columns', {'item': 'NAME'})}",
         )
 
-    def add(self, record: Record, annotator: str | None, labels: Sequence[str] | None) -> None:
-        """One annotation of an item; None where it holds no label, an empty list is a set."""
-        if labels is None or not (labels or self.sets):
-            self.without_label += 1
-            return
-        if annotator is None:
-            self.without_annotator += 1
-            annotator = f"unknown-{self.without_annotator}"
-            if self.anonymous == "error":
-                raise InputError(
-                    f"{self.where(record.item)} has a labelled {self.answer} that names no"
-                    " annotator",
-                    f"choose {option('anonymous', 'separate')} to count each as another annotator",
-                )
-        self.rows.append((record, annotator, [*dict.fromkeys(labels)]))
+    def annotations(
+        self,
+        responses: Sequence[Response],
+        items: Collection[str],
+        question: str | None,
+    ) -> Annotations:
+        """The responses to a question as annotations.
 
-    def annotations(self) -> Annotations:
-        """All of it as annotations; what was decided on the way is given in warnings."""
-        items = [record.item for record, _, _ in self.rows]
-        labelled = {*items}
-        unlabelled = {record.item: None for record in self.records if record.item not in labelled}
-        if not labelled:
+        ``items`` are all that the export holds. What is left out or decided is given in warnings.
+        """
+        question = self._choose(question, responses, items)
+        hard_labels = self._hard_labels([r for r in responses if r.is_truth], question)
+        asked = [r for r in responses if not r.is_truth and r.was_asked(question)]
+        is_set = Declared(self.scale or NOMINAL).kind == "multi-label"
+        answered = [r for r in asked if r.labels_for(question) or (is_set and r.is_empty(question))]
+        if not answered:
             raise InputError(
-                f"none of the {len(unlabelled)} {self.unit}s has a label for {self.asked!r}",
+                f"none of the {len(items)} {self.unit}s has a label for {question!r}",
                 f"export {self.unit}s that are labelled",
             )
-        if unlabelled:
-            self.notes.append(
-                f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
-                f" annotation and are left out: {examples(unlabelled)}"
-            )
-        text = self.text or self._text_field([record.fields for record, _, _ in self.rows])
-        # A field called context goes with the text, as in a table.
-        context = self.context or ("context" if text not in (None, "context") else None)
-        several = self.sets or any(len(labels) > 1 for _, _, labels in self.rows)
-        table = pd.DataFrame(
-            {
-                **self._columns(record, text, context),
-                "item": record.item,
-                "annotator": annotator,
-                # Where some have several labels all are lists, as in a table: a choice called
-                # calm/heated is one label.
-                "label": json.dumps(labels) if several else labels[0],
-            }
-            for record, annotator, labels in self.rows
-        )
+        table = self._table(answered, question, is_set)
+        if hard_labels:
+            table["hard_label"] = table["item"].map(hard_labels)
         annotations = from_long_table(
             table.fillna(""),
             classes=self.classes,
@@ -231,64 +168,158 @@ class Collected:
             label_map=self.label_map,
             multi_choice=self.multi_choice,
             scale=self.scale,
-            place=lambda row: self.where(items[row]),
+            place=lambda row: self.place(answered[row].item),
         )
-        self._warn()
+        self._warn(question, len(asked), answered, items)
         return annotations
 
-    def _columns(self, record: Record, text: str | None, context: str | None) -> dict[str, str]:
-        """What is known of an item, by column: texts, split, hard label and plain fields."""
-        columns: dict[str, str] = {}
-        place = self.where(record.item)
-        for name, value in {**record.metadata, **record.fields}.items():
-            if name not in {*ROLES, text, context, self.item} and not isinstance(value, bool):
-                with suppress(InputError):
-                    columns[str(name)] = plain(value, "", "")
-        for role in ("split", "hard_label"):
-            if record.metadata.get(role) not in (None, ""):
-                columns[role] = plain(record.metadata[role], f"the {role}", place)
-        if record.item in self.hard_labels:
-            columns["hard_label"] = self.hard_labels[record.item]
-        for role, field_name in (("text", text), ("context", context)):
-            value = record.fields.get(field_name or "")
-            if isinstance(value, str):
-                # Half a surrogate pair, as a cut-off emoji leaves it, can't be stored.
-                value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-                columns[role] = value
-            elif (self.columns or {}).get(role):
+    def _choose(
+        self, name: str | None, responses: Sequence[Response], items: Collection[str]
+    ) -> str:
+        """The question that labels come from; it must be named if there are several."""
+        counts = Counter(
+            question
+            for response in responses
+            for question, labels in response.labels.items()
+            if labels
+        )
+        if name in counts or (name is None and len(counts) == 1):
+            return name or next(iter(counts))
+        listed = ", ".join(f"{k!r} ({counted(n, 'annotation')})" for k, n in counts.items())
+        if name is not None:
+            problem = f"no annotation labels a whole {self.unit} with the {self.asker} {name!r}"
+        elif counts:
+            problem = f"several {self.asker}s give labels"
+        else:
+            problem = f"no {self.asker} gives labels to the {len(items)} {self.unit}s"
+        raise InputError(
+            f"{problem}; those with labels are {listed or 'none'}",
+            f"name one with {option(self.asker, next(iter(counts), 'NAME'))}",
+        )
+
+    def _hard_labels(self, truths: Sequence[Response], question: str) -> dict[str, str]:
+        """The published label of each item that has one."""
+        hard_labels: dict[str, str] = {}
+        for response in truths:
+            for label in response.labels_for(question):
+                if hard_labels.setdefault(response.item, label) != label:
+                    raise InputError(
+                        f"{self.place(response.item)} has two hard labels:"
+                        f" {word(hard_labels[response.item])} and {word(label)}",
+                        "keep one of them",
+                    )
+        return hard_labels
+
+    def _table(self, answered: Sequence[Response], question: str, is_set: bool) -> pd.DataFrame:
+        """A row per annotation, with all that is known of its item."""
+        labels = [response.labels_for(question) for response in answered]
+        # Where some have several labels all are lists, as in a table: a choice called calm/heated
+        # is one label.
+        is_list = is_set or any(len(names) > 1 for names in labels)
+        texts = {"text": self._text_field(answered), "context": "context"} | dict(
+            self.columns or {}
+        )
+        rows, unnamed = [], count(1)
+        for response, names in zip(answered, labels, strict=True):
+            if response.annotator is None and self.anonymous == "error":
                 raise InputError(
-                    f"{place} has {show_value(value)} in the field {field_name!r}, not a text",
-                    f"its fields are {examples(record.fields, 10) or '(none)'}",
+                    f"{self.place(response.item)} has a labelled {self.answer} that names no"
+                    " annotator",
+                    f"choose {option('anonymous', 'separate')} to count each as another annotator",
+                )
+            rows.append(
+                self._columns(response, texts)
+                | {
+                    "item": response.item,
+                    "annotator": response.annotator or f"unknown-{next(unnamed)}",
+                    "label": json.dumps(names) if is_list else names[0],
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _columns(self, response: Response, texts: Mapping[str, str | None]) -> dict[str, str]:
+        """What is known of an item, by column: texts and plain fields."""
+        columns = {
+            str(name): as_name(value)
+            for name, value in {**response.metadata, **response.fields}.items()
+            if is_plain(value) and name not in {*_NOT_COLUMNS, *texts.values()}
+        }
+        for role in TEXTS:
+            text = response.fields.get(texts[role] or "")
+            # A field called context goes with a text.
+            if isinstance(text, str) and (role == "text" or texts["text"] not in (None, "context")):
+                columns[role] = text
+            elif role in (self.columns or {}):
+                raise InputError(
+                    f"{self.place(response.item)} has {show_value(text)} in the field"
+                    f" {texts[role]!r}, not a text",
+                    f"its fields are {examples(response.fields, 10) or '(none)'}",
                 )
         return columns
 
-    def _warn(self) -> None:
-        """Say what was decided on the way."""
-        for note in self.notes:
-            warn(note)
-        if self.without_label:
-            problem = f"have no label for {self.asked!r} and are left out"
-            warn(f"{self.without_label} {self.answer}s {problem}")
-        if empty := sum(not labels for _, _, labels in self.rows):
-            warn(f"{counted(empty, self.answer)} without a choice counted as the empty set")
-        if self.without_annotator:
-            choice = option("anonymous", "separate")
-            problem = f"name no annotator and count as one annotator each ({choice})"
-            warn(f"{self.without_annotator} {self.answer}s {problem}")
-
-    def _text_field(self, rows: list[Mapping[str, Any]]) -> str | None:
-        is_text: dict[str, bool] = {}
-        for fields in rows:
-            for name, value in fields.items():
-                if isinstance(value, str) and value and name not in ("split", "hard_label"):
-                    is_text[name] = is_text.get(name, False) or not _LINK.match(value)
-        names = [str(name) for name, readable in is_text.items() if readable]
-        names = [name for name in names if name != "context"] or names
-        if "text" in names or len(names) == 1:
-            return "text" if "text" in names else names[0]
-        if names:
-            self.notes.append(
-                f"the {self.unit}s have several fields of text ({examples(names, 6)}), so none was"
-                f" taken; choose one with {option('columns', {'text': names[0]})}"
+    def _text_field(self, answered: Sequence[Response]) -> str | None:
+        """The field that holds the text: the only one, or the one called text."""
+        names: dict[str, None] = {}
+        for response in answered:
+            for name, value in response.fields.items():
+                if isinstance(value, str) and value and not _LINK.match(value):
+                    names[str(name)] = None
+        reserved = {"split", "hard_label", *(self.columns or {}).values()}
+        candidates = [name for name in names if name not in reserved]
+        candidates = [name for name in candidates if name != "context"] or candidates
+        if "text" in candidates or len(candidates) == 1:
+            return "text" if "text" in candidates else candidates[0]
+        if candidates and "text" not in (self.columns or {}):
+            warn(
+                f"the {self.unit}s have several fields of text ({examples(candidates, 6)}), so none"
+                f" was taken; choose one with {option('columns', {'text': candidates[0]})}"
             )
         return None
+
+    def _warn(
+        self,
+        question: str,
+        asked: int,
+        answered: Sequence[Response],
+        items: Collection[str],
+    ) -> None:
+        """Say what was left out or decided."""
+        labelled = {response.item for response in answered}
+        unlabelled = [item for item in dict.fromkeys(items) if item not in labelled]
+        if unlabelled:
+            warn(
+                f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
+                f" annotation and are left out: {examples(unlabelled)}"
+            )
+        if without := asked - len(answered):
+            warn(f"{without} {self.answer}s have no label for {question!r} and are left out")
+        if empty := sum(not response.labels_for(question) for response in answered):
+            warn(f"{counted(empty, self.answer)} without a choice counted as the empty set")
+        if unnamed := sum(response.annotator is None for response in answered):
+            choice = option("anonymous", "separate")
+            problem = f"name no annotator and count as one annotator each ({choice})"
+            warn(f"{unnamed} {self.answer}s {problem}")
+
+
+def load(source: Any) -> Any:
+    """The records of a JSON, JSONL or Parquet file, or parsed JSON as it is."""
+    if not isinstance(source, str | Path):
+        return source
+    path = Path(source)
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        table = read_table(path)
+        # Times are of no use here, and some have no Python equivalent.
+        names = [part.name for part in table.schema if not pa.types.is_temporal(part.type)]
+        return table.select(names).to_pylist()
+    if suffix not in (".jsonl", ".ndjson"):
+        return read_json(path)
+    lines = enumerate(read_text(path).split("\n"), 1)
+    return [parse_json(line, f"line {number} of {path}") for number, line in lines if line.strip()]
+
+
+def as_records(source: Any, content: Any, model: type[Model], title: str, hint: str) -> list[Model]:
+    """The records of an export as models; a single record is one of a list."""
+    path = source if isinstance(source, str | Path) else "this"
+    records = [content] if isinstance(content, dict) else content
+    return to_model(records, list[model], path, title=title, hint=hint)  # type: ignore[valid-type]

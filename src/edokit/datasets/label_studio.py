@@ -2,34 +2,97 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from edokit._errors import InputError, are, examples, one_of, option, word
+from pydantic import AliasChoices, ConfigDict, Field
+
+from edokit._errors import InputError, are, examples, one_of, option, warn
+from edokit._io.documents import Document
 from edokit.annotations import Annotations
-from edokit.annotations.labels import joined
-from edokit.datasets.exports import OPTIONS, Collected, Record, list_at, load, object_at, plain
+from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, load
 from edokit.datasets.read import Source
 
-CLOSED = ("choices", "taxonomy", "rating", "selected")
-"""Values out of a closed list: such a control need not be named."""
-ANSWERS = (*CLOSED, "number")
-"""Every value that can be a label; a control for numbers must be named."""
 _REGION = {"start", "end", "startOffset", "endOffset", "x", "y", "points", "vertices", "rle"}
 _REGION |= {"sequence", "ranges"}
 """What the value of a result holds when it is about a part of the task."""
 _MINIMAL = ("annotator", "annotation_id", "lead_time")
 _NOT_DATA = {*_MINIMAL, "id", "created_at", "updated_at", "agreement", "history"}
-_PATH = " / "
+
+Choice = Name | Annotated[list[Name], Field(min_length=1)]
+"""A label, or the path to a nested one from the top."""
+
+
+class Value(Document):
+    """What a control holds; other fields say which part of the task it is about."""
+
+    model_config = ConfigDict(extra="allow")
+    choices: list[Choice] | None = None
+    taxonomy: list[Choice] | None = None
+    rating: Name | None = None
+    selected: Name | None = None
+    number: Name | None = None
+
+
+class Result(Document):
+    """The answer of one control; relations between regions belong to none."""
+
+    from_name: str = ""
+    value: Value | None = None
+    item_index: Any = None
+
+    def labels(self) -> list[str]:
+        """The labels that it gives to the whole task."""
+        value = self.value
+        if value is None or self.item_index is not None:
+            return []
+        if not _REGION.isdisjoint(value.model_extra or {}):
+            return []
+        choices = [*(value.choices or ()), *(value.taxonomy or ())]
+        single = [value.rating, value.selected, value.number]
+        labels = [choice if isinstance(choice, str) else " / ".join(choice) for choice in choices]
+        return labels + [label for label in single if label is not None]
+
+
+class Person(Document):
+    """Who annotated."""
+
+    id: Name | None = None
+    email: Name | None = None
+
+
+class Annotation(Document):
+    """What one person answered."""
+
+    completed_by: Person | Name | None = None
+    result: list[Result] | None = None
+    was_cancelled: bool | None = False
+    skipped: bool | None = False
+    ground_truth: bool | None = False
+
+    def labels(self) -> dict[str, list[str]]:
+        """The labels by control."""
+        labels: dict[str, list[str]] = {}
+        for result in self.result or ():
+            if found := result.labels():
+                labels.setdefault(result.from_name, []).extend(found)
+        return labels
+
+
+class Task(Document):
+    """An item with its annotations."""
+
+    id: Name | None = None
+    data: dict[str, Any]
+    annotations: list[Annotation] | None = Field(
+        None, validation_alias=AliasChoices("annotations", "completions")
+    )
 
 
 def is_label_studio(data: Any) -> bool:
     """Whether parsed JSON looks like a Label Studio export (JSON or JSON_MIN)."""
-    record = data[0] if isinstance(data, list | tuple) and data else data
-    if not isinstance(record, Mapping):
-        return False
-    return ("data" in record and _is_task(record)) or _is_minimal(record)
+    record = data[0] if isinstance(data, list) and data else data
+    return _is_minimal(record) or (_is_task(record) and "data" in record)
 
 
 def read_label_studio(
@@ -44,7 +107,7 @@ def read_label_studio(
 
     ``control`` names the labelling control (``from_name``) and may be left out when there is one.
     Cancelled annotations, drafts and predictions are no annotations. Further options are those of
-    `Collected`.
+    `Export`.
 
     - ``annotator``: annotators are named by their ``id`` or their ``email``.
     - ``ground_truth``: an annotation marked as ground truth counts like any other (``count``), is
@@ -52,88 +115,50 @@ def read_label_studio(
     """
     one_of("annotator", annotator, ("id", "email"))
     one_of("ground_truth", ground_truth, ("count", "skip", "hard_label"))
-    collected = Collected("task", "annotation", "control", **options)
-    data = load(
-        source,
-        is_label_studio,
-        "a Label Studio export: a list of tasks with data and annotations",
-        "export the project as JSON or JSON_MIN",
-    )
-    task_annotations: list[tuple[Record, Mapping[str, Any]]] = []
-    for number, raw in enumerate([data] if isinstance(data, Mapping) else data, 1):
-        task_annotations += _read_task(collected, raw, f"task number {number}", control)
-    control = _choose_control(
-        collected, [annotation for _, annotation in task_annotations], control
-    )
+    export = Export("task", "annotation", "control", **options)
+    content = load(source)
+    if isinstance(content, list):
+        content = [_unfold(row, control) if _is_minimal(row) else row for row in content]
+    title, hint = "a Label Studio export", "export the project as JSON or JSON_MIN"
+    items: list[str] = []
+    responses: list[Response] = []
     addresses: dict[str, str] = {}
-    for record, annotation in task_annotations:
-        title = collected.where(record.item)
-        labels = [
-            label
-            for result in annotation.get("result") or ()
-            if result.get("from_name") == control
-            for label in _labels_of(result, title)
-        ]
-        if not annotation.get("ground_truth") or ground_truth == "count":
-            name = _annotator_name(annotation.get("completed_by"), annotator, addresses, title)
-            collected.add(record, name, labels)
-        elif labels and ground_truth == "hard_label":
-            label = _one_label(labels, collected.multi_choice, title)
-            if collected.hard_labels.setdefault(record.item, label) != label:
-                raise InputError(
-                    f"{title} has two hard labels: {word(collected.hard_labels[record.item])} and"
-                    f" {word(label)}",
-                    "keep one of them",
-                )
+    for number, task in enumerate(as_records(source, content, Task, title, hint), 1):
+        item = export.item_name(task.data, {"id": task.id}, number)
+        items.append(item)
+        for annotation in task.annotations or ():
+            is_truth = bool(annotation.ground_truth) and ground_truth != "count"
+            if (
+                annotation.was_cancelled
+                or annotation.skipped
+                or (is_truth and ground_truth == "skip")
+            ):
+                continue
+            person = None if is_truth else annotation.completed_by
+            name = _annotator_name(person, annotator, addresses, export.place(item))
+            labels = annotation.labels()
+            responses.append(
+                Response(item, task.data, name, labels, unanswered=[], is_truth=is_truth)
+            )
+    annotations = export.annotations(responses, items, control)
     if addresses:
-        collected.notes.append(
+        warn(
             f"{are(len(addresses), noun='annotator')} known by email alone, called"
             f" {examples(addresses.values())}; choose {option('annotator', 'email')} to keep the"
             " addresses"
         )
-    return collected.annotations()
-
-
-def _is_task(task: Mapping[str, Any]) -> bool:
-    return "annotations" in task or "completions" in task
-
-
-def _is_minimal(row: Mapping[str, Any]) -> bool:
-    return all(name in row for name in _MINIMAL) and not _is_task(row)
-
-
-def _read_task(
-    collected: Collected, raw: Any, place: str, control: str | None
-) -> list[tuple[Record, Mapping[str, Any]]]:
-    """The item's name with each of its annotations; the item itself is added to those collected."""
-    task = object_at(raw, "a task", place)
-    if _is_minimal(task):
-        task = _unfold(task, control)
-    fields = object_at(task.get("data"), "the data of a task", place)
-    if collected.item is not None and collected.item not in fields:
-        raise InputError(
-            f"{place} has no field {collected.item!r} with its id; its fields are"
-            f" {examples(fields, 10) or '(none)'}",
-            "check the spelling",
-        )
-    value = task.get("id") if collected.item is None else fields[collected.item]
-    item = plain(value, "the id of a task", place)
-    item_fields = {key: value for key, value in fields.items() if key != collected.item}
-    record = Record(item, item_fields, item_fields)
-    collected.records.append(record)
-    title = collected.where(item)
-    key = "annotations" if "annotations" in task else "completions"
-    annotations = []
-    for raw in list_at(task.get(key), f"{key} of a task", title):
-        annotation = object_at(raw, "an annotation", title)
-        if not annotation.get("was_cancelled") and not annotation.get("skipped"):
-            for result in list_at(annotation.get("result"), "the result of an annotation", title):
-                object_at(result, "a result of an annotation", title)
-            annotations.append((record, annotation))
     return annotations
 
 
-def _unfold(row: Mapping[str, Any], control: str | None) -> Mapping[str, Any]:
+def _is_task(record: Any) -> bool:
+    return isinstance(record, Mapping) and ("annotations" in record or "completions" in record)
+
+
+def _is_minimal(row: Any) -> bool:
+    return isinstance(row, Mapping) and all(name in row for name in _MINIMAL) and not _is_task(row)
+
+
+def _unfold(row: Mapping[str, Any], control: str | None) -> dict[str, Any]:
     """A row of a JSON_MIN export (one annotation) as a task."""
     # The export writes the task's data, then id, then the controls, then annotator.
     keys = [*row]
@@ -142,103 +167,39 @@ def _unfold(row: Mapping[str, Any], control: str | None) -> Mapping[str, Any]:
     if control is not None and control in row and control not in controls:
         controls.append(control)
     results = [
-        {
-            "from_name": name,
-            "value": value if isinstance(value, Mapping) else {"choices": [value]},
-        }
+        {"from_name": name, "value": value if isinstance(value, Mapping) else {"choices": [value]}}
         for name in controls
-        for value in _parts(row[name])
+        for value in (row[name] if isinstance(row[name], list) else [row[name]])
+        if value is not None
     ]
     # An unknown annotator is written out as None.
-    annotation = {
-        "completed_by": None if row["annotator"] == "None" else row["annotator"],
-        "result": results,
-    }
+    person = None if row["annotator"] == "None" else row["annotator"]
     is_annotated = row["annotation_id"] not in (None, "") or results
-    data = {key: row[key] for key in keys if key not in _NOT_DATA and key not in controls}
-    return {"id": row.get("id"), "data": data, "annotations": [annotation] if is_annotated else []}
-
-
-def _parts(content: Any) -> list[Any]:
-    """The values of a control: none, one or several."""
-    values = content if isinstance(content, list | tuple) else [content]
-    return [value for value in values if value is not None]
-
-
-def _kind(result: Mapping[str, Any]) -> str:
-    """Which kind of label of the whole task a result holds; empty where it holds none."""
-    value = result.get("value")
-    if not isinstance(value, Mapping) or "item_index" in result or not _REGION.isdisjoint(value):
-        return ""
-    return next((kind for kind in ANSWERS if kind in value), "")
-
-
-def _choose_control(
-    collected: Collected, annotations: Sequence[Mapping[str, Any]], wanted: str | None
-) -> str:
-    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for annotation in annotations:
-        for result in annotation.get("result") or ():
-            # Relations between regions belong to no control.
-            if isinstance(result.get("from_name"), str):
-                kinds[result["from_name"]][_kind(result)] += 1
-    closed = {n: c.total() for n, c in kinds.items() if not c.keys().isdisjoint(CLOSED)}
-    labels = {name for name, counts in kinds.items() if not counts.keys().isdisjoint(ANSWERS)}
-    return collected.choose(wanted, closed, labels)
-
-
-def _labels_of(result: Mapping[str, Any], where: str) -> list[str]:
-    """The labels that a result gives to the whole task."""
-    kind = _kind(result)
-    if not kind or result["value"][kind] is None:
-        return []
-    content = result["value"][kind]
-    if kind not in ("choices", "taxonomy"):
-        return [plain(content, f"the {kind} of a result", where)]
-    labels = []
-    for label in list_at(content, f"the {kind} of a result", where):
-        # A nested choice is the path to it from the top.
-        path = label if isinstance(label, list | tuple) and label else [label]
-        labels.append(_PATH.join(plain(part, "a label", where) for part in path))
-    return labels
-
-
-def _one_label(labels: Sequence[str], multi_choice: str, where: str) -> str:
-    distinct = [*dict.fromkeys(labels)]
-    if len(distinct) > 1 and multi_choice not in ("first", "join"):
-        raise InputError(
-            f"{where} has several labels as its ground truth: {examples(distinct)}",
-            f"choose {option('multi_choice', 'first')} or {option('multi_choice', 'join')}, or"
-            f" {option('ground_truth', 'count')}",
-        )
-    return joined(distinct, multi_choice)
+    return {
+        "id": row.get("id"),
+        "data": {key: row[key] for key in keys if key not in _NOT_DATA and key not in controls},
+        "annotations": [{"completed_by": person, "result": results}] if is_annotated else [],
+    }
 
 
 def _annotator_name(
-    annotator: Any, wanted: str, addresses: dict[str, str], where: str
+    person: Person | str | None, wanted: str, addresses: dict[str, str], place: str
 ) -> str | None:
     """What an annotator is called, if known; e-mail addresses only where they are asked for.
 
     ``addresses`` maps those of annotators without an id to names in their place.
     """
-    details = annotator if isinstance(annotator, Mapping) else {"id": annotator}
-    number, email = details.get("id"), details.get("email")
-    if isinstance(number, str) and "@" in number:
-        number, email = None, number
-    number, email = (None if value == "" else value for value in (number, email))
-    if number is None and email is None:
-        return None
-    if wanted == "email" and email is None:
+    if not isinstance(person, Person):
+        person = Person(email=person) if "@" in (person or "") else Person(id=person)
+    if wanted == "email" and person.id and not person.email:
         raise InputError(
-            f"{where} has an annotator without an email",
-            f"choose {option('annotator', 'id')}",
+            f"{place} has an annotator without an email", f"choose {option('annotator', 'id')}"
         )
-    if wanted == "id" and number is not None:
-        return plain(number, "the annotator", where)
-    address = plain(email, "the email of an annotator", where)
+    if not person.email or (person.id and wanted == "id"):
+        return person.id or None
     if wanted == "email":
-        return address
-    return addresses.setdefault(address, f"annotator-{len(addresses) + 1}")
+        return person.email
+    return addresses.setdefault(person.email, f"annotator-{len(addresses) + 1}")
 
 
 SOURCE = Source(
