@@ -80,12 +80,13 @@ DEV = 200
 def annotations_of(texts: list[str], labels: np.ndarray) -> Any:
     """Three annotators a text; each disagrees with its label now and then."""
     from edokit import Annotations
+    from edokit.rows import Rows
 
     n, three = len(texts), np.array(["a", "b", "c"])
     answers = np.stack([shuffled(labels, k) for k in range(3)], axis=1)
     # Not from a table: machines with a GPU may have no pyarrow.
     return Annotations(
-        items=np.arange(n).astype(str).astype(object),
+        rows=Rows.of(range(n)),
         annotators=three.astype(object),
         classes=("0", "1"),
         item_codes=np.repeat(np.arange(n), 3),

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from edokit._io.markup import Cell, Table
-from edokit._names import owners
 from edokit._types import Floats
 from edokit.metrics import MAIN_METRICS, ce_items, paired_test
 from edokit.predictions import read_predictions
@@ -130,10 +129,10 @@ def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[s
     assert study.predictions is not None
     labels = known.test_labels.annotations.pairs()
     found = read_predictions(study.predictions / dataset / ANNOTATORS / "test-pairs.npz")
-    pairs = found.pairs().align(labels.items).order_classes(labels.classes)
-    item, soft = owners(labels.items), labels.soft_labels
+    pairs = found.pairs().align(labels.rows).order_classes(labels.classes)
+    soft, people = labels.soft_labels, labels.rows.annotator_names
     row_of = {name: row for row, name in enumerate(known.test.items)}
-    rows = np.array([row_of[name] for name in item])
+    rows = np.array([row_of[name] for name in labels.items])
     plain = study.pool(dataset, ANNOTATORS)
     assert isinstance(plain, Pool)
     answers = {"anonymous": plain.test.uniform[rows], "known": pairs.uniform}
@@ -141,7 +140,8 @@ def _each_annotator(study: Study, dataset: str, known: Pool) -> dict[str, dict[s
     assert not isinstance(learned, Missing)
     train = learned.annotations
     familiar = set(map(str, train.annotators[np.unique(train.annotator_codes)]))
-    whose = [str(name).rpartition("\t")[2] in familiar for name in labels.items]
+    assert people is not None
+    whose = [str(name) in familiar for name in people]
     scores = {}
     for name, kept in (("all annotators", np.ones(len(rows), bool)), ("known ones", whose)):
         at = np.flatnonzero(kept)

@@ -179,7 +179,7 @@ def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
         answer_for: Any = a.answer_for
         pool = pools["test"][a.pool].align(test.items)
         soft = ensemble.predict_proba(pool, answer_for=answer_for)
-        if b.pool in (known := study.pair_pools("dev", dev.pairs().items)):
+        if b.pool in (known := study.pair_pools("dev", dev.pairs().rows)):
             learned = fit(known[b.pool], dev.pairs(), b.method)
             p = learned.predict_proba(study.pair_pools("test", asked)[b.pool])
         else:

@@ -14,11 +14,11 @@ import numpy as np
 
 from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
 from edokit._errors import EDOWarning, InputError
-from edokit._names import owners, pair_names
-from edokit._types import Codes, Floats, Ints, Strings
+from edokit._types import Codes, Floats, Ints
 from edokit.ensemble import from_flat
 from edokit.metrics import ce_items, md_items, w1_items
 from edokit.metrics.scorers import decisions, lewidi2025_b_items
+from edokit.rows import Rows
 from edokit.scales import Scale
 from reproduction.lewidi2025.data import DATASETS, read_labelled
 
@@ -154,15 +154,15 @@ class Study:
         yield self._row_b(CONSTANT, "most frequent answer", self.usual_answers(asked))
         for pool, predictions in self.pools("dev").items():
             if not pool.endswith(KNOWN) and pool != ALL:
-                p = spread(predictions, asked.items).uniform
+                p = spread(predictions, asked.rows).uniform
                 yield self._row_b(pool, "uniform", decisions(p, self.scale))
-        for pool, predictions in self.pair_pools("dev", asked.items).items():
+        for pool, predictions in self.pair_pools("dev", asked.rows).items():
             for method in ("uniform", "EDO, CE"):
                 self.step(f"{self.name}, task B, {pool}, {method}")
                 p = self.held_out(predictions, asked, method)[None]
                 yield self._row_b(pool, method, decisions(p, self.scale))
 
-    def pair_pools(self, split: str, asked: Strings) -> dict[str, Predictions]:
+    def pair_pools(self, split: str, asked: Rows) -> dict[str, Predictions]:
         """Pools of pairs in the order of ``asked``; the last has anonymous answers, too."""
         known = {
             pool + KNOWN: _renamed(pairs.pairs().align(asked), KNOWN)
@@ -184,8 +184,9 @@ class Study:
         for who, code in zip(train.annotator_codes, train.label_codes, strict=True):
             for name in (str(train.annotators[who]), ""):
                 counts[name][int(code)] += 1
-        names = [str(name).rpartition("\t")[2] for name in asked.items]
-        usual = [counts.get(name, counts[""]).most_common(1)[0][0] for name in names]
+        people = asked.rows.annotator_names
+        assert people is not None
+        usual = [counts.get(str(name), counts[""]).most_common(1)[0][0] for name in people]
         return np.array(usual, dtype=np.int32)
 
     def _row_b(self, pool: str, method: str, decided: Codes) -> Row:
@@ -193,7 +194,7 @@ class Study:
         dev = self.labels["dev"]
         asked = dev.pairs()
         row_of = {item: row for row, item in enumerate(dev.items)}
-        code = np.array([row_of[item] for item in owners(asked.items)])
+        code = np.array([row_of[item] for item in asked.items])
         given = decisions(asked.soft_labels, self.scale)
         scores = lewidi2025_b_items(code, decided, given, self.scale, len(dev.classes))
         return Row(pool, method, None, scores)
@@ -205,7 +206,7 @@ class Study:
 
         By the metric that they are made for; None are the probabilities themselves.
         """
-        fold = folds_by_item(pool.items, self.folds)
+        fold = folds_by_item(pool.rows, self.folds)
         metric = DATASETS[self.name]
         found: dict[str | None, Floats] = {
             answer_for: np.empty((len(pool), len(pool.classes))) for answer_for in (None, metric)
@@ -234,19 +235,17 @@ def item_distances(p: Floats, q: Floats, scale: Scale) -> Floats:
     return md_items(p, q) if scale.positions is None else w1_items(p, q)
 
 
-def folds_by_item(names: Strings, count: int) -> Ints:
+def folds_by_item(rows: Rows, count: int) -> Ints:
     """The fold of each row; rows of one item are in one fold."""
-    _, code = np.unique(owners(names).astype(str), return_inverse=True)
-    shuffled = np.random.default_rng(0).permutation(int(code.max()) + 1)
-    fold: Ints = (shuffled % count)[code]
+    shuffled = np.random.default_rng(0).permutation(len(rows.items))
+    fold: Ints = (shuffled % count)[rows.item_ranks]
     return fold
 
 
-def spread(pool: Predictions, asked: Strings) -> Predictions:
+def spread(pool: Predictions, asked: Rows) -> Predictions:
     """A row for each pair, with the answer for its item."""
-    row_of = {item: row for row, item in enumerate(pool.items)}
-    rows = [row_of[item] for item in owners(asked)]
-    return replace(pool, probabilities=pool.probabilities[rows], items=asked)
+    rows = pool.rows.positions(asked.by_item())[asked.item_codes]
+    return replace(pool, probabilities=pool.probabilities[rows], rows=asked)
 
 
 def join(pools: Sequence[Predictions]) -> Predictions:
@@ -259,11 +258,10 @@ def join(pools: Sequence[Predictions]) -> Predictions:
     ).named()
 
 
-def asked_pairs(items: Sequence[str], annotators: Sequence[Sequence[str]]) -> Strings:
-    """Names of the pairs of items and their annotators, in this order."""
+def asked_pairs(items: Sequence[str], annotators: Sequence[Sequence[str]]) -> Rows:
+    """The pairs of items and their annotators, in this order."""
     every = [(item, name) for item, names in zip(items, annotators, strict=True) for name in names]
-    first, second = (np.array(column, dtype=object) for column in zip(*every, strict=True))
-    return pair_names(first, second)
+    return Rows.of(*zip(*every, strict=True))
 
 
 def _renamed(pool: Predictions, ending: str) -> Predictions:

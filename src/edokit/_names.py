@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import EDOError, InputError, are, counted, examples, option, warn, word
+from edokit._errors import EDOError, InputError, counted, examples, option, warn, word
 from edokit._types import Codes, Strings
 
 
@@ -88,76 +88,6 @@ def class_order(names: Iterable[str]) -> tuple[str, ...]:
     if not all(map(math.isfinite, numbers.values())):
         return tuple(listed)
     return tuple(sorted(listed, key=numbers.__getitem__))
-
-
-PAIR = "\t"
-"""Between an item and an annotator in the name of their pair."""
-
-
-def pair_names(items: Strings, annotators: Strings) -> Strings:
-    """Names of the pairs of an item and an annotator [M], by which they are matched."""
-    return as_names([f"{item}{PAIR}{name}" for item, name in zip(items, annotators, strict=True)])
-
-
-def owners(names: Strings) -> Strings:
-    """The item of each pair, or the items themselves where names are of items."""
-    if not len(names) or PAIR not in str(names[0]):
-        return names
-    return as_names([str(name).rpartition(PAIR)[0] for name in names])
-
-
-KEEP_PREDICTED = (
-    "; `edo data convert ANNOTATIONS OUT --items PREDICTIONS` keeps the items that have predictions"
-)
-
-
-def match(names: Strings, among: Strings, source: str, against: str) -> npt.NDArray[np.intp]:
-    """The position of each id among others; both must hold the same ids.
-
-    ``source`` says whose ids the others are, ``against`` whose ``names`` are, for messages.
-    """
-    if names is among or (len(names) == len(among) and bool((names == among).all())):
-        return np.arange(len(names))
-    check_unique(names, f"items of {against}", "name each item once")
-    check_unique(among, f"items of {source}", "name each item once")
-    places = positions(names, among)
-    missing = names[places < 0]
-    if len(missing) or len(among) != len(names):
-        extra = among[positions(among, names) < 0]
-        raise different_items(source, against, len(names), missing=missing, extra=extra)
-    return places
-
-
-def different_items(
-    source: str,
-    against: str,
-    count: int,
-    *,
-    missing: Strings | Sequence[str] = (),
-    extra: Strings | Sequence[str] = (),
-) -> InputError:
-    """The error for two sets of ids that differ.
-
-    Of the ``count`` items of ``against`` some are missing in ``source``; ``extra`` are in
-    ``source`` alone.
-    """
-    listed = [*missing, *extra]
-    is_pair = PAIR in str(listed[0])
-    absent, surplus = ([name.replace(PAIR, " · ") for name in ids] for ids in (missing, extra))
-    parts = []
-    if absent:
-        parts.append(f"{are(len(absent), count)} missing: {examples(absent)}")
-    if surplus:
-        parts.append(f"{are(len(surplus))} extra: {examples(surplus)}")
-    hint = "check the ids, or choose one split"
-    if (against if absent else source) == "annotations" and not (absent and surplus):
-        hint += "; score the items for all who labelled them" if is_pair else KEEP_PREDICTED
-    rows = "pairs of an item and an annotator" if is_pair else "items"
-    return InputError(
-        f"{source} and {against} hold different {rows}: in {source} {'; '.join(parts)}"
-        + look_alike([*absent, *surplus]),
-        hint,
-    )
 
 
 def positions(names: Strings, among: Strings) -> npt.NDArray[np.intp]:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from edokit._errors import InputError, counted, errors_in, examples, one_of, option
 from edokit._io.tables import read_table
-from edokit._names import owners, positions
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
 from edokit.annotations.long_table import scale_of_table
@@ -23,7 +22,6 @@ from edokit.baselines.scores import Score, constant_of, same_label, score_answer
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import as_predictions, select_members
-from edokit.fitdata.data import owner_codes
 from edokit.metrics import (
     METRIC,
     Interval,
@@ -39,6 +37,7 @@ from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import ANONYMOUS as MEMBER_ANONYMOUS
 from edokit.predictions.core import PREFIX, checked
 from edokit.predictions.files import from_long_table
+from edokit.rows import Rows
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
@@ -401,12 +400,12 @@ def _read_answers(
                     probabilities = _pooled(ensemble, members)
             members = members.panel_means()
         members = as_predictions(members).on_scale(labelled.scale, "annotations")
-        members = members.align(labelled.items)
+        members = members.align(labelled.rows)
     if probabilities is not None:
         answers, pairs, anonymous = _as_predictions(probabilities, labelled, invalid)
     elif members is not None and ensemble is not None:
         p, classes = ensemble.predict_proba(members), ensemble.fitted_.classes
-        answers = Predictions(p[:, None], members.items, ("edo",), classes, scale=labelled.scale)
+        answers = Predictions(p[:, None], members.rows, ("edo",), classes, scale=labelled.scale)
     else:
         raise InputError(
             "there is nothing to evaluate",
@@ -462,10 +461,10 @@ def _score_pairs(
         return ()
     rows, by_name = answers.labelled.pairs(), {KNOWN: answers.by_annotator}
     if answers.anonymous is not None:
-        item_rows = positions(owners(rows.items), answers.labelled.items)
+        item_rows = answers.labelled.rows.positions(rows.rows.by_item())[rows.rows.item_codes]
         by_name[ANONYMOUS] = answers.anonymous[item_rows]
     y = rows.hard_labels(ties=ties, random_state=resampling.random_state)
-    by_item = replace(resampling, clusters=owner_codes(rows.items))
+    by_item = replace(resampling, clusters=rows.rows.clusters)
     return tuple(score_answers(by_name, constant, rows, y, by_item, ANONYMOUS)[0])
 
 
@@ -518,10 +517,9 @@ def _pooled(ensemble: EDOEnsemble, members: Predictions) -> Predictions:
     pooled = ensemble.describe(members)
     return Predictions(
         pooled.probabilities[:, None],
-        pooled.items,
+        Rows.of(pooled.items, pooled.annotators),
         ("edo",),
         pooled.classes,
-        annotators=pooled.annotators,
         scale=pooled.scale,
     ).named()
 
@@ -626,10 +624,10 @@ def _as_predictions(
         source, probabilities=source.uniform[:, None], members=("predictions",), groups=None
     )
     if member.annotators is None:
-        return member.align(annotations.items), None, None
+        return member.align(annotations.rows), None, None
     member = member.annotated(annotations)
     assert member.annotators is not None
-    pairs = member.pairs().align(annotations.pairs().items)
+    pairs = member.pairs().align(annotations.pairs().rows)
     anonymous = None
     if (member.annotators == "").any():
         anonymous = member.anonymous().align(annotations.items)
@@ -647,10 +645,9 @@ def _as_answers(answers: Annotations, annotations: Annotations) -> Predictions:
         shares = scale.indicators(shares, len(answers.classes)).astype(np.float64)
     return Predictions(
         shares[:, None],
-        answers.items[answers.item_codes],
+        Rows.of(answers.items[answers.item_codes], answers.annotators[answers.annotator_codes]),
         ("predictions",),
         answers.classes,
-        annotators=answers.annotators[answers.annotator_codes],
         scale=scale,
     ).named()
 

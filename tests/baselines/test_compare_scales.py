@@ -14,10 +14,10 @@ import pytest
 
 import edokit
 from edokit import Annotations, InputError, Predictions, metrics
-from edokit._names import as_names
 from edokit.baselines import Comparison, compare, make_method, method_names
 from edokit.objective import Pool
 from edokit.objective import pool as weighted
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 SETS = Scale("multi-label")
@@ -234,8 +234,8 @@ def test_a_named_scale_keeps_its_order_and_numbers_may_widen_one() -> None:
 def test_bare_arrays_take_the_scale_of_the_annotations(scale: Scale) -> None:
     (dev, people), (test, others) = sample(scale, "dev"), sample(scale, "test")
     found = compare(dev, people, test, others, methods=["greedy", "log-pool"], samples=0)
-    people, others = (replace(each, items=as_names(range(60))) for each in (people, others))
-    others = replace(others, items=as_names(range(60, 120)))
+    people, others = (replace(each, rows=Rows.of(range(60))) for each in (people, others))
+    others = replace(others, rows=Rows.of(range(60, 120)))
     named = Predictions.from_arrays(
         test.probabilities, items=others.items, classes=test.classes, layout="NKC", scale=scale
     )

@@ -327,7 +327,7 @@ def test_pairs_where_items_were_asked_for_are_one_clear_message(tmp_path: Path, 
     given = split_files(tmp_path)
     given = given[:4] if command == "fit" else given
     shown = edo(command, *given, "--out", tmp_path / "out", code=2)
-    assert "'i00' and 'r0', not of items" in shown
+    assert "'i00 · r0', not of items" in shown
     assert "--learn items" in shown
 
 

@@ -19,6 +19,7 @@ from edokit.cli import console
 from edokit.cli.app import make_app
 from edokit.cli.messages import Options
 from edokit.predictions import read_predictions, write_predictions
+from edokit.rows import Rows
 from edokit.runs import command_text, with_options
 
 SIZES = (60, 40, 30)
@@ -454,6 +455,6 @@ def test_items_without_predictions_are_left_out_by_a_command_that_the_error_name
     assert f"{sum(SIZES) - len(pool) + 2} of {sum(SIZES)} items are left out" in made.stdout
     assert edo(*learn, "--annotations", kept).returncode == 0
     other = tmp_path / "other.npz"
-    write_predictions(replace(pool, items=pool.items + "x"), other)
+    write_predictions(replace(pool, rows=Rows.of(pool.items + "x")), other)
     nothing = edo("data", "convert", shelf / "data.csv", tmp_path / "no.csv", "--items", other)
     assert_one_line(nothing, "none of the", "check the ids")

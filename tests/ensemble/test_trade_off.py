@@ -212,8 +212,8 @@ def test_pairs_of_an_item_are_one_observation() -> None:
     whole, without = [], []
     owners = []
     for rest, fold in data.folds(5, 0):
-        assert fold.item_ids is not None
-        owners += [str(name).partition("\t")[0] for name in fold.item_ids]
+        assert fold.rows is not None
+        owners += fold.rows.item_names.tolist()
         heaviest = list(data.members).index(found.drops[0].dropped[0])
         kept = [k for k in range(4) if k != heaviest]
         for chosen, into in ((list(range(4)), whole), (kept, without)):

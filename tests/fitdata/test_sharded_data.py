@@ -341,7 +341,7 @@ def test_shards_that_disagree_are_named(tmp_path: Path) -> None:
     write_predictions(part.select(["0", "1", "3"]), made.predictions / "part-1.npz")
     words = r"members: part-0\.npz has '2', '3' where part-1\.npz has '3'"
     refused(made, tmp_path, words)
-    other = Predictions(part.probabilities, part.items, part.members, ("0", "2"), part.groups)
+    other = Predictions(part.probabilities, part.rows, part.members, ("0", "2"), part.groups)
     write_predictions(other, made.predictions / "part-1.npz")
     refused(made, tmp_path, r"classes: .* part-1\.npz has '2'")
 

@@ -13,6 +13,7 @@ from scipy.special import expit, logit, softmax
 
 from commands import invoke
 from edokit._errors import InputError
+from edokit._names import as_names
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
@@ -21,6 +22,7 @@ from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.supervision import soft
 from edokit.members.training_data import TrainingData
 from edokit.predictions import read_predictions
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 pytestmark = [
@@ -54,12 +56,10 @@ def simulated(
         below = np.cumsum(softmax(z[items] + offsets[whose], axis=1), axis=1)
         codes = (rng.random((len(items), 1)) > below).sum(axis=1).astype(np.int32)
         chosen = None
-    names = [
-        np.array([f"{what}{i}" for i in range(n)], dtype=object)
-        for what, n in (("item", labels), ("person", annotators))
-    ]
+    rows = Rows.of(f"item{i}" for i in range(labels))
+    people = as_names(f"person{i}" for i in range(annotators))
     classes = tuple(map(str, range(1, c + 1)))
-    found = Annotations(*names, classes, items, whose, codes, chosen, scale=scale)
+    found = Annotations(rows, people, classes, items, whose, codes, chosen, scale=scale)
     return anonymous, found, offsets
 
 

@@ -25,6 +25,7 @@ from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.supervision import soft
 from edokit.members.training_data import TrainingData
 from edokit.predictions import read_predictions
+from edokit.rows import Rows
 from edokit.scales import NOMINAL
 
 pytestmark = [
@@ -49,7 +50,7 @@ def camps(seed: int = 0, annotators: int = 90, labels: int = 12) -> tuple[Floats
     items = rng.integers(0, n, len(whose)).astype(np.int32)
     p = softmax(z[items] + np.stack([0 * effect, effect], axis=1)[whose], axis=1)[:, 1]
     found = Annotations(
-        np.array([f"item{i}" for i in range(n)], dtype=object),
+        Rows.of(f"item{i}" for i in range(n)),
         np.array([f"person{a}" for a in range(annotators)], dtype=object),
         ("no", "yes"),
         items,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit._names import as_name, as_names, check_positions, check_unique, class_order, match
+from edokit._names import as_name, as_names, check_positions, check_unique, class_order
 
 IDS = st.lists(st.text(max_size=6), unique=True, min_size=1)
 
@@ -103,42 +103,6 @@ def test_class_order_does_not_depend_on_the_order_of_appearance(
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert class_order(shuffled) == class_order(names)
     assert set(class_order(names)) == names
-
-
-@given(IDS, st.randoms())
-def test_matching_finds_every_id_wherever_it_stands(ids: list[str], random: object) -> None:
-    given_ids = list(ids)
-    random.shuffle(given_ids)  # type: ignore[attr-defined]
-    where = match(as_names(ids), as_names(given_ids), "predictions", "annotations")
-    assert [given_ids[place] for place in where] == ids
-
-
-def test_ids_that_do_not_match_are_counted_with_three_examples() -> None:
-    wanted, given_ids = as_names(range(10)), as_names([*range(4), 90, 91, 92, 93])
-    with pytest.raises(InputError) as caught:
-        match(wanted, given_ids, "predictions", "annotations")
-    assert caught.value.message == (
-        "predictions and annotations hold different items: in predictions"
-        " 6 of 10 are missing: '4', '5', '6' and 3 more; 4 are extra: '90', '91', '92' and 1 more"
-    )
-    assert "check the ids" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "given_ids", "owner"),
-    [(["a", "a"], ["a", "b"], "annotations"), (["a", "b"], ["a", "a", "b"], "predictions")],
-)
-def test_an_id_that_stands_twice_can_not_be_matched(
-    wanted: list[str], given_ids: list[str], owner: str
-) -> None:
-    with pytest.raises(InputError, match=f"items of {owner} are not unique: 'a'"):
-        match(as_names(wanted), as_names(given_ids), "predictions", "annotations")
-
-
-def test_seven_matches_seven_but_not_double_o_seven() -> None:
-    assert match(as_names([7]), as_names(["7"]), "a", "b").tolist() == [0]
-    with pytest.raises(InputError, match="1 of 1 is missing: '7'; 1 is extra: '007'"):
-        match(as_names([7]), as_names(["007"]), "a", "b")
 
 
 def test_repeated_names_are_named() -> None:

@@ -8,20 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit._names import as_names
-from edokit._types import Strings
-from edokit.predictions.shards import Keys, check_once, item_keys
+from edokit.predictions.shards import check_once
+from edokit.rows import Keys, Rows
 
 NAMES = st.lists(st.text(min_size=1, max_size=3), max_size=8, unique=True)
 
 
-def check(parts: list[Strings], names: list[str]) -> None:
-    check_once([item_keys(part) for part in parts], names, parts.__getitem__)
+def check(parts: list[Rows], names: list[str]) -> None:
+    check_once([part.keys for part in parts], names, parts.__getitem__)
 
 
 @given(st.lists(NAMES, min_size=2, max_size=5))
 def test_an_item_in_two_shards_is_refused_and_none_else(shards: list[list[str]]) -> None:
-    parts = [as_names(shard) for shard in shards]
+    parts = [Rows.of(shard) for shard in shards]
     names = [f"shard-{number}" for number in range(len(parts))]
     if len({name for shard in shards for name in shard}) < sum(map(len, shards)):
         with pytest.raises(InputError, match=r"shard-. repeats . items? of shard-"):
@@ -31,12 +30,12 @@ def test_an_item_in_two_shards_is_refused_and_none_else(shards: list[list[str]])
 
 
 def test_the_shards_and_the_items_are_named() -> None:
-    parts = [as_names(list("ab")), as_names(list("cd")), as_names(list("exb"))]
+    parts = [Rows.of(list("ab")), Rows.of(list("cd")), Rows.of(list("exb"))]
     with pytest.raises(InputError, match=r"three repeats 1 item of one: 'b'"):
         check(parts, ["one", "two", "three"])
 
 
 def test_two_items_with_one_key_are_two_items() -> None:
-    parts = [as_names(list("ab")), as_names(list("cd"))]
+    parts = [Rows.of(list("ab")), Rows.of(list("cd"))]
     keys: Keys = np.array([1, 5], dtype=np.uint64)
     check_once([keys, keys], ["one", "two"], parts.__getitem__)

@@ -37,7 +37,7 @@ def test_a_pair_learns_from_what_its_annotator_answered():
     annotations = Annotations.from_table(ROWS).pairs()
     assert annotations.soft_labels[:, 1].tolist() == [0, 1, 1, 1, 0]
     predictions = pair_predictions().pairs()
-    assert predictions.items.tolist() == annotations.items.tolist()
+    assert predictions.rows.names == annotations.rows.names
     data = FitData.from_predictions(predictions, annotations)
     weights = np.array([0.3, 0.7])
     pooled = np.einsum("nkc,k->nc", pair_predictions().probabilities[:5], weights)
@@ -57,11 +57,9 @@ def test_folds_keep_the_pairs_of_an_item_together():
     )
     data = FitData.from_predictions(predictions.pairs(), annotations.pairs())
     for rest, held_out in data.folds(5):
-        inside, outside = (
-            {str(name).split("\t")[0] for name in part.item_ids} for part in (held_out, rest)
-        )
+        inside, outside = (set(part.rows.items) for part in (held_out, rest))
         assert not inside & outside
-        assert len(held_out.item_ids) == 24
+        assert len(held_out.rows) == 24
 
 
 def test_anonymous_answers_join_the_pool_as_members():

@@ -38,7 +38,7 @@ def test_headers_tell_what_the_shards_hold(folder: Path) -> None:
 def test_shards_are_read_one_by_one(folder: Path) -> None:
     shards = Shards.open(folder)
     assert [shard.items.tolist() for shard in shards] == [["a", "b"], ["c", "d", "e"], ["f"]]
-    assert [shards.read_items(n).tolist() for n in range(3)] == [["a", "b"], ["c", "d", "e"], ["f"]]
+    assert [shards.read_rows(n).names for n in range(3)] == [["a", "b"], ["c", "d", "e"], ["f"]]
     assert shards.part(1).read(0).items.tolist() == ["c", "d", "e"]
 
 

@@ -282,7 +282,7 @@ def test_pairs_of_item_and_annotator_come_back_from_files(ending: str, tmp_path:
 
 
 def test_a_pair_may_be_there_once() -> None:
-    with pytest.raises(InputError, match="pairs of item and annotator"):
+    with pytest.raises(InputError, match="names of pairs are not unique: 'a · x'"):
         Predictions.from_arrays(
             np.full((2, 1, 2), 0.5), items=["a", "a"], annotators=["x", "x"], layout="NKC"
         )
@@ -299,5 +299,5 @@ def test_pairs_are_refused_where_items_are_needed(tmp_path: Path) -> None:
         lambda: Shards.open(tmp_path / "p.npz"),
         lambda: pairs.align(["a", "b"]),
     ):
-        with pytest.raises(InputError, match="pairs of an item and an annotator, such as 'a'"):
+        with pytest.raises(InputError, match="pairs of an item and an annotator, such as 'a · x'"):
             use()

@@ -81,18 +81,18 @@ def small_pool(
         if insight is None:
             continue
         pairs = annotations.pairs()
-        names = [str(one).partition("\t") for one in pairs.items]
+        names = list(zip(pairs.items, pairs.rows.annotator_names, strict=True))
         row_of = {item: row for row, item in enumerate(annotations.items)}
-        own = odds[[row_of[item] for item, *_ in names]]
+        own = odds[[row_of[item] for item, _ in names]]
         own = own + insight * (2 * pairs.soft_labels[:, 1:] - 1)
         p = np.concatenate([1 / (1 + np.exp(-own)), p])
         both = Predictions.from_arrays(
             np.stack([1 - p, p], axis=2),
-            items=[*(item for item, *_ in names), *annotations.items],
+            items=[*(item for item, _ in names), *annotations.items],
             members=table.members,
             classes=table.classes,
             groups=table.groups,
-            annotators=[*(who for *_, who in names), *[""] * len(annotations.items)],
+            annotators=[*(who for _, who in names), *[""] * len(annotations.items)],
             layout="NKC",
         )
         write_predictions(both, folder / f"{split}-pairs.npz")

@@ -12,7 +12,6 @@ import pytest
 from lewidi2025_cases import classes_of, write_data, write_pools
 
 from edokit import InputError, read_predictions
-from edokit._names import owners
 from edokit.metrics import item_values
 from edokit.metrics._arrays import medians
 from edokit.metrics.scorers import decisions, lewidi2025_b_items
@@ -70,11 +69,11 @@ def test_uniform_means_have_the_official_scores(dataset: str, data: Path, pools:
     assert (row.method, row.mean) == ("uniform", pytest.approx(expected))
     pairs = read_predictions(pools / dataset / "annotators" / "dev-pairs.npz").pairs()
     asked = dev.pairs()
-    pairs = pairs.align(asked.items)
+    pairs = pairs.align(asked.rows)
     ordinal = dev.scale.positions is not None
     answers = medians(pairs.uniform) if ordinal else dev.scale.hard(pairs.uniform)
     given = dev.scale.hard(asked.soft_labels)
-    items = np.unique(owners(asked.items).astype(str), return_inverse=True)[1]
+    items = asked.rows.item_ranks
     official = lewidi2025_b_items(items, answers, given, dev.scale, len(dev.classes)).mean()
     (row,) = [
         row for row in study.task_b() if (row.pool, row.method) == (f"annotators{KNOWN}", "uniform")
@@ -89,7 +88,7 @@ def test_no_item_is_scored_by_weights_fitted_on_it(
     study = Study(data, pools, "MP")
     labels = study.labels["dev"].pairs() if pairs else study.labels["dev"]
     pool = (
-        study.pair_pools("dev", labels.items)["annotators (known)"]
+        study.pair_pools("dev", labels.rows)["annotators (known)"]
         if pairs
         else study.pools("dev")["anonymous"]
     )
@@ -100,14 +99,14 @@ def test_no_item_is_scored_by_weights_fitted_on_it(
             self.learned = learned
 
         def predict_proba(self, part: Any, *, answer_for: str | None) -> Any:
-            items = set(owners(part.items))
+            items = set(part.items)
             assert not items & self.learned
             scored.extend(part.items if answer_for is None else ())
             return part.uniform
 
     def spy(part: Any, own: Any, method: str) -> Any:
         assert list(part.items) == list(own.items)
-        return Spy(set(owners(part.items)))
+        return Spy(set(part.items))
 
     monkeypatch.setattr(studies, "fit", spy)
     found = study.held_out(pool, labels, "uniform")
@@ -277,7 +276,7 @@ def test_the_results_page_is_what_the_committed_members_give(
     page = (committed / "RESULTS.md").read_text(encoding="utf-8")
     study = Study(lewidi2025, committed, dataset)
     asked = study.labels["dev"].pairs()
-    items, pairs = study.pools("dev"), study.pair_pools("dev", asked.items)
+    items, pairs = study.pools("dev"), study.pair_pools("dev", asked.rows)
     found = {
         "A": {pool: study._row_a(pool, "", None, one.uniform).mean for pool, one in items.items()},
         "B": {

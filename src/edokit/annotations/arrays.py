@@ -15,6 +15,7 @@ from edokit._types import Bools
 from edokit.annotations.core import Annotations
 from edokit.annotations.labels import read_labels
 from edokit.annotations.long_table import checked_shares, ordered_classes, unique_ids
+from edokit.rows import Rows
 from edokit.scales import Declared, ScaleLike
 
 
@@ -57,7 +58,7 @@ def from_wide_matrix(
     scaled = declared.on(order)
     read_labels(encoded, "label", place, classes=None if classes is None else order)
     return Annotations(
-        items=item_names,
+        rows=Rows.of(item_names),
         annotators=annotator_names,
         classes=order,
         item_codes=rows.astype(np.int32),
@@ -98,7 +99,7 @@ def from_shares(
     order = tuple(unique_ids(declared.classes or classes, c, "class names", "column"))
     scaled = declared.on(order)
     return Annotations(
-        items=item_names,
+        rows=Rows.of(item_names),
         annotators=as_names([annotator]),
         classes=order,
         scale=scaled,

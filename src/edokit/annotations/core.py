@@ -26,9 +26,10 @@ from edokit._errors import (
     warn,
     word,
 )
-from edokit._names import as_names, check_positions, check_unique, match, pair_names
+from edokit._names import as_names, check_positions, check_unique
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.labels import MultiChoice
+from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, Scale, ScaleLike
 
 Ties = Literal["first", "error", "random"]
@@ -51,12 +52,15 @@ class Annotations:
 
     Parameters
     ----------
-    items, annotators : ndarray of str of shape (N,) and (A,)
-        Ids, in order of first appearance.
+    rows : Rows of length N
+        What the annotations are about: items, in order of first appearance; after `pairs`, pairs
+        of an item and an annotator.
+    annotators : ndarray of str of shape (A,)
+        Ids of the annotators, in order of first appearance.
     classes : tuple of str of length C
         Names of the classes, in class order.
     item_codes, annotator_codes : ndarray of int32 of shape (M,)
-        Item and annotator of each annotation, as positions in ``items`` and ``annotators``.
+        Row and annotator of each annotation, as positions in ``items`` and ``annotators``.
     label_codes : ndarray of int32 of shape (M,) or None
         Class of each annotation; None where annotators gave probabilities.
     label_probabilities : ndarray of shape (M, C), default=None
@@ -75,6 +79,11 @@ class Annotations:
         Columns that vary between the annotations of an item and of an annotator.
     scale : Scale, default=nominal
         The answer scale.
+
+    Attributes
+    ----------
+    items : ndarray of str of shape (N,)
+        The item of each row.
 
     Examples
     --------
@@ -95,7 +104,7 @@ class Annotations:
     ['rude', 'polite']
     """
 
-    items: Strings
+    rows: Rows
     annotators: Strings
     classes: tuple[str, ...]
     item_codes: Codes
@@ -267,10 +276,15 @@ class Annotations:
 
         return from_shares(soft_labels, items, classes, annotator, scale)
 
+    @property
+    def items(self) -> Strings:
+        """The item of each row [N]."""
+        return self.rows.item_names
+
     def __repr__(self) -> str:
         kind = "" if self.scale == NOMINAL else f"{self.scale.kind} "
         return (
-            f"Annotations({counted(len(self.items), 'item')},"
+            f"Annotations({counted(len(self.rows), self.rows.noun)},"
             f" {counted(len(self.annotators), 'annotator')}, {counted(len(self), 'annotation')},"
             f" {kind}classes {', '.join(self.classes)})"
         )
@@ -393,7 +407,7 @@ class Annotations:
             return labels.reshape(shape)
         tied_items = are(int(self.tied.sum()), len(self.items), noun="item")
         # Sorted, so that the same items in another order make the same note.
-        tied_items += f" tied: {examples(np.sort(self.items[self.tied]))}"
+        tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
         if ties == "error":
             policies = f"{option('ties', 'first')} or {option('ties', 'random')}"
             raise InputError(tied_items, f"choose {policies}, or give a hard_label column")
@@ -453,7 +467,7 @@ class Annotations:
 
         return replace(
             self,
-            items=self.items[positions_taken],
+            rows=self.rows.take(positions_taken),
             annotators=self.annotators[annotators],
             item_codes=new_codes[self.item_codes[rows]],
             annotator_codes=renumber[self.annotator_codes[rows]],
@@ -469,13 +483,13 @@ class Annotations:
         columns = {name: getattr(self, name) for name in fields}
         return {name: values[rows] for name, values in columns.items() if values is not None}
 
-    def align(self, items: Iterable[object], against: str = "predictions") -> Annotations:
+    def align(self, rows: Rows | Iterable[object], against: str = "predictions") -> Annotations:
         """Return the annotations with the items in the given order.
 
         Parameters
         ----------
-        items : iterable
-            The same item ids in another order.
+        rows : Rows or iterable
+            The same item ids in another order, or the rows of predictions.
         against : str, default="predictions"
             What these ids belong to, for the error message.
 
@@ -489,8 +503,9 @@ class Annotations:
         >>> annotations.align(["b", "a"]).items.tolist()
         ['b', 'a']
         """
-        order = match(as_names(items), self.items, "annotations", against)
-        return self if (order == np.arange(len(order))).all() else self.take(order)
+        others = rows if isinstance(rows, Rows) else Rows.of(rows)
+        order = self.rows.match(others, "annotations", against)
+        return self if in_order(order) else self.take(order)
 
     def with_classes(self, classes: Sequence[object]) -> Annotations:
         """Return the annotations with other classes, which must include the present ones.
@@ -573,7 +588,7 @@ class Annotations:
         return self.take(np.flatnonzero(np.isin(splits, split_names)))
 
     def pairs(self) -> Annotations:
-        """Return the same labels with each pair of an item and an annotator as an item.
+        """Return the same labels with a row for each pair of an item and an annotator.
 
         Its soft label is what that annotator answered, so that everything that learns or measures
         by item does it by annotator.
@@ -581,7 +596,7 @@ class Annotations:
         Returns
         -------
         Annotations
-            With items named as `Predictions.pairs` names them.
+            Whose rows are pairs.
 
         Examples
         --------
@@ -594,7 +609,7 @@ class Annotations:
         owner, annotator = np.divmod(cells, width)
         return replace(
             self,
-            items=pair_names(self.items[owner], self.annotators[annotator]),
+            rows=Rows.of(self.items[owner], self.annotators[annotator]),
             item_codes=codes.astype(np.int32),
             item_columns=rows_of_each(self.item_columns, owner),
             published=None,

@@ -42,6 +42,7 @@ from edokit.annotations.labels import (
     as_points,
     read_labels,
 )
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, ScaleKind, ScaleLike
 
 Place = Callable[[int], str]
@@ -113,7 +114,7 @@ def from_long_table(
     if "split" in per_item:
         warn_variants(as_names(dict.fromkeys(per_item["split"])), "splits")
     annotations = Annotations(
-        items=item.names,
+        rows=Rows.of(item.names),
         annotators=annotator.names,
         classes=order,
         item_codes=item.codes,

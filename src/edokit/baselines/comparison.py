@@ -21,7 +21,6 @@ from edokit._errors import (
 )
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
-from edokit._names import owners
 from edokit._outputs import begin_run, output_folder
 from edokit._types import Codes, Floats, Ints
 from edokit.annotations import Annotations, Ties
@@ -56,7 +55,6 @@ from edokit.ensemble.inputs import (
     source_name,
     warn_if_unanimous,
 )
-from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions import Predictions, write_predictions
@@ -341,8 +339,9 @@ def compare(
         pools = _extra_pools(name, pool, data, pool_files)
         rows += _extra_rows(name, pools, with_edo="edo" in names)
     results = _fit_methods(rows, data, train_labels, options, step)
-    clusters = owner_codes(data.test.items)
-    resampling = Resampling(options.samples, options.level, options.random_state, clusters)
+    resampling = Resampling(
+        options.samples, options.level, options.random_state, data.test.rows.clusters
+    )
     scored = score_methods(results.scores, results.losses, REFERENCE, resampling, data.scale)
     ours = _ours(scored)
     ranked = [ours, *(score for score in scored if score is not ours)]
@@ -351,7 +350,7 @@ def compare(
         results.fitted,
         Predictions(
             np.stack(list(results.probabilities.values()), axis=1),
-            data.test.items,
+            data.test.rows,
             tuple(results.probabilities),
             data.classes,
             scale=data.scale,
@@ -439,7 +438,7 @@ def _extra_pools(
         )
     dev, test = (
         predictions_for(data.dev_labels, files.predictions("extra", source))
-        .align(members.items, f"the predictions to compare {name!r} with")
+        .align(members.rows, f"the predictions to compare {name!r} with")
         .order_classes(data.classes)
         for source, members in zip(pool, (data.dev, data.test), strict=True)
     )
@@ -523,9 +522,9 @@ def _facts(
     hard = labels.hard_labels(ties=options.ties, random_state=options.random_state)
     best = best_possible(labels.soft_labels, hard, metrics=main_metrics(scale), scale=scale)
     constant: Any = results.fitted[CONSTANT]
-    ids = {"dev": data.dev.items, "test": data.test.items}
-    items = {split: len(set(owners(names))) for split, names in ids.items()}
-    pairs = {split: len(names) for split, names in ids.items()}
+    rows = {"dev": data.dev.rows, "test": data.test.rows}
+    items = {split: len(index.items) for split, index in rows.items()}
+    pairs = {split: len(index) for split, index in rows.items()}
     return {
         "reference": REFERENCE,
         "items": items,

@@ -183,7 +183,7 @@ class WeightedPool(ABC):
         """Find the weights."""
         members, labels = align_inputs(predictions, annotations)
         members = in_order(members)
-        labels, scale = labels.align(members.items), labels.scale
+        labels, scale = labels.align(members.rows), labels.scale
         P = np.asarray(scale.rows(members.probabilities), dtype=np.float64)
         y = labels.hard_labels(ties=self.ties, random_state=self.random_state)
         self.weights_ = self.find_weights(P, scale.rows(labels.soft_labels), scale.row_codes(y))
@@ -239,8 +239,7 @@ def _votes(P: Floats, weights: Floats) -> Floats:
 
 def in_order(predictions: Predictions) -> Predictions:
     """The same predictions with items and members sorted by name."""
-    by_item = np.argsort(predictions.items.astype(str), kind="stable")
-    return predictions.take(by_item).select(sorted(predictions.members))
+    return predictions.take(predictions.rows.order()).select(sorted(predictions.members))
 
 
 def member_ce(P: Floats, q: Floats) -> Floats:
@@ -400,7 +399,7 @@ class SortedEnsemble(EDOEnsemble):
     def fit(self, predictions: Any, annotations: Any = None) -> EDOEnsemble:
         members, labels = align_inputs(predictions, annotations)
         members = in_order(members)
-        return self._fit_sorted(members, labels.align(members.items))
+        return self._fit_sorted(members, labels.align(members.rows))
 
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
         return super().fit(predictions, annotations)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, option
-from edokit._names import owners
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.diagnosis.clusters import Design, Grouping
@@ -273,9 +272,9 @@ def explained(
     """
     labels = annotations.pairs()
     pairs = predictions.annotated(annotations).pairs().order_classes(annotations.classes)
-    answers = pairs.align(labels.items).uniform
+    answers = pairs.align(labels.rows).uniform
     side = annotations.scale.vectors(len(annotations.classes))
-    _, item = np.unique(owners(labels.items).astype(str), return_inverse=True)
+    item = labels.rows.item_ranks
     count = np.bincount(item)[:, None]
 
     def within(rows: Floats) -> Floats:

@@ -32,6 +32,7 @@ from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reasons import Reason
 from edokit.metrics import ce
 from edokit.predictions import Predictions
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 SupervisionName = Literal["random-select", "majority"]
@@ -289,9 +290,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             for k in range(p.shape[1]):
                 effects = AnnotatorEffects.fit(p[train, k], train_labels, labels.scale)
                 answers[rows, k] = effects.predict(p[items[rows], k], panels, labels.scale)
-        return replace(
-            anonymous, probabilities=answers, items=labels.items[items], annotators=annotators
-        ).pairs()
+        pairs = Rows.of(labels.items[items], annotators)
+        return replace(anonymous, probabilities=answers, rows=pairs)
 
     def _fit_annotators(self, p: Floats, labels: Annotations, y: Any) -> Annotations:
         """Learn how annotators differ from answers p [N, K, C] that have not seen the items.

@@ -27,6 +27,7 @@ from edokit.metrics import ce as cross_entropy
 from edokit.objective import Objective
 from edokit.predictions import Predictions, Shards
 from edokit.predictions.core import ANONYMOUS
+from edokit.rows import Rows
 from edokit.scales import ScaleLike
 from edokit.solvers import Exact, Gumbel
 
@@ -426,7 +427,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         pooled = self.describe(predictions)
         pool = Predictions(
             pooled.probabilities[:, None],
-            pooled.items,
+            Rows.of(pooled.items, pooled.annotators),
             ("pool",),
             pooled.classes,
             scale=pooled.scale,

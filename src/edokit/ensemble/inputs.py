@@ -37,8 +37,7 @@ def as_predictions(
     A scale is that of the array, or of predictions that declare none.
     """
     if isinstance(predictions, Predictions):
-        by_item = predictions.per_item()
-        return by_item if scale is None else by_item.on_scale(scale)
+        return predictions if scale is None else predictions.on_scale(scale)
     array = np.asarray(predictions)
     if array.ndim != 3:
         raise InputError(
@@ -194,7 +193,7 @@ def align_inputs(
     unnamed = not isinstance(predictions, Predictions)
     predictions = predictions_for(labels, predictions, scale)
     if isinstance(labels, Annotations):
-        annotations = labels.align(predictions.items)
+        annotations = labels.align(predictions.rows)
         if scale is not None:
             annotations = _declared(annotations, Declared(scale))
     else:
@@ -211,7 +210,7 @@ def align_inputs(
                 points = option("scale", "ordinal:1,2,3,4,5")
                 hint = f"name the points of the scale, as in {points}"
             raise InputError(error._message, hint) from None
-        annotations = replace(annotations, items=predictions.items)
+        annotations = replace(annotations, rows=predictions.rows)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
         annotations = annotations.with_classes(predictions.classes)
@@ -259,14 +258,13 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
     Splits may number their items alike, so an id in both is the same item only if the members'
     predictions of it are the same.
     """
-    shared, in_dev, in_test = np.intersect1d(
-        dev.items.astype(str), test.items.astype(str), return_indices=True
-    )
-    in_both = test.select(dev.members).probabilities[in_test]
-    if len(shared) and np.array_equal(dev.probabilities[in_dev], in_both):
+    places = dev.rows.positions(test.rows)
+    shared = test.rows.take(places >= 0)
+    in_both = test.select(dev.members).probabilities[places >= 0]
+    if len(shared) and np.array_equal(dev.probabilities[places[places >= 0]], in_both):
         raise InputError(
-            f"{are(len(shared), len(test.items), noun='test item')} among the items to fit on:"
-            f" {examples(shared)}",
+            f"{are(len(shared), len(test), noun='test item')} among the items to fit on:"
+            f" {examples(sorted(shared.names))}",
             f"give {option('test_predictions')} of the test items alone",
         )
 

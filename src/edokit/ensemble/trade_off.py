@@ -14,11 +14,11 @@ from edokit.ensemble._fit import pooled_rows
 from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
 from edokit.ensemble.reasons import ZERO
 from edokit.fitdata import FitData
-from edokit.fitdata.data import owner_codes
 from edokit.metrics import METRIC, headline_metric
 from edokit.metrics.compute import item_values
 from edokit.objective import Regularize, fit_temperature
 from edokit.predictions.core import SOURCES
+from edokit.rows import Rows
 from edokit.solvers import solve_exact
 
 FOLDS = 5
@@ -232,8 +232,8 @@ class _Search:
         self.metric = headline_metric(data.scale)
         self.item_losses = item_values(data.scale)[self.metric]
         # Rows of pairs belong to items.
-        ids = [fold.item_ids for _, fold in self.folds if fold.item_ids is not None]
-        self.owners = owner_codes(np.concatenate(ids)) if len(ids) == len(self.folds) else None
+        rows = [fold.rows for _, fold in self.folds if fold.rows is not None]
+        self.owners = Rows.concatenate(rows).clusters if rows else None
 
     def without(
         self, dropped: tuple[int, ...], whole: Floats | None = None

@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from edokit._errors import EDOWarning, InputError, option
 from edokit._io import cannot_write, temporary_folder
-from edokit._names import different_items, owners
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.fitdata.annotations import ReadOptions
-from edokit.fitdata.data import Arrays, owner_codes
+from edokit.fitdata.data import Arrays
 from edokit.predictions import Shards
-from edokit.predictions.shards import Keys, item_keys
+from edokit.rows import Keys, Rows, different_rows
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 
@@ -39,7 +37,7 @@ class LabelCounts(NamedTuple):
     def of(cls, annotations: Annotations) -> LabelCounts:
         masks = annotations.tied, annotations.contradicted
         tied, against = map(int, map(np.count_nonzero, masks))
-        return cls(len(annotations), item_keys(annotations.annotators), tied, against)
+        return cls(len(annotations), Rows.of(annotations.annotators).keys, tied, against)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +64,24 @@ class CachedShard:
         counts, predictions = None, self.shard.read(0)
         if self.annotations is not None:
             annotations = self.reading.read(self.annotations, self.classes)
-            counts, q, y = self.write_labels(annotations, predictions.items)
+            counts, q, y = self.write_labels(annotations, predictions.rows)
         else:
             q, y = self._load("q"), self._load("y")
         P = self.scale.rows(predictions.order_classes(self.classes).probabilities)
         self._save("P", P)
-        self._save("keys", item_keys(predictions.items))
-        if (codes := owner_codes(predictions.items)) is not None:
-            self._save("owners", codes)
-            self._save("items", item_keys(np.unique(owners(predictions.items).astype(str))))
+        self._save("keys", predictions.rows.keys)
+        if (clusters := predictions.rows.clusters) is not None:
+            self._save("owners", clusters)
+            self._save("items", predictions.rows.by_item().keys)
         return counts, Arrays(P, q, y)
 
     def write_labels(
-        self, annotations: Annotations, items: NDArray[Any]
+        self, annotations: Annotations, rows: Rows
     ) -> tuple[LabelCounts, NDArray[Any], NDArray[Any]]:
         """Write the labels of the annotations of the shard's items; what was written."""
         try:
             check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
-            annotations = annotations.align(items)
+            annotations = annotations.align(rows)
         except InputError as error:
             message = f"in shard {self.name}: {error._message}"
             raise InputError(message, error._hint) from error
@@ -147,19 +145,18 @@ def write_labels(
     """Write the labels of every shard, from annotations in memory."""
     y = hard_labels(source, cached[0].ties, cached[0].random_state)
     q = source.soft_labels
-    is_predicted = np.zeros(len(source.items), dtype=bool)
-    index = pd.Index(source.items, dtype=object)
+    is_predicted = np.zeros(len(source.rows), dtype=bool)
     for number, part in enumerate(cached):
-        items = shards.read_items(number)
-        rows = index.get_indexer(pd.Index(items, dtype=object))
-        if (rows < 0).any():
-            shard = f"shard {part.name}"
-            raise different_items("annotations", shard, len(items), missing=items[rows < 0])
-        is_predicted[rows] = True
-        part.write_arrays(q[rows], y[rows])
+        rows = shards.read_rows(number)
+        places = source.rows.positions(rows)
+        if (places < 0).any():
+            missing = rows.take(places < 0)
+            raise different_rows("annotations", f"shard {part.name}", len(rows), missing=missing)
+        is_predicted[places] = True
+        part.write_arrays(q[places], y[places])
     if not is_predicted.all():
-        extra = source.items[~is_predicted]
-        raise different_items("annotations", "predictions", len(shards), extra=extra)
+        extra = source.rows.take(~is_predicted)
+        raise different_rows("annotations", "predictions", len(shards), extra=extra)
     # Whoever read these annotations as one has warned of published labels.
     return [LabelCounts.of(source)._replace(contradicted=0)]
 

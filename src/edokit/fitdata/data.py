@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edokit._errors import InputError, counted, option
-from edokit._names import owners
-from edokit._types import Floats, Ints, Strings
+from edokit._types import Floats, Ints
 from edokit.metrics import compute_metrics
 from edokit.objective import (
     CE,
@@ -30,7 +29,7 @@ from edokit.objective import (
     w1_curvature,
 )
 from edokit.objective.pools import Additive, member_rows, slices
-from edokit.predictions.shards import item_keys
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 if TYPE_CHECKING:
@@ -92,8 +91,8 @@ class FitData:
         The answer scale.
     groups : tuple of str or None
         The group (recipe) each member belongs to, where known.
-    item_ids : array of str or None
-        Names of the items, where they are in memory.
+    rows : Rows or None
+        The ids of the items, where they are in memory.
     counts : AnnotationCounts or None
         Annotations and annotators behind the labels, where known.
     member_info : mapping of str to mapping
@@ -117,7 +116,7 @@ class FitData:
         classes: Sequence[str] = (),
         groups: Sequence[str] | None = None,
         counts: AnnotationCounts | None = None,
-        item_ids: Strings | None = None,
+        rows: Rows | None = None,
         scale: Scale = NOMINAL,
         member_info: MemberInfo | None = None,
     ) -> None:
@@ -125,7 +124,7 @@ class FitData:
         self.member_info: MemberInfo = member_info or {}
         self.members, self.classes = tuple(members), tuple(classes)
         self.groups = None if groups is None else tuple(groups)
-        self.counts, self.item_ids = counts, item_ids
+        self.counts, self.rows = counts, rows
         self.prepared: dict[Hashable, Any] = {}
         """What solvers have made ready of these data, for their next call."""
         self._sums_known: dict[tuple[bool, bool], Summaries] = {}
@@ -212,7 +211,7 @@ class FitData:
             predictions.classes,
             predictions.groups,
             AnnotationCounts(len(annotations), len(annotations.annotators)),
-            predictions.items,
+            predictions.rows,
             scale,
             predictions.member_info,
         )
@@ -425,7 +424,7 @@ class FitData:
         """
         if self.items <= count:
             return self._take(by_content(self.sample, self.members, self.rows_per_item))
-        keys = np.arange(self.items) if self.item_ids is None else item_keys(self.item_ids)
+        keys = np.arange(self.items) if self.rows is None else self.rows.keys
         return self._take(np.argsort(keys, kind="stable")[:count]).draw(count)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
@@ -440,7 +439,7 @@ class FitData:
             count,
             random_state,
             rows_per_item=self.rows_per_item,
-            owner=None if self.item_ids is None else owner_codes(self.item_ids),
+            owner=None if self.rows is None else self.rows.clusters,
         )
         parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
         return [(self._take(fit_items), self._take(held_out)) for fit_items, held_out in parts]
@@ -448,17 +447,16 @@ class FitData:
     @property
     def distinct_items(self) -> int:
         """How many items these are; of pairs of an item and an annotator, fewer than pairs."""
-        codes = None if self.item_ids is None else owner_codes(self.item_ids)
-        return self.items if codes is None else int(codes.max(initial=-1)) + 1
+        return self.items if self.rows is None else len(self.rows.items)
 
     def _with(self, arrays: Arrays, **changes: Any) -> FitData:
         """Data in memory with these rows, and what else differs from these data."""
-        names = ("members", "classes", "groups", "counts", "item_ids", "scale", "member_info")
+        names = ("members", "classes", "groups", "counts", "rows", "scale", "member_info")
         return FitData(arrays, **{name: getattr(self, name) for name in names} | changes)
 
     def _take(self, items: Ints) -> FitData:
-        ids = None if self.item_ids is None else self.item_ids[items]
-        return self._with(self.sample.take(items, self.rows_per_item), item_ids=ids)
+        rows = None if self.rows is None else self.rows.take(items)
+        return self._with(self.sample.take(items, self.rows_per_item), rows=rows)
 
     def select(self, members: Sequence[int]) -> FitData:
         """The members at these positions alone, in memory."""
@@ -536,12 +534,6 @@ def by_content(arrays: Arrays, members: Sequence[str], rows_per_item: int = 1) -
     rows = np.concatenate([y[:, None], q, sums, by_member], axis=1).astype(">f8")
     rows = rows.reshape(len(y) // rows_per_item, -1)
     return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
-
-
-def owner_codes(names: Strings) -> Ints | None:
-    """[N] the item of each pair, as a number; None where names are of items."""
-    items = owners(names)
-    return None if items is names else np.unique(items.astype(str), return_inverse=True)[1]
 
 
 def deal(

@@ -349,7 +349,7 @@ class ShardedData(FitData):
         check_once(
             [part.keys() for part in self._cached],
             [part.name for part in self._cached],
-            self._shards.read_items,
+            self._shards.read_rows,
         )
         annotators = np.unique(np.concatenate([shard.annotators for shard in counts]))
         self.counts = AnnotationCounts(sum(shard.annotations for shard in counts), len(annotators))

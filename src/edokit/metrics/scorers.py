@@ -34,7 +34,7 @@ def official_items(
         Hard labels, which LeWiDi 2023 compares with.
     pairs : numpy.ndarray of shape [P, C], or [P, L] for sets, default=None
         Predicted probabilities for each pair of an item and an annotator, in the order of
-        ``annotations.pairs().items``. Without them, LeWiDi 2025 B compares each annotator's answer
+        ``annotations.pairs().rows``. Without them, LeWiDi 2025 B compares each annotator's answer
         with the decision for the item.
 
     Returns

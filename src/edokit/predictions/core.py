@@ -18,14 +18,11 @@ from edokit._names import (
     as_names,
     check_positions,
     check_unique,
-    factorized,
-    match,
-    pair_names,
-    positions,
 )
 from edokit._types import Bools, Floats, Strings
 from edokit.annotations import Annotations
 from edokit.annotations.long_table import FEW_CLASSES, row_sums
+from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 
@@ -40,22 +37,27 @@ class Predictions:
     ----------
     probabilities : ndarray of shape (N, K, C)
         Each row over the classes is a distribution; float32 or float64.
-    items : ndarray of str of shape (N,)
-        Item ids.
+    rows : Rows
+        The item of each row, and its annotator where rows are pairs of an item and an annotator.
+        Rows with an empty name are the members' anonymous answers.
     members : tuple of str of length K
         Names of the members.
     classes : tuple of str of length C
         Names of the classes, in class order.
     groups : tuple of str of length K, default=None
         The group (recipe) of each member.
-    annotators : ndarray of str of shape (N,), default=None
-        Whose label each row predicts: rows are then pairs of an item and an annotator. Rows with
-        an empty name are the members' anonymous answers.
     scale : Scale, default=nominal
         The answer scale. Multi-label probabilities are of each label on its own.
     member_info : mapping of str to mapping, default={}
         Plain values about members, by name, where they are known: ``model``, ``prompt``,
         ``persona``, ``cost`` (of one item, in any one unit), ``requests``, ``failures``, ….
+
+    Attributes
+    ----------
+    items : ndarray of str of shape (N,)
+        The item of each row.
+    annotators : ndarray of str of shape (N,) or None
+        Whose label each row predicts, where rows are pairs of an item and an annotator.
 
     Examples
     --------
@@ -72,11 +74,10 @@ class Predictions:
     """
 
     probabilities: Array
-    items: Strings
+    rows: Rows
     members: tuple[str, ...]
     classes: tuple[str, ...]
     groups: tuple[str, ...] | None = None
-    annotators: Strings | None = None
     scale: Scale = NOMINAL
     member_info: MemberInfo = field(default_factory=dict)
 
@@ -166,8 +167,11 @@ class Predictions:
         )
         array = checked(array, item_names, list(member_names), invalid, sets=sets)
         whose = None if annotators is None else as_names(annotators)
-        labels = (item_names, tuple(member_names), tuple(class_names), grouped, whose)
-        return cls(array, *labels, declared.on(tuple(class_names))).with_info(member_info or {})
+        if whose is not None and len(whose) != len(item_names):
+            raise _wrong_length("annotators", len(whose), array.shape, len(item_names))
+        order = tuple(class_names)
+        fields = Rows.of(item_names, whose), tuple(member_names), order, grouped
+        return cls(array, *fields, declared.on(order)).with_info(member_info or {})
 
     def named(self, *, items_differ: bool = False) -> Predictions:
         """Itself, if the names are unique and fit the shape.
@@ -175,22 +179,16 @@ class Predictions:
         ``items_differ`` says that no two items have one name, which takes long to find out.
         """
         n, k, c = self.probabilities.shape
-        lengths = {"items": n, "members": k, "classes": c, "groups": k, "annotators": n}
-        for axis, length in lengths.items():
+        for axis, length in {"items": n, "members": k, "classes": c, "groups": k}.items():
             names = getattr(self, axis)
             if names is not None and len(names) != length:
-                raise InputError(
-                    f"there are {len(names)} {axis} for predictions of shape"
-                    f" {self.probabilities.shape}, which need {length}",
-                    "give one name per entry",
-                )
-            if axis in ("items", "members", "classes") and "" in names:
+                raise _wrong_length(axis, len(names), self.probabilities.shape, length)
+            if axis != "groups" and "" in names:
                 raise InputError(f"one of the {axis} has an empty name", "name every entry")
-        if self.annotators is not None and not items_differ:
-            pairs = pair_names(self.items, self.annotators)
-            check_unique(pairs, "pairs of item and annotator", "keep each pair once")
-        elif not items_differ:
-            check_unique(self.items, "names of items", "rename or drop the items")
+        if not items_differ:
+            self.rows.check_unique(
+                f"names of {self.rows.noun}s", f"rename or drop the {self.rows.noun}s"
+            )
         for axis in ("members", "classes"):
             names = as_names(getattr(self, axis))
             check_unique(names, f"names of {axis}", f"rename or drop the {axis}")
@@ -207,6 +205,16 @@ class Predictions:
         return replace(self, member_info=combined).named(items_differ=items_differ)
 
     @property
+    def items(self) -> Strings:
+        """The item of each row [N]."""
+        return self.rows.item_names
+
+    @property
+    def annotators(self) -> Strings | None:
+        """The annotator of each row [N]; None where rows are items."""
+        return self.rows.annotator_names
+
+    @property
     def shape(self) -> tuple[int, int, int]:
         """(N, K, C)."""
         n, k, c = self.probabilities.shape
@@ -214,39 +222,25 @@ class Predictions:
 
     def __repr__(self) -> str:
         n, k, _ = self.shape
-        rows = "item" if self.annotators is None else "pair"
-        sizes = f"{counted(n, rows)}, {counted(k, 'member')}"
+        sizes = f"{counted(n, self.rows.noun)}, {counted(k, 'member')}"
         kind = "" if self.scale == NOMINAL else f"{self.scale.kind} "
         return f"Predictions({sizes}, {kind}classes {', '.join(self.classes)})"
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.rows)
 
     def take(self, positions: npt.ArrayLike) -> Predictions:
-        """The items at these positions (or where a mask is true), in this order."""
-        rows = check_positions(positions, len(self.items))
-        whose = None if self.annotators is None else self.annotators[rows]
-        return replace(
-            self,
-            probabilities=self.probabilities[rows],
-            items=self.items[rows],
-            annotators=whose,
-        )
+        """The rows at these positions (or where a mask is true), in this order."""
+        places = check_positions(positions, len(self))
+        return replace(self, probabilities=self.probabilities[places], rows=self.rows.take(places))
 
     def per_item(self) -> Predictions:
         """Itself, if its rows are items; pairs of an item and an annotator are refused."""
-        if self.annotators is not None:
-            raise InputError(
-                "these predictions are of pairs of an item and an annotator, such as"
-                f" {self.items[0]!r} and {self.annotators[0]!r}, not of items",
-                f"choose what to learn from: {option('learn', 'pairs')} (what each annotator"
-                f" answers) or {option('learn', 'items')} (what they answer together); or score the"
-                " items without naming annotators",
-            )
+        self.rows.check_items("predictions")
         return self
 
     def pairs(self, *, anonymous: bool = False) -> Predictions:
-        """Return each pair of an item and an annotator as an item; see `Annotations.pairs`.
+        """Return the rows that are about annotators, without the anonymous answers.
 
         Parameters
         ----------
@@ -256,25 +250,22 @@ class Predictions:
         Returns
         -------
         Predictions
-            Anonymous answers themselves are no pairs.
         """
-        rows = self.with_anonymous() if anonymous else self
-        annotators = rows._annotators_of_rows()
-        rows = rows.take(np.flatnonzero(annotators != ""))
-        names = pair_names(rows.items, rows._annotators_of_rows())
-        return replace(rows, items=names, annotators=None).named()
+        self.rows.check_pairs("predictions")
+        predictions = self.with_anonymous() if anonymous else self
+        return predictions.take(predictions.rows.is_named)
 
     def annotated(self, annotations: Annotations) -> Predictions:
         """Return the pairs that have labels, and the anonymous answers.
 
         Answers for more annotators of the same items, as for a panel, are counted in a warning.
         """
-        annotators = self._annotators_of_rows()
-        is_unlabelled = positions(pair_names(self.items, annotators), annotations.pairs().items) < 0
-        is_unlabelled &= (annotators != "") & (positions(self.items, annotations.items) >= 0)
+        rows, labelled = self.rows, annotations.pairs().rows
+        is_unlabelled = rows.is_named & (labelled.positions(rows) < 0)
+        is_unlabelled &= annotations.rows.has_items(rows)
         if not is_unlabelled.any():
             return self
-        left_out, pairs = int(is_unlabelled.sum()), int((annotators != "").sum())
+        left_out, pairs = int(is_unlabelled.sum()), int(rows.is_named.sum())
         verb = "is" if left_out == 1 else "are"
         warn(f"{are(left_out, pairs, HAVE, 'pair')} no label and {verb} left out")
         return self.take(~is_unlabelled)
@@ -282,7 +273,7 @@ class Predictions:
     def with_anonymous(self) -> Predictions:
         """Return the pairs with the anonymous answer of each member as a member of its own."""
         items = self.anonymous()
-        order = positions(self.items, items.items)
+        order = items.rows.positions(self.rows.by_item())[self.rows.item_codes]
         if (order < 0).any():
             raise InputError(
                 f"item {self.items[order < 0][0]!r} has no anonymous answer",
@@ -299,38 +290,29 @@ class Predictions:
 
     def anonymous(self) -> Predictions:
         """Return the answers for nobody in particular, one per item."""
-        rows = np.flatnonzero(self._annotators_of_rows() == "")
-        if not len(rows):
+        self.rows.check_pairs("predictions")
+        answers = self.take(~self.rows.is_named)
+        if not len(answers):
             raise InputError(
                 "these predictions of pairs hold no anonymous answers",
                 "score the items without naming annotators",
             )
-        return replace(self.take(rows), annotators=None)
+        return replace(answers, rows=answers.rows.by_item())
 
     def panel_means(self) -> Predictions:
         """Return the mean answer for the annotators of each item, one row per item."""
-        annotators = self._annotators_of_rows()
-        rows = self.take(np.flatnonzero(annotators != ""))
-        codes, items = factorized(rows.items)
-        total = np.zeros((len(items), *rows.probabilities.shape[1:]))
-        np.add.at(total, codes, rows.probabilities)
-        means = total / np.bincount(codes)[:, None, None]
-        return replace(rows, probabilities=means, items=as_names(items), annotators=None)
+        named = self.pairs()
+        means = named.rows.mean(named.probabilities)
+        return replace(named, probabilities=means, rows=named.rows.by_item())
 
-    def _annotators_of_rows(self) -> Strings:
-        if self.annotators is None:
-            raise InputError(
-                "these predictions are of items, not of pairs of an item and an annotator",
-                "score the items for annotators: `edo score --annotators`",
-            )
-        return self.annotators
+    def align(self, rows: Rows | Iterable[object], against: str = "annotations") -> Predictions:
+        """The same predictions with rows in the given order; both must hold the same ids.
 
-    def align(self, items: Iterable[object], against: str = "annotations") -> Predictions:
-        """The same predictions with items in the given order; both must hold the same ids."""
-        names, _ = as_names(items), self.per_item()
-        if len(names) == len(self.items) and bool((names == self.items).all()):
-            return self
-        return self.take(match(names, self.items, "predictions", against))
+        ``rows`` are item ids, or the rows of annotations or of other predictions.
+        """
+        others = rows if isinstance(rows, Rows) else Rows.of(rows)
+        order = self.rows.match(others, "predictions", against)
+        return self if in_order(order) else self.take(order)
 
     def order_classes(self, classes: Iterable[object]) -> Predictions:
         """The same predictions with classes in the given order; both must hold the same names."""
@@ -502,8 +484,15 @@ def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
     if learn is None:
         return predictions
     if learn == "items":
-        return predictions if predictions.annotators is None else predictions.panel_means()
+        return predictions.panel_means() if predictions.rows.is_named.any() else predictions
     return predictions.pairs(anonymous=learn == WITH_ANONYMOUS)
+
+
+def _wrong_length(axis: str, names: int, shape: tuple[int, ...], length: int) -> InputError:
+    return InputError(
+        f"there are {names} {axis} for predictions of shape {shape}, which need {length}",
+        "give one name per entry",
+    )
 
 
 Array = npt.NDArray[Any]

@@ -20,12 +20,12 @@ from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_t
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
 from edokit.predictions.core import PREFIX, MemberInfo, Predictions, as_floats, checked
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, Scale
 
 SUFFIXES = (".npz", ".parquet")
 _NEEDED = ("probabilities", "items", "members", "classes")
 _OPTIONAL = ("groups", "annotators")
-_ROWS = ("items", "annotators")
 _CLASSES = b"edokit.classes"
 """Where the metadata of a table note the order of its classes."""
 _SCALE = b"edokit.scale"
@@ -151,14 +151,17 @@ def _read_npz(path: Path) -> Predictions:
                 f"{name} in {path} are {values.dtype} of shape {values.shape}, not a list of names",
                 "give one name per entry",
             )
-    names: dict[str, Any] = {name: as_names(values) for name, values in arrays.items()}
-    fields: Any = {
-        name: values if name in _ROWS else tuple(values) for name, values in names.items()
-    }
+    ids = arrays.pop("items")
+    annotators = arrays.pop("annotators", None)
+    if annotators is not None and len(annotators) != len(ids):
+        raise InputError(
+            f"{path} has {len(annotators)} annotators for {len(ids)} items", "give one per row"
+        )
+    fields: Any = {name: tuple(as_names(values)) for name, values in arrays.items()}
+    fields["rows"] = Rows.of(ids, annotators)
     with errors_in(path):
         info = _noted_info("".join(fields.pop("member_info", ())))
         fields["scale"] = _noted_scale("".join(fields.pop("scale", ())), fields["classes"])
-        ids = arrays["items"]
         items_differ = ids.dtype.kind in "iu" and bool((ids[1:] > ids[:-1]).all())
         return Predictions(as_floats(array), **fields).with_info(info, items_differ=items_differ)
 
@@ -218,22 +221,22 @@ def from_long_table(
             "name them p_0, p_1, …",
         )
     item, member = (name_column(table, names[role], path) for role in ("item", "member"))
-    items, annotators = item.names, None
+    rows = Rows.of(item.names)
     if "annotator" in table.column_names:
-        item, items, annotators = pair_rows(item, annotator_column(table))
+        item, rows = pair_rows(item, annotator_column(table))
     n, k = len(item.names), len(member.names)
     array = np.column_stack([number_column(table, columns_of[name], str(path)) for name in classes])
     if not _in_order(item, member):
         cells = item.codes.astype(np.int64) * k + member.codes
         _each_pair_once(cells, item, member, path)
-        rows, array = array, np.empty_like(array)
-        array[cells] = rows
+        values, array = array, np.empty_like(array)
+        array[cells] = values
     stacked = array.reshape(n, k, len(classes))
     group = names["group"]
     groups = per_member(table, group, member, path) if group in table.column_names else None
     with errors_in(path):
         scale = _noted_scale(noted, classes)
-        fields = items, tuple(member.names), classes, groups, annotators, scale
+        fields = rows, tuple(member.names), classes, groups, scale
         info = _noted_info(_noted(table.schema, _INFO))
         return Predictions(stacked, *fields).with_info(info, items_differ=True)
 
@@ -261,17 +264,12 @@ def annotator_column(table: pa.Table, name: str = "annotator") -> Encoded:
     return Encoded(codes, np.append(encoded.names, ""))
 
 
-def pair_rows(item: Encoded, annotator: Encoded) -> tuple[Encoded, Strings, Strings]:
-    """Pairs of item and annotator as one column in order of appearance, and both of each pair."""
-    width = len(annotator.names)
-    cells = item.codes.astype(np.int64) * width + annotator.codes
-    pairs, first_rows, codes = np.unique(cells, return_index=True, return_inverse=True)
-    order = np.argsort(first_rows, kind="stable")
-    rank = np.argsort(order, kind="stable")
-    items = item.names[pairs[order] // width]
-    whose = annotator.names[pairs[order] % width]
-    names = as_names([f"{item_name}, {name}" for item_name, name in zip(items, whose, strict=True)])
-    return Encoded(rank[codes].astype(np.int32), names), items, whose
+def pair_rows(item: Encoded, annotator: Encoded) -> tuple[Encoded, Rows]:
+    """Pairs of item and annotator as one column in order of appearance, and as rows."""
+    rows = Rows(item.names, item.codes, annotator.names, annotator.codes)
+    pairs = rows.distinct()
+    names = np.array(pairs.names, dtype=object)
+    return Encoded(pairs.positions(rows).astype(np.int32), names), pairs
 
 
 def long_table(predictions: Predictions) -> pa.Table:

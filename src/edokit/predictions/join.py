@@ -27,7 +27,7 @@ from edokit._errors import (
     word,
 )
 from edokit._io.tables import number_column, read_table
-from edokit._names import PAIR, as_names, check_unique, class_order, look_alike, match, pair_names
+from edokit._names import as_names, check_unique, class_order, look_alike
 from edokit._types import Bools, Strings
 from edokit.annotations.long_table import ordered_classes, scale_of_table
 from edokit.predictions.core import (
@@ -46,6 +46,7 @@ from edokit.predictions.core import (
 from edokit.predictions.files import class_columns, from_long_table, name_column
 from edokit.predictions.sampled import ANSWER, ROLES, SMOOTHING, Sampled, Unparsed
 from edokit.predictions.shards import read_predictions
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
@@ -232,7 +233,8 @@ def join_models(
         _part(source, options.of_file("groups", k, len(files))) for k, source in enumerate(sources)
     ]
     _refuse_unused(options, sources)
-    joined = _as_pairs(_side_by_side(_as_items(parts, sources), sources, options.missing), parts)
+    _check_same_rows(parts, sources)
+    joined = _side_by_side(parts, sources, options.missing)
     if options.groups and isinstance(options.groups, Mapping):
         joined = joined.grouped(options.groups)
     if options.sampled.items is not None:
@@ -315,8 +317,8 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _as_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
-    """The parts, with pairs of an item and an annotator as items, so that they can be matched."""
+def _check_same_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> None:
+    """Refuse to join answers for items with answers for their annotators."""
     are_pairs = [part.annotators is not None for part in parts]
     if any(are_pairs) and not all(are_pairs):
         raise InputError(
@@ -324,21 +326,6 @@ def _as_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> li
             f" {sources[are_pairs.index(False)]} about items",
             "join them separately, or give both an annotator for each row",
         )
-    return [
-        part
-        if part.annotators is None
-        else replace(part, items=pair_names(part.items, part.annotators), annotators=None)
-        for part in parts
-    ]
-
-
-def _as_pairs(joined: Predictions, parts: Sequence[Predictions]) -> Predictions:
-    """The joined predictions, with items and annotators of the parts where these are of pairs."""
-    if parts[0].annotators is None:
-        return joined
-    pairs = [name.rpartition(PAIR) for name in joined.items]
-    items, annotators = (as_names([pair[end] for pair in pairs]) for end in (0, 2))
-    return replace(joined, items=items, annotators=annotators).named()
 
 
 @dataclass
@@ -355,8 +342,8 @@ class _ModelFile:
     column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
     """What it calls its classes."""
-    unpredicted: list[str] = field(default_factory=list)
-    """Items that it names but has no numbers for."""
+    unpredicted: list[Rows] = field(default_factory=list)
+    """Rows that it names but has no numbers for."""
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -413,8 +400,7 @@ class _ModelFile:
                 f"complete the file; {option('missing', 'drop')} leaves out the items that not"
                 " every member answered",
             )
-        (rows,) = _as_items([part], [self])
-        self.unpredicted += rows.items[lacking].tolist()
+        self.unpredicted.append(part.rows.take(lacking))
         complete = part.take(~lacking)
         if not len(complete):
             raise InputError(f"{self.path} has no item that every member answered", "check the ids")
@@ -459,7 +445,7 @@ class _ModelFile:
         array = self._checked(values, "NC", items, [self.member], sets)
         with errors_in(self.path):
             scale = declared.on(classes)
-        return Predictions(array, items, (self.member,), classes, scale=scale)
+        return Predictions(array, Rows.of(items), (self.member,), classes, scale=scale)
 
     def _declared(self, table: pa.Table) -> Declared:
         with errors_in(self.path):
@@ -475,7 +461,7 @@ class _ModelFile:
         item, member = (name_column(table, names[role], self.path) for role in ("item", "member"))
         is_partial = np.bincount(item.codes, minlength=len(item.names)) < len(member.names)
         if self.options.missing == "drop" and is_partial.any():
-            self.unpredicted += item.names[is_partial].tolist()
+            self.unpredicted.append(Rows.of(item.names[is_partial]))
             table = table.filter(pa.array(~is_partial[item.codes]))
         part = from_long_table(table, self.path, {**self.columns, **names})
         declared = self._declared(table)
@@ -520,7 +506,8 @@ class _ModelFile:
         array = self._checked(values, "NK", items, list(members))
         opposite = {"1": "0", "0": "1"}.get(positive, f"not {positive}")
         self.classes = (self.options.negative or opposite, positive)
-        part = Predictions(array, items, tuple(members), self._mapped(self.classes)).named()
+        rows, classes = Rows.of(items), self._mapped(self.classes)
+        part = Predictions(array, rows, tuple(members), classes).named()
         return self._on_scale(part.order_classes(class_order(part.classes)))
 
     def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
@@ -556,11 +543,11 @@ class _ModelFile:
         """The rows that have numbers; others are refused, or noted to be left out."""
         if not absent.any():
             return values, items
-        self.unpredicted += items[absent].tolist()
+        self.unpredicted.append(Rows.of(items[absent]))
         if self.options.missing == "error":
             raise InputError(
-                f"{self} has no prediction for {counted(len(self.unpredicted), 'item')}:"
-                f" {examples(self.unpredicted)}",
+                f"{self} has no prediction for {counted(int(absent.sum()), 'item')}:"
+                f" {examples(items[absent])}",
                 f"complete the file; {_DROP_HINT}",
             )
         return values[~absent], items[~absent]
@@ -615,7 +602,7 @@ def _side_by_side(
     dtype = np.result_type(*(part.probabilities.dtype for part in aligned))
     values = np.concatenate([part.probabilities.astype(dtype) for part in aligned], axis=1)
     info = {name: values for part in aligned for name, values in part.member_info.items()}
-    joined = Predictions(values, base.items, members, base.classes, groups, scale=base.scale)
+    joined = Predictions(values, base.rows, members, base.classes, groups, scale=base.scale)
     return replace(joined, member_info=info).named()
 
 
@@ -625,7 +612,7 @@ def _aligned(
     """A part with items and classes in the order of the first one."""
     check_same_scale(part.scale, str(source), base.scale, str(base_source))
     try:
-        rows = match(base.items, part.items, str(source), str(base_source))
+        rows = part.rows.match(base.rows, str(source), str(base_source))
     except InputError as error:
         raise InputError(error._message, f"check the ids; {_DROP_HINT}") from error
     try:
@@ -640,24 +627,22 @@ def _aligned(
 
 def _common_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
     """The parts with the items that all of them have; a warning names the others."""
-    items = dict.fromkeys(item for part in parts for item in part.items)
-    items |= dict.fromkeys(item for source in sources for item in source.unpredicted)
-    missing = [
-        [item for item in items if item not in predicted]
-        for predicted in (set(part.items) for part in parts)
-    ]
-    left_out = set(chain.from_iterable(missing))
+    predicted = [part.rows for part in parts]
+    unpredicted = [rows for source in sources for rows in source.unpredicted]
+    items = Rows.concatenate([*predicted, *unpredicted]).distinct()
+    missing = [items.take(rows.positions(items) < 0) for rows in predicted]
+    left_out = Rows.concatenate(missing).distinct()
     if len(left_out) == len(items):
-        raise InputError(f"no item is in every file{look_alike(items)}", "check the ids")
-    if left_out:
+        raise InputError(f"no item is in every file{look_alike(items.names)}", "check the ids")
+    if len(left_out):
         by_file = "; ".join(
-            f"{source} has no prediction for {len(absent)}: {examples(absent, 10)}"
+            f"{source} has no prediction for {len(absent)}: {examples(absent.names, 10)}"
             for source, absent in zip(sources, missing, strict=True)
-            if absent
+            if len(absent)
         )
         warn(
             f"{are(len(left_out), len(items), noun='item')} left out for every member"
             f" ({option('missing', 'drop')}): {by_file}"
-            + look_alike(item for item in items if item in left_out)
+            + look_alike(items.take(left_out.positions(items) >= 0).names)
         )
-    return [part.take(~np.isin(part.items, list(left_out))) for part in parts]
+    return [part.take(left_out.positions(part.rows) < 0) for part in parts]

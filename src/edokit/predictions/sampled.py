@@ -38,6 +38,7 @@ from edokit.annotations.labels import as_points, read_labels, set_parts
 from edokit.annotations.long_table import lists_as_text
 from edokit.predictions.core import COST, SOURCES, Predictions
 from edokit.predictions.files import annotator_column, name_column, pair_rows, per_member
+from edokit.rows import Rows
 from edokit.scales import Declared
 
 Unparsed: TypeAlias = Literal["error", "drop"]
@@ -108,10 +109,10 @@ class Sampled:
                 column = column._replace(codes=column.codes[is_listed])
                 item = name_column(table, column_name("item"), path)
         members = _members(table, path, member, column_name)
-        items, annotators = item.names, None
+        rows = Rows.of(item.names)
         if column_name("annotator") in table.column_names:
             annotator = annotator_column(table, column_name("annotator"))
-            item, items, annotators = pair_rows(item, annotator)
+            item, rows = pair_rows(item, annotator)
         n, k = len(item.names), len(members.names)
         codes = column.codes  # a gap has the code -1, the last row
         parsed = is_named[codes]
@@ -138,7 +139,7 @@ class Sampled:
         p[silent] = np.nan
         group = column_name("group")
         groups = per_member(table, group, members, path) if group in table.column_names else None
-        fields = items, tuple(members.names), classes, groups, annotators, scale
+        fields = rows, tuple(members.names), classes, groups, scale
         info = _info(table, path, column_name, members, item, parsed)
         predictions = Predictions(p, *fields).with_info(info)
         spellings = {*column.names, *(name.strip() for name in column.names)}

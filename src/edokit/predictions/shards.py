@@ -6,17 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import read_arrays
 from edokit._names import as_names, encode
-from edokit._types import Strings
 from edokit.predictions.core import (
     ANONYMOUS,
     Invalid,
@@ -27,9 +24,8 @@ from edokit.predictions.core import (
     view_pairs,
 )
 from edokit.predictions.files import SUFFIXES, read_file, read_header
+from edokit.rows import Keys, Rows
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
-
-Keys: TypeAlias = npt.NDArray[np.uint64]
 
 _OF = re.compile(r"^(.*?)\d+-of-(\d+)")
 _DIGITS = re.compile(r"(\d+)")
@@ -84,11 +80,10 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     base = shards[0]
     return Predictions(
         np.concatenate([shard.probabilities for shard in shards]),
-        np.concatenate([shard.items for shard in shards]),
+        Rows.concatenate([shard.rows for shard in shards]),
         base.members,
         base.classes,
         base.groups,
-        None if base.annotators is None else np.concatenate([s.annotators for s in shards]),
         base.scale,
         _info_of([shard.member_info for shard in shards], list(map(len, shards)), base.members),
     ).named()
@@ -170,12 +165,12 @@ def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
         shard = read_file(file, invalid)
         base = base or Names.of(shard)
         check_alike(shard, file, base, files[0])
-        if len(files) > 1 and shard.annotators is None:  # pairs are compared when all are read
-            keys.append(item_keys(shard.items))
+        if len(files) > 1:
+            keys.append(shard.rows.keys)
         yield shard
     if keys:
         names = [file.name for file in files]
-        check_once(keys, names, lambda number: read_file(files[number], invalid).items)
+        check_once(keys, names, lambda number: read_file(files[number], invalid).rows)
 
 
 def check_alike(shard: Predictions, file: Path, base: Names | Shards, base_file: Path) -> None:
@@ -195,18 +190,11 @@ def check_alike(shard: Predictions, file: Path, base: Names | Shards, base_file:
             )
 
 
-def item_keys(items: Strings) -> Keys:
-    """A number per item id [N]: equal for equal ids, hardly ever for others."""
-    return np.asarray(pd.util.hash_array(np.asarray(items, dtype=object), categorize=False))
-
-
-def check_once(
-    keys: Sequence[Keys], names: Sequence[str], items_of: Callable[[int], Strings]
-) -> None:
+def check_once(keys: Sequence[Keys], names: Sequence[str], rows_of: Callable[[int], Rows]) -> None:
     """Refuse an item that is in two shards.
 
-    ``keys`` are the `item_keys` of each shard, ``names`` the shards' names, ``items_of`` gives the
-    ids of one.
+    ``keys`` are those of each shard's rows, ``names`` the shards' names, ``rows_of`` gives the rows
+    of one.
     """
     if len(names) < 2:
         return
@@ -214,13 +202,14 @@ def check_once(
     merged.sort()
     for key in np.unique(merged[1:][merged[1:] == merged[:-1]]):
         holders = [shard for shard, shard_keys in enumerate(keys) if key in shard_keys]
-        ids = set(items_of(holders[0]))
+        rows = rows_of(holders[0])
         for shard in holders[1:]:
             # Keys alone may coincide.
-            if repeated := sorted(ids.intersection(items_of(shard))):
+            others = rows_of(shard)
+            if len(repeated := others.take(rows.positions(others) >= 0)):
                 raise InputError(
-                    f"{names[shard]} repeats {counted(len(repeated), 'item')} of"
-                    f" {names[holders[0]]}: {examples(repeated)}",
+                    f"{names[shard]} repeats {counted(len(repeated), rows.noun)} of"
+                    f" {names[holders[0]]}: {examples(sorted(repeated.names))}",
                     "keep each item in one shard",
                 )
 
@@ -265,7 +254,8 @@ class Shards:
         pairs of an item must be in one shard.
         """
         files = shard_files(path)
-        base = view_pairs(read_file(files[0], invalid), learn).per_item()
+        base = view_pairs(read_file(files[0], invalid), learn)
+        base = base if learn else base.per_item()
         names = Names.of(base)
         counts, infos = [len(base)], [base.member_info]
         for file in files[1:]:
@@ -340,11 +330,11 @@ class Shards:
         files, counts = (self.files[number],), (self.counts[number],)
         return replace(self, files=files, counts=counts, base_file=self.base_file or self.files[0])
 
-    def read_items(self, number: int) -> Strings:
-        """The item ids of one shard, in the order in which ``read`` gives them."""
+    def read_rows(self, number: int) -> Rows:
+        """The rows of one shard, in the order in which ``read`` gives them."""
         file = self.files[number]
         if self.learn:
-            return self.read(number).items
+            return self.read(number).rows
         try:
             if file.suffix.lower() == ".npz":
                 names = as_names(read_arrays(file, ["items"])["items"])
@@ -352,8 +342,8 @@ class Shards:
                 column = pa_parquet.read_table(file, columns=["item"])["item"]
                 names = encode(column, "item").names
         except Exception:  # whatever is wrong, the reader names it
-            names = self.read(number).items
-        return names
+            return self.read(number).rows
+        return Rows.of(names)
 
     def __iter__(self) -> Iterator[Predictions]:
         """One shard after the other."""

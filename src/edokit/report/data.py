@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
-from edokit._names import PAIR, as_names, factorized, owners
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
@@ -25,6 +24,7 @@ from edokit.predictions import Predictions
 from edokit.predictions.core import COST
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.results import Comparison, Search, read_comparison, read_search
+from edokit.rows import Rows, in_order
 from edokit.runs import RunRecord, digest
 
 Value = TypeVar("Value")
@@ -138,7 +138,7 @@ def collect(
         )
     if evaluation is None:
         return data
-    if PAIR not in str(evaluation.pooled.items[0]):  # items are reviewed, not pairs
+    if evaluation.pooled.annotators is None:  # items are reviewed, not pairs
         data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
     labels, pooled = evaluation.annotations, evaluation.pooled
     if labels is not None:
@@ -182,21 +182,19 @@ def _ensemble_folder(folder: Path) -> Path:
 def _diagnosis(annotations: Annotations, pooled: Pooled) -> dict[str, Any]:
     from edokit.diagnosis import diagnose
 
-    items, predictions = owners(annotations.items), None
-    if items is not annotations.items:  # of the items of pairs
-        codes, names = factorized(items)
+    predictions, rows = None, annotations.rows
+    if pooled.annotators is not None:  # of the items of pairs
         predictions = Predictions(
             pooled.probabilities[:, None],
-            owners(pooled.items),
+            Rows.of(pooled.items, pooled.annotators),
             ("edo",),
             pooled.classes,
-            annotators=as_names(str(name).rpartition(PAIR)[2] for name in pooled.items),
             scale=pooled.scale,
         )
         annotations = replace(
             annotations,
-            items=as_names(names),
-            item_codes=codes[annotations.item_codes].astype(np.int32),
+            rows=rows.by_item(),
+            item_codes=rows.item_codes[annotations.item_codes],
             item_columns={},
             texts=None,
             contexts=None,
@@ -303,11 +301,11 @@ class _Source:
         except EDOError:
             return None
         assert fitted is not None
-        if not set(fitted.items) & set(predictions.items):
+        same_rows = fitted.rows.positions(predictions.rows)
+        if (same_rows < 0).all():
             return True
         # The same ids may name other items.
-        same_items = np.array_equal(fitted.items, predictions.items)
-        if same_items and np.array_equal(fitted.probabilities, predictions.probabilities):
+        if in_order(same_rows) and np.array_equal(fitted.probabilities, predictions.probabilities):
             return False
         return None
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
@@ -24,7 +23,6 @@ from edokit.baselines.scores import (
 from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
-from edokit.fitdata.data import owner_codes
 from edokit.metrics import (
     Interval,
     PairedTest,
@@ -162,7 +160,7 @@ def evaluate_items(
         anonymous = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
         predictions = predictions.pairs(anonymous=anonymous)
         annotations = None if annotations is None else annotations.pairs()
-    clusters = owner_codes(predictions.items)
+    clusters = predictions.rows.clusters
     name = name if clusters is None else name.replace("items", "pairs")
     predictions = predictions.order_classes(tuple(ensemble.classes_))
     pooled = ensemble.describe(predictions)
@@ -202,11 +200,11 @@ def evaluate_items(
 
 def _aligned(annotations: Annotations, predictions: Predictions) -> Annotations:
     """The annotations of the predicted items, in their order and with their classes."""
-    rows = pd.Index(annotations.items).get_indexer(pd.Index(predictions.items))
+    rows = annotations.rows.positions(predictions.rows)
     if (rows >= 0).all():  # There may be annotations of other items, too.
-        annotations = annotations.take(rows.astype(np.int64))
+        annotations = annotations.take(rows)
     # Where items are missing, `align` names them.
-    return annotations.align(predictions.items).with_classes(predictions.classes)
+    return annotations.align(predictions.rows).with_classes(predictions.classes)
 
 
 def _answers(ensemble: EDOEnsemble, predictions: Predictions, p: Floats) -> dict[str, Floats]:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from edokit._io.json import parse_json
-from edokit._names import PAIR
 from edokit._types import Bools, Floats
 from edokit.metrics import METRIC
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import asset, rounded
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 MOST = 20_000
@@ -116,12 +116,13 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
     uncertain = pooled.entropy
     if scale.span is not None:
         uncertain = scale.deviations(pooled.probabilities)
+    annotators = None if pooled.annotators is None else pooled.annotators[rows]
     table: dict[str, Any] = {
         "kind": scale.kind,
         "positions": scale.positions,
         "classes": list(pooled.classes),
         "total": len(pooled.items),
-        "items": [str(name).replace(PAIR, " · ") for name in pooled.items[rows]],
+        "items": Rows.of(pooled.items[rows], annotators).names,
         "p": rounded(pooled.probabilities[rows]),
         "entropy": rounded(uncertain[rows]),
         "spread": rounded(pooled.spread[rows]),

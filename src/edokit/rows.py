@@ -1,0 +1,318 @@
+"""The row index: which item, and which annotator of it, each row of a table is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from edokit._errors import InputError, are, examples, option
+from edokit._names import as_names, check_positions, check_unique, look_alike
+from edokit._types import Bools, Codes, Floats, Ints, Strings
+
+NOBODY = ""
+"""The annotator of an anonymous answer."""
+KEEP_PREDICTED = (
+    "; `edo data convert ANNOTATIONS OUT --items PREDICTIONS` keeps the items that have predictions"
+)
+Keys: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """An index of R rows, each about an item or about a pair of an item and an annotator.
+
+    Annotations, predictions and pooled answers are such an index with values. They are matched by
+    these ids, never by position.
+
+    Parameters
+    ----------
+    items : ndarray of str of shape (N,)
+        The different items, in order of first appearance.
+    item_codes : ndarray of int32 of shape (R,)
+        The item of each row, as a position in ``items``.
+    annotators : ndarray of str of shape (A,), default=None
+        The different annotators; an empty name is nobody in particular, whose answer is anonymous.
+        None where rows are about items.
+    annotator_codes : ndarray of int32 of shape (R,), default=None
+        The annotator of each row.
+
+    Examples
+    --------
+    >>> rows = Rows.of(["a", "a", "b"], ["x", "y", "x"])
+    >>> rows.items.tolist(), rows.item_codes.tolist()
+    (['a', 'b'], [0, 0, 1])
+    >>> rows.mean([1.0, 3.0, 5.0])
+    array([2., 5.])
+    """
+
+    items: Strings
+    item_codes: Codes
+    annotators: Strings | None = None
+    annotator_codes: Codes | None = None
+
+    @classmethod
+    def of(cls, items: Iterable[object], annotators: Iterable[object] | None = None) -> Rows:
+        """Return the index of rows with these items, and these annotators, one name per row."""
+        names = as_names(items)
+        if annotators is None:
+            return cls(names, np.arange(len(names), dtype=np.int32))
+        (item_codes, distinct), (annotator_codes, people) = (
+            pd.factorize(column) for column in (names, as_names(annotators))
+        )
+        return cls(distinct, item_codes.astype(np.int32), people, annotator_codes.astype(np.int32))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Rows]) -> Rows:
+        """Return further rows after the first, as those of several shards."""
+        items = np.concatenate([part.item_names for part in parts])
+        if all(part.annotators is None for part in parts):
+            return cls.of(items)
+        anonymous = (np.full(len(part), NOBODY, dtype=object) for part in parts)
+        annotators = [
+            nobody if part.annotator_names is None else part.annotator_names
+            for part, nobody in zip(parts, anonymous, strict=True)
+        ]
+        return cls.of(items, np.concatenate(annotators))
+
+    def __len__(self) -> int:
+        return len(self.item_codes)
+
+    @cached_property
+    def item_names(self) -> Strings:
+        """The item of each row [R]."""
+        return self.items if self.annotators is None else self.items[self.item_codes]
+
+    @cached_property
+    def annotator_names(self) -> Strings | None:
+        """The annotator of each row [R]; None where rows are about items."""
+        return None if self.annotators is None else self.annotators[self.annotator_codes]
+
+    @property
+    def names(self) -> list[str]:
+        """What each row is called on a page or in a message [R]."""
+        if self.annotator_names is None:
+            return list(self.items)
+        pairs = zip(self.item_names, self.annotator_names, strict=True)
+        return [f"{item} · {name}" for item, name in pairs]
+
+    @property
+    def noun(self) -> str:
+        """What a row is: an item, or a pair of an item and an annotator."""
+        return "item" if self.annotators is None else "pair"
+
+    @cached_property
+    def is_named(self) -> Bools:
+        """Whether each row is about an annotator [R]: neither about an item nor anonymous."""
+        if self.annotator_names is None:
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray(self.annotator_names != NOBODY)
+
+    def take(self, positions: npt.ArrayLike) -> Rows:
+        """Return the rows at these positions (or where a mask is true), in this order."""
+        rows = check_positions(positions, len(self))
+        if self.annotators is None or self.annotator_codes is None:
+            return Rows(self.items[rows], np.arange(len(rows), dtype=np.int32))
+        item_codes, items = pd.factorize(self.item_codes[rows])
+        annotator_codes, annotators = pd.factorize(self.annotator_codes[rows])
+        return Rows(
+            self.items[items],
+            item_codes.astype(np.int32),
+            self.annotators[annotators],
+            annotator_codes.astype(np.int32),
+        )
+
+    def distinct(self) -> Rows:
+        """Return the rows without those that repeat an earlier one."""
+        return self.take(~self._is_repeated)
+
+    @cached_property
+    def _is_repeated(self) -> Bools:
+        columns = {"item": self.item_names, "annotator": self.annotator_names}
+        return pd.DataFrame(columns).duplicated().to_numpy()
+
+    def by_item(self) -> Rows:
+        """Return a row for each item."""
+        return Rows(self.items, np.arange(len(self.items), dtype=np.int32))
+
+    def mean(self, values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+        """Return the mean over the rows of each item [N, ...] of values [R, ...].
+
+        ``weights`` [R] count relative to those of the other rows of the item.
+        """
+        n = len(self.items)
+        if weights is None:
+            counts = np.bincount(self.item_codes, minlength=n)
+            means = sums(values, self.item_codes, n)
+            return np.asarray(means / counts.reshape(-1, *[1] * (means.ndim - 1)))
+        rows, shares = np.asarray(values), np.asarray(weights, dtype=np.float64)
+        shares = shares / np.bincount(self.item_codes, shares, n)[self.item_codes]
+        return sums(rows * shares.reshape(-1, *[1] * (rows.ndim - 1)), self.item_codes, n)
+
+    @cached_property
+    def item_ranks(self) -> Ints:
+        """The item of each row [R], as a number in the order of the names, not of the rows."""
+        ranks = np.unique(self.items.astype(str), return_inverse=True)[1]
+        return np.asarray(ranks[self.item_codes])
+
+    def order(self) -> npt.NDArray[np.intp]:
+        """Return the positions of the rows, sorted by item and by annotator."""
+        columns = [self.annotator_names, self.item_names]
+        return np.lexsort([names.astype(str) for names in columns if names is not None])
+
+    @property
+    def clusters(self) -> Ints | None:
+        """The rows that folds and resampling keep together [R]: those of one item.
+
+        None where every row is an item of its own.
+        """
+        return None if self.annotators is None else self.item_ranks
+
+    @cached_property
+    def keys(self) -> Keys:
+        """A number per row [R]: equal for equal ids, hardly ever for others."""
+        names = self.item_names
+        if self.annotator_names is not None:
+            # Only hashed: ids that hold a tab themselves may share a key.
+            pairs = zip(names, self.annotator_names, strict=True)
+            names = as_names([f"{item}\t{name}" for item, name in pairs])
+        return np.asarray(pd.util.hash_array(np.asarray(names, dtype=object), categorize=False))
+
+    def check_unique(self, what: str, hint: str) -> None:
+        """Refuse an item, or a pair, that has several rows."""
+        if self.annotators is None:
+            check_unique(self.items, what, hint)
+        elif self._is_repeated.any():
+            names = dict.fromkeys(self.take(self._is_repeated).names)
+            raise InputError(f"{what} are not unique: {examples(names)}", hint)
+
+    def check_items(self, what: str) -> None:
+        """Refuse pairs of an item and an annotator; ``what`` is what these rows are of."""
+        if self.annotators is not None:
+            raise InputError(
+                f"the {what} are of pairs of an item and an annotator, such as {self.names[0]!r},"
+                " not of items",
+                f"choose what to learn from: {option('learn', 'pairs')} (what each annotator"
+                f" answers) or {option('learn', 'items')} (what they answer together); or score the"
+                " items without naming annotators",
+            )
+
+    def check_pairs(self, what: str) -> None:
+        """Refuse rows about items; ``what`` is what these rows are of."""
+        if self.annotators is None:
+            raise InputError(
+                f"the {what} are of items, not of pairs of an item and an annotator",
+                "score the items for annotators: `edo score --annotators`",
+            )
+
+    def positions(self, others: Rows) -> npt.NDArray[np.intp]:
+        """Return the position of each of other rows among these distinct ones; −1 if it is none.
+
+        Rows about items are those that are about nobody in particular.
+        """
+        if self.annotators is None and others.annotators is None:
+            return self._item_index.get_indexer(pd.Index(others.items, dtype=object))
+        return self._row_index.get_indexer(pd.Index(self._cells(others)))
+
+    def has_items(self, others: Rows) -> Bools:
+        """Return whether the item of each of other rows is among the items of these."""
+        places = self._item_index.get_indexer(pd.Index(others.items, dtype=object))
+        return np.asarray(places[others.item_codes] >= 0)
+
+    @cached_property
+    def _item_index(self) -> pd.Index[Any]:
+        return pd.Index(self.items, dtype=object)
+
+    @cached_property
+    def _annotator_index(self) -> pd.Index[Any]:
+        people = as_names([NOBODY]) if self.annotators is None else self.annotators
+        return pd.Index(people, dtype=object)
+
+    @cached_property
+    def _row_index(self) -> pd.Index[Any]:
+        return pd.Index(self._cells(self))
+
+    def _cells(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """The cell of each row in the table of these items and annotators; −1 if it has none."""
+        width = len(self._annotator_index)
+        names = pd.Index(rows.items, dtype=object)
+        item = self._item_index.get_indexer(names)[rows.item_codes].astype(np.int64)
+        annotator = self._annotator_index.get_indexer(rows._annotator_index)
+        if rows.annotator_codes is not None:
+            annotator = annotator[rows.annotator_codes]
+        return np.where((item < 0) | (annotator < 0), -1, item * width + annotator)
+
+    def match(self, others: Rows, source: str, against: str) -> npt.NDArray[np.intp]:
+        """Return the position of each of other rows among these; both must hold the same ids.
+
+        ``source`` says whose rows these are, ``against`` whose the others are, for messages.
+        """
+        is_same = self is others or (
+            self.noun == others.noun == "item"
+            and len(self) == len(others)
+            and bool((self.items == others.items).all())
+        )
+        if is_same:
+            return np.arange(len(self))
+        if self.noun != others.noun:
+            # Annotations say what is asked; what answers something else is the other side.
+            rows, whose = (others, against) if source == "annotations" else (self, source)
+            rows.check_items(whose)
+            rows.check_pairs(whose)
+        others.check_unique(f"{others.noun}s of {against}", f"name each {others.noun} once")
+        self.check_unique(f"{self.noun}s of {source}", f"name each {self.noun} once")
+        places = self.positions(others)
+        missing = others.take(places < 0)
+        if len(missing) or len(self) != len(others):
+            extra = self.take(others.positions(self) < 0)
+            raise different_rows(source, against, len(others), missing=missing, extra=extra)
+        return places
+
+
+def sums(values: npt.ArrayLike, codes: npt.NDArray[Any], groups: int) -> Floats:
+    """What the values [R, ...] of each group add up to [groups, ...]; ``codes`` are the groups."""
+    rows = np.asarray(values)
+    total = np.zeros((groups, *rows.shape[1:]))
+    np.add.at(total, codes, rows)
+    return total
+
+
+def in_order(positions: npt.NDArray[Any]) -> bool:
+    """Whether these positions are 0, 1, 2, …: nothing has to be moved."""
+    return bool((positions == np.arange(len(positions))).all())
+
+
+def different_rows(
+    source: str,
+    against: str,
+    count: int,
+    *,
+    missing: Rows | None = None,
+    extra: Rows | None = None,
+) -> InputError:
+    """The error for two sets of rows that differ.
+
+    Of the ``count`` rows of ``against`` some are missing in ``source``; ``extra`` are in ``source``
+    alone.
+    """
+    absent, surplus = ([] if rows is None else rows.names for rows in (missing, extra))
+    parts = []
+    if absent:
+        parts.append(f"{are(len(absent), count)} missing: {examples(absent)}")
+    if surplus:
+        parts.append(f"{are(len(surplus))} extra: {examples(surplus)}")
+    is_pair = any(rows is not None and rows.annotators is not None for rows in (missing, extra))
+    hint = "check the ids, or choose one split"
+    if (against if absent else source) == "annotations" and not (absent and surplus):
+        hint += "; score the items for all who labelled them" if is_pair else KEEP_PREDICTED
+    noun = "pairs of an item and an annotator" if is_pair else "items"
+    return InputError(
+        f"{source} and {against} hold different {noun}: in {source} {'; '.join(parts)}"
+        + look_alike([*absent, *surplus]),
+        hint,
+    )
