@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import InputError, MissingExtraError
+from edokit.members.pretrained import check_model, load_tokenizer
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed, identity
 
@@ -33,26 +36,23 @@ def test_the_same_texts_are_never_embedded_twice(
 
 
 def test_another_model_in_the_same_place_is_another_model(model: str, tmp_path: Path) -> None:
-    import shutil
-
     place = shutil.copytree(model, tmp_path / "model")
-    before = identity(str(place))
+    before = identity(place)
     config = place / "config.json"
     config.write_text(config.read_text().replace('"hidden_act": "gelu"', '"hidden_act": "relu"'))
-    assert identity(str(place)) != before
+    assert identity(place) != before
 
 
 def test_weights_count_although_their_size_and_date_stay(model: str, tmp_path: Path) -> None:
     import os
-    import shutil
 
     place = shutil.copytree(model, tmp_path / "model")
-    weights, before = place / "model.safetensors", identity(str(place))
+    weights, before = place / "model.safetensors", identity(place)
     held, date = weights.read_bytes(), weights.stat().st_mtime_ns
-    assert identity(str(place)) == before
+    assert identity(place) == before
     weights.write_bytes(held[:-1] + bytes([held[-1] ^ 1]))
     os.utime(weights, ns=(date, date))
-    assert identity(str(place)) != before
+    assert identity(place) != before
 
 
 def test_a_damaged_or_unwritable_cache_costs_time_alone(
@@ -87,8 +87,89 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_damaged_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
+    with pytest.raises(InputError, match=r"config\.json"):
+        embed(TEXTS, str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="can't be loaded"):
         embed(TEXTS, str(tmp_path))
+
+
+MODULE = "sentence_transformers.models."
+
+
+@pytest.mark.parametrize("place", ["pool", "members", "bundle"])
+def test_code_that_a_model_names_does_not_run(place: str, model: str, tmp_path: Path) -> None:
+    from member_cases import small_people
+
+    import edokit
+    from edokit.members import parse_groups, train_members
+
+    planted = shutil.copytree(model, tmp_path / "model")
+    pool = tmp_path / "pool.toml"
+    pool.write_text(f'[[group]]\nrecipe = "encoder"\nmembers = 1\noptions.model = "{planted}"\n')
+    people, out = small_people(), tmp_path / "members"
+
+    def plant(folder: Path) -> None:
+        (folder / "planted.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+        kinds = [f"{MODULE}Transformer", "planted.Module"]
+        modules = [{"idx": k, "name": str(k), "path": "", "type": t} for k, t in enumerate(kinds)]
+        (folder / "modules.json").write_text(json.dumps(modules))
+
+    if place == "pool":
+        plant(planted)
+        with pytest.raises(InputError, match=r"modules\.json names code"):
+            train_members(people, parse_groups(str(pool)), out=out)
+    else:
+        trained = train_members(people, parse_groups(str(pool)), out=out)
+        if place == "members":
+            plant(planted)
+            with pytest.raises(InputError, match=r"modules\.json names code"):
+                edokit.score_members(out, ["a new text"])
+        else:
+            dev = trained.predictions["dev"], people.split("dev")
+            ensemble = edokit.EDOEnsemble.from_weights([1.0], *dev)
+            edokit.Bundle.create(ensemble, out, tmp_path / "bundle")
+            (inside,) = (tmp_path / "bundle" / "models").iterdir()
+            plant(inside)
+            with pytest.raises(InputError):
+                edokit.load(tmp_path / "bundle")
+            (inside / "planted.py").unlink()
+            with pytest.raises(InputError, match="names code"):
+                check_model(inside)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_modules_of_the_library_are_loaded(model: str, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    SentenceTransformer(model, device="cpu").save(str(tmp_path))
+    assert (tmp_path / "modules.json").is_file()
+    np.testing.assert_allclose(embed(TEXTS, str(tmp_path)), embed(TEXTS, model), atol=1e-6)
+
+
+@pytest.mark.parametrize("recipe", ["encoder", "transformer"])
+@pytest.mark.parametrize("part", ["normalizer", "post_processor"])
+def test_a_damaged_tokenizer_is_one_line(
+    recipe: str, part: str, model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(model, tmp_path / "model")
+    content = json.loads((folder / "tokenizer.json").read_text())
+    special = {"SpecialToken": {"id": "[GONE]", "type_id": 0}}
+    content[part] = {
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": ""},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [special],
+            "pair": content["post_processor"]["pair"],
+            "special_tokens": content["post_processor"]["special_tokens"],
+        },
+    }[part]
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    load = Encoder if recipe == "encoder" else load_tokenizer
+    with pytest.raises(InputError, match="can't be loaded") as raised:
+        load(str(folder))
+    assert "\n" not in str(raised.value)
+    assert "panicked" not in capfd.readouterr().err
 
 
 def test_pairs_are_the_vectors_of_both_parts_of_the_whole_and_how_far_apart_they_are(

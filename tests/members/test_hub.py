@@ -13,7 +13,7 @@ from tiny_transformer import tiny_model
 import edokit
 from edokit._errors import InputError
 from edokit.members.hub import match_labels, model_names, score_models
-from edokit.members.pretrained import DOWNLOAD, folder_or_id, load_backbone, load_tokenizer
+from edokit.members.pretrained import DOWNLOAD, load_backbone, load_tokenizer, local_folder
 
 TEXTS = ["lovely day", "you are late again please stop it", "rude"]
 
@@ -156,7 +156,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_a_hub_id_that_is_not_here_is_one_line_and_no_download(no_network: list[object]) -> None:
-    for load in (folder_or_id, load_tokenizer, load_backbone):
+    for load in (local_folder, load_tokenizer, load_backbone):
         with pytest.raises(InputError, match="hf download org/nowhere"):
             load("org/nowhere")
     assert not no_network

@@ -14,9 +14,9 @@ from edokit._types import Floats
 from edokit.members.pretrained import (
     TO_PREDICT,
     choose_device,
-    folder_or_id,
     load_tokenizer,
     loading,
+    local_folder,
     require_packages,
 )
 from edokit.members.recipe import Text
@@ -157,7 +157,7 @@ def _load(model: str) -> tuple[Any, list[str]]:
 
     with loading(model):
         network, report = AutoModelForSequenceClassification.from_pretrained(
-            folder_or_id(model), output_loading_info=True
+            local_folder(model), output_loading_info=True
         )
     missing = sorted(report["missing_keys"])
     if missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -27,7 +26,9 @@ TO_FINE_TUNE = ("torch", "transformers", "safetensors")
 _FILES = ("config.json", "modules.json")
 DOWNLOAD = "EDO_DOWNLOAD"
 """The variable of the environment that lets models be downloaded."""
+_UNUSED = ("*.h5", "*.msgpack", "*.ot", "*.onnx*", "openvino/*")  # weights for other libraries
 _PATIENCE = 10  # seconds in which the hub must answer
+SAMPLE = "A text of 3 words: ß 語"  # known and unknown characters, on which tokenizers are tried
 _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"
 
 
@@ -51,31 +52,15 @@ def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> Non
 
 
 def local_folder(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> Path:
-    """The folder of a model, downloaded if it is a hub id and the environment has EDO_DOWNLOAD.
+    """The folder of a model that holds one of these files; a hub id has one on this machine.
 
-    It holds one of these files; ``which`` are further arguments of
-    ``huggingface_hub.snapshot_download``, such as ``revision``.
-    """
-    location = folder_or_id(model, files, **which)
-    if Path(location).is_dir():
-        return Path(location)
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(location, **which))
-    except Exception as error:
-        raise _not_downloaded(model, error) from error
-
-
-def folder_or_id(model: str, files: tuple[str, ...] = _FILES, **which: Any) -> str:
-    """The folder of a model, also of a hub id whose files are on this machine.
-
-    Nothing is downloaded. If the environment has EDO_DOWNLOAD, a hub id is returned as it is.
+    A hub id is downloaded only if the environment has EDO_DOWNLOAD; ``which`` are further arguments
+    of ``huggingface_hub.snapshot_download``, such as ``revision``.
     """
     path = Path(model).expanduser()
     if path.is_dir():
         if any((path / name).is_file() for name in files):
-            return str(path)
+            return path
         problem = f"holds {'neither ' if len(files) > 1 else 'no '}{' nor '.join(files)}"
     elif path.exists() or _looks_local(model):
         problem = "is a file" if path.exists() else "does not exist"
@@ -97,13 +82,13 @@ def public_name(model: str) -> str:
     return PureWindowsPath(path.resolve() if path.exists() else model).name
 
 
-def _from_hub(model: str, **which: Any) -> str:
+def _from_hub(model: str, **which: Any) -> Path:
     require_packages(f"the model {model!r}", ("huggingface_hub",))
     from huggingface_hub import model_info, snapshot_download
 
     if not os.environ.get(DOWNLOAD):
         try:
-            return str(snapshot_download(model, local_files_only=True, **which))
+            return Path(snapshot_download(model, local_files_only=True, **which))
         except Exception as error:
             raise InputError(
                 f"{model!r} is no folder, and no model of that name has been downloaded",
@@ -111,25 +96,29 @@ def _from_hub(model: str, **which: Any) -> str:
                 " or name a folder that holds it",
             ) from error
     try:
-        # Asked once: the libraries that load a model would try for minutes.
+        # Asked once: a download would try for minutes.
         query = {key: which[key] for key in ("revision", "token") if key in which}
-        model_info(model, timeout=_PATIENCE, **query)
+        files = model_info(model, timeout=_PATIENCE, **query).siblings or ()
+        safe = any(file.rfilename.endswith(".safetensors") for file in files)
+        unused = [*_UNUSED, "*.bin"] if safe else [*_UNUSED]
+        return Path(snapshot_download(model, ignore_patterns=unused, **which))
     except Exception as error:
-        raise _not_downloaded(model, error) from error
-    return model
+        raise InputError(
+            f"the model {model!r} can't be downloaded: {_reason(error)}",
+            "check the name and the network",
+        ) from error
 
 
-def _not_downloaded(model: str, error: Exception) -> InputError:
-    reason = str(error).strip().split("\n")[0] or type(error).__name__
-    return InputError(
-        f"the model {model!r} can't be downloaded: {reason}", "check the name and the network"
-    )
+def _reason(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 SAFE_FILES = (".safetensors", ".json", ".txt", ".model", ".jinja")
 """Endings of a model's files from which nothing is executed."""
-_MODULES = ("Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
-"""Modules of sentence-transformers that may be part of a model in a bundle."""
+_MODULES = (
+    *("Transformer", "StaticEmbedding", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout"),
+)
+"""Modules of sentence-transformers that may be part of a model; they import no further code."""
 
 
 def home_of(folder: Path) -> Path:
@@ -187,21 +176,30 @@ def copy_renamed(path: Path, out: Path, new_names: Mapping[str, str]) -> None:
 
 
 def check_model(folder: Path, home: Path | None = None) -> None:
-    """Refuse a model whose files name code that would run when it is loaded."""
-    for name, path in files_below(folder, home).items():
+    """Refuse a model in a bundle that holds anything but weights, settings and words."""
+    for path in files_below(folder, home).values():
         if path.suffix not in SAFE_FILES:
             raise InputError(f"{path} is no file of weights, settings or words", "remove it")
-        if not path.name.endswith("config.json") and path.name != "modules.json":
+    check_code(folder)
+
+
+def check_code(folder: Path) -> None:
+    """Refuse a model whose settings name code, which would run when it is loaded."""
+    for path in folder.rglob("*.json"):
+        is_list = path.name == "modules.json"
+        if not is_list and not path.name.endswith("config.json"):
             continue
         content = read_json(path)
         # Other lists, such as that of the data that a model was trained on, are never loaded.
-        is_list = isinstance(content, list) and path.name == "modules.json"
-        modules_safe = all(map(_is_safe_module, content)) if is_list else True
+        safe = all(map(_is_safe_module, content)) if is_list and isinstance(content, list) else True
         settings = content if isinstance(content, dict) else {}
         function = str(settings.get("activation_function", ""))
         custom = "." in function and not function.startswith("torch.nn.")
-        if not modules_safe or custom or "auto_map" in settings:
-            raise InputError(f"{name} in {folder} names code to run", "choose another model")
+        if not safe or custom or "auto_map" in settings:
+            raise InputError(
+                f"{path} names code outside of the library, which would run",
+                "choose another model",
+            )
 
 
 def _is_safe_module(module: object) -> bool:
@@ -213,7 +211,7 @@ def _is_safe_module(module: object) -> bool:
 def licence_of(model: str) -> str | None:
     """The licence in the card of a model, if the model is on this machine."""
     with suppress(EDOError, OSError, ValueError):
-        card = Path(folder_or_id(model)) / "README.md"
+        card = local_folder(model) / "README.md"
         front = card.read_text(encoding="utf-8").split("---")[1]
         licence = re.search(r"(?m)^license:\s*([\w.-]+)\s*$", front)
         return licence and licence[1]
@@ -221,21 +219,34 @@ def licence_of(model: str) -> str | None:
 
 
 @contextmanager
+def using(model: str) -> Iterator[None]:
+    """Turn whatever the libraries raise into one error."""
+    try:
+        yield
+    except (EDOError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # each architecture fails in its own way, tokenizers by a panic
+        problem = f"the model {model!r} can't be loaded: {_reason(error)}"
+        raise InputError(problem, _HINT) from error
+
+
+@contextmanager
 def loading(model: str) -> Iterator[None]:
-    """Silence the libraries, and turn whatever they raise into one error."""
+    """The same while a model is loaded; nothing is written to stderr, where panics are reported."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
     try:
-        yield
-    except EDOError:
-        raise
-    except Exception as error:  # each architecture fails in its own way
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise InputError(f"the model {model!r} can't be loaded: {reason}", _HINT) from error
+        with using(model):
+            yield
     finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
@@ -247,7 +258,7 @@ def load_backbone(model: str) -> nn.Module:
 
     with loading(model):
         backbone, loaded = AutoModel.from_pretrained(
-            folder_or_id(model), output_loading_info=True, trust_remote_code=False
+            local_folder(model), output_loading_info=True, trust_remote_code=False
         )
     # Heads pool for themselves, without the pooler on top of the first token.
     missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
@@ -273,7 +284,9 @@ def load_tokenizer(model: str) -> Any:
     from transformers import AutoTokenizer
 
     with loading(model):
-        tokenizer = AutoTokenizer.from_pretrained(folder_or_id(model), trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(local_folder(model), trust_remote_code=False)
+        for texts in ([SAMPLE], [SAMPLE, SAMPLE]):  # alone, and as a pair
+            tokenizer(*texts)
     if tokenizer.pad_token_id is None:
         raise InputError(
             f"the tokenizer of {model} has no padding token",
@@ -287,7 +300,7 @@ def weight_bytes(model: object) -> int:
     if not isinstance(model, str):
         return 0
     with suppress(EDOError, OSError):
-        folder = Path(folder_or_id(model))
+        folder = local_folder(model)
         sizes = {
             suffix: sum(file.stat().st_size for file in folder.glob(f"*{suffix}"))
             for suffix in (".safetensors", ".bin")
@@ -315,25 +328,6 @@ def choose_device(device: str | None) -> torch.device:
             "leave it out to use a GPU if there is one",
         )
     return torch.device("cuda", place.index or 0) if place.type == "cuda" else place
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that a device's memory ran out."""
-    import torch
-
-    # Metal and some CUDA libraries say it in words alone.
-    in_words = isinstance(error, RuntimeError) and "out of memory" in str(error).lower()
-    return in_words or isinstance(error, torch.cuda.OutOfMemoryError)
-
-
-def free_memory(device: torch.device) -> None:
-    """Release what a failed or finished training holds on a GPU."""
-    import torch
-
-    if device.type != "cpu":
-        gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
 
 
 def _encoder(backbone: Any, model: str) -> nn.Module:

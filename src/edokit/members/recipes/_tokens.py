@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import KnownAnnotators, attributes_of, label_shares
+from edokit.members.pretrained import using
 from edokit.members.recipe import Text, check_texts
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -66,13 +67,14 @@ class Reader:
         columns = (texts,) if single else tuple(map(list, zip(*texts, strict=True)))
         columns = columns[::-1] if self.context_first else columns
         target = len(columns) - 1 if self.context_first else 0
-        encoded = self.tokenizer(
-            *columns,
-            truncation=True,
-            max_length=self.max_length,
-            return_attention_mask=True,
-            return_special_tokens_mask=True,
-        )
+        with using(str(self.tokenizer.name_or_path)):
+            encoded = self.tokenizer(
+                *columns,
+                truncation=True,
+                max_length=self.max_length,
+                return_attention_mask=True,
+                return_special_tokens_mask=True,
+            )
         masks = encoded.pop("special_tokens_mask")
         tokens = []
         for i in range(len(texts)):
@@ -80,7 +82,7 @@ class Reader:
                 inside = np.array([segment == target for segment in encoded.sequence_ids(i)])
             else:
                 inside = np.array(masks[i]) == 0
-            arrays = {name: np.array(column[i], dtype=np.int32) for name, column in encoded.items()}
+            arrays = {name: np.array(column[i]) for name, column in encoded.items()}
             # A text without words is its own target.
             tokens.append({**arrays, "target_mask": inside | (not inside.any())})
         return tokens

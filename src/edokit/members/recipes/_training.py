@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -132,7 +133,9 @@ class Training:
                 torch.manual_seed(self.seed)
                 return self._train(member.reader(member.model), device)
         finally:  # gradients and moments are larger than the network
-            pretrained.free_memory(device)
+            if cuda:
+                gc.collect()
+                torch.cuda.empty_cache()
 
     def _train(self, reader: Reader, device: torch.device) -> FineTuned:
         member, data = self.member, self.data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -18,11 +19,14 @@ from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
 from edokit._types import Floats
 from edokit.members.pretrained import (
+    SAMPLE,
     cache_folder,
+    check_code,
     choose_device,
-    folder_or_id,
     loading,
+    local_folder,
     require_packages,
+    using,
 )
 from edokit.members.recipe import MemberData, Progress, Text, read_arrays, write_arrays
 from edokit.members.recipes._regression import ClassifierMember, Logistic
@@ -164,43 +168,41 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     They are kept under ``EDO_CACHE`` (else the user's cache folder), named after what the model
     and the texts hold, so that the same texts are never embedded twice.
     """
-    require_packages("a sentence encoder", PACKAGES)
-    digest = hashlib.sha256(identity(folder_or_id(model)).encode())
+    digest = hashlib.sha256(identity(local_folder(model)).encode())
     for text in texts:
         digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
     place = cache_folder() / "embeddings" / digest.hexdigest()[:32]
-    try:
+    with suppress(OSError, ValueError, EOFError):
         cached: Vectors = np.load(place / _VECTORS, allow_pickle=False)
         if len(cached) == len(texts):
             return cached
-    except (OSError, ValueError, EOFError):
-        pass
     vectors = Encoder(model, device)(texts)
-    try:
-        with whole_folder(place) as folder:
-            np.save(folder / _VECTORS, vectors)
-    except InputError:
-        pass  # a cache that can't be written costs time, not results
+    # A cache that can't be written costs time, not results.
+    with suppress(InputError), whole_folder(place) as folder:
+        np.save(folder / _VECTORS, vectors)
     return vectors
 
 
 class Encoder:
-    """A sentence encoder by hub id or folder."""
+    """A sentence encoder by hub id or folder; one whose settings name code is refused."""
 
     def __init__(self, model: str, device: str | None = None) -> None:
         require_packages("a sentence encoder", PACKAGES)
-        place = choose_device(device)
-        self.batch_size = BATCH if place.type == "cpu" else LARGE_BATCH
+        place, folder = choose_device(device), local_folder(model)
+        self.model, self.batch_size = model, BATCH if place.type == "cpu" else LARGE_BATCH
+        check_code(folder)
         with loading(model):
             from sentence_transformers import SentenceTransformer
 
-            self._network = SentenceTransformer(folder_or_id(model), device=str(place))
+            self._network = SentenceTransformer(str(folder), device=str(place))
+            self._network.encode([SAMPLE], show_progress_bar=False)
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """Vectors [N, D] of length one."""
-        vectors: Vectors = self._network.encode(
-            list(texts), batch_size=self.batch_size, show_progress_bar=False
-        )
+        with using(self.model):
+            vectors: Vectors = self._network.encode(
+                list(texts), batch_size=self.batch_size, show_progress_bar=False
+            )
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         return (vectors / np.where(length > 0, length, 1)).astype(np.float32)
 
@@ -209,21 +211,16 @@ _resident_encoder = lru_cache(maxsize=2)(Encoder)
 """The encoder of a bundle, loaded once for all members that refer to it."""
 
 
-def identity(location: str) -> str:
-    """A folder by its files, a hub id by its name and commit.
+def identity(folder: Path) -> str:
+    """A model by its files.
 
     Files count by size and the times of change, of which the system sets one at every change
     itself: to read the weights would take as long as to embed hundreds of texts.
     """
-    folder = Path(location)
-    if not folder.is_dir():
-        with loading(location):
-            from transformers import AutoConfig
-
-            return f"{location} {AutoConfig.from_pretrained(location)._commit_hash}"
-    files = {
-        file.relative_to(folder).as_posix(): file.stat()
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }
-    return str([(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in files.items()])
+    files = [(file, file.stat()) for file in sorted(folder.rglob("*")) if file.is_file()]
+    return str(
+        [
+            (file.relative_to(folder).as_posix(), s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+            for file, s in files
+        ]
+    )
