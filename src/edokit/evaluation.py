@@ -35,10 +35,10 @@ from edokit.metrics.scorers import SCORERS, official_items
 from edokit.metrics.scores import annotation_errors
 from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import ANONYMOUS as MEMBER_ANONYMOUS
-from edokit.predictions.core import PREFIX, checked
+from edokit.predictions.core import PREFIX, Invalid, checked
 from edokit.predictions.files import from_long_table
 from edokit.rows import Rows
-from edokit.runs import InputReader
+from edokit.runs import InputReader, merge_options
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:
@@ -217,20 +217,66 @@ class Evaluation:
         }
 
 
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """What is computed, and how surely.
+
+    Parameters
+    ----------
+    by : str or sequence of str, default=None
+        Columns of the items (see `Annotations.item_columns`) to evaluate by: each value is a slice,
+        a column of many numbers is put into quarters, missing values are a slice of their own.
+    scorer : {"lewidi2023", "lewidi2025-a", "lewidi2025-b"}, default=None
+        Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels) or
+        lewidi2025-b (the answer of each annotator).
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of evenly split items.
+    samples : int, default=1000
+        Bootstrap samples; 0 for no intervals.
+    level : float, default=0.95
+        Level of the intervals.
+    random_state : int, default=0
+        Seed of the bootstrap and of random ties.
+    invalid : {"error", "normalize"}, default="error"
+        What to do with rows that do not sum to 1: raise, or divide them by their sum.
+
+    Examples
+    --------
+    >>> from edokit.evaluation import EvaluateOptions
+    >>> EvaluateOptions(by="lang", samples=200).level
+    0.95
+    """
+
+    by: str | Sequence[str] | None = None
+    scorer: Literal["lewidi2023", "lewidi2025-a", "lewidi2025-b"] | None = None
+    ties: Ties = "first"
+    samples: int = 1000
+    level: float = 0.95
+    random_state: int = 0
+    invalid: Invalid = "error"
+
+    def __post_init__(self) -> None:
+        if 0 < self.samples < FEWEST_SAMPLES:
+            raise InputError(
+                f"{self.samples} bootstrap samples are too few for an interval;"
+                f" it takes at least {FEWEST_SAMPLES}",
+                "use 1000, or 0 for no intervals",
+            )
+        if self.scorer is not None:
+            one_of("scorer", self.scorer, SCORERS)
+
+
 def evaluate(
     probabilities: str | Path | Table | Predictions | Annotations | npt.ArrayLike | None,
     annotations: Annotations | str | Path | Table,
+    options: EvaluateOptions | None = None,
     *,
     predictions: Predictions | npt.ArrayLike | str | Path | None = None,
     ensemble: EDOEnsemble | str | Path | None = None,
+    split: str | Sequence[str] | None = None,
     train_annotations: Annotations | str | Path | Table | None = None,
-    by: str | Sequence[str] | None = None,
-    scorer: Literal["lewidi2023", "lewidi2025-a", "lewidi2025-b"] | None = None,
-    invalid: Literal["error", "normalize"] = "error",
-    ties: Ties = "first",
-    samples: int = 1000,
-    level: float = 0.95,
-    random_state: int = 0,
+    train_split: str | Sequence[str] | None = None,
+    **settings: Any,
 ) -> Evaluation:
     """Evaluate probabilities against annotations with every metric.
 
@@ -246,30 +292,24 @@ def evaluate(
     annotations : Annotations, path or table
         Annotations of the same items; a path is read with `edokit.read_annotations`, a table with
         `Annotations.from_table`.
+    options : EvaluateOptions, default=None
+        What is computed, and how surely.
     predictions : Predictions, array of shape (N, K, C), str or Path, default=None
         The members' predictions of the same items: their uniform mean is evaluated, too. Of pairs
         of an item and an annotator, the ensemble is evaluated as answers for annotators.
     ensemble : EDOEnsemble, str or Path, default=None
         The ensemble, or its folder, that made the probabilities. The constant answer then has the
         shares of the items that it was fitted on.
+    split : str or sequence of str, default=None
+        Only these splits of the annotations.
     train_annotations : Annotations, path or table, default=None
         Training items, whose shares the constant answer has instead. Without an ensemble, too, it
         has the shares of the evaluated items, which no constant can beat on them.
-    by : str or sequence of str, default=None
-        Columns of the items (see `Annotations.item_columns`) to evaluate by: each value is a slice,
-        a column of many numbers is put into quarters, missing values are a slice of their own.
-    scorer : {"lewidi2023", "lewidi2025-a", "lewidi2025-b"}, default=None
-        Also the official scores of a shared task (`edokit.metrics.scorers`).
-    invalid : {"error", "normalize"}, default="error"
-        What to do with rows that do not sum to 1: raise, or divide them by their sum.
-    ties : {"first", "error", "random"}, default="first"
-        Hard label of evenly split items.
-    samples : int, default=1000
-        Bootstrap resamples; 0 for no intervals.
-    level : float, default=0.95
-        Level of the intervals.
-    random_state : int, default=0
-        Seed of the bootstrap and of ``ties="random"``.
+    train_split : str or sequence of str, default=None
+        Only these splits of them, or, without ``train_annotations``, of ``annotations``.
+    **settings
+        Single fields of `EvaluateOptions`, such as ``samples=200``, and further arguments of
+        `read_annotations`, such as ``columns`` or ``scale``, for annotations that are files.
 
     Returns
     -------
@@ -294,50 +334,63 @@ def evaluate(
     >>> round(found.ce_floor, 4)
     0.3183
     """
-    if 0 < samples < FEWEST_SAMPLES:
-        raise InputError(
-            f"{samples} bootstrap samples are too few for an interval;"
-            f" it takes at least {FEWEST_SAMPLES}",
-            "use 1000, or 0 for no intervals",
-        )
-    if scorer is not None:
-        one_of("scorer", scorer, SCORERS)
-    labelled = _annotations(annotations)
-    slices = find_slices(labelled, by)
+    options, reading = merge_options(EvaluateOptions, options, settings)
+    files = InputReader(**reading)
+    labelled = _annotations(files, "annotations", annotations, split)
+    slices = find_slices(labelled, options.by)
     if isinstance(ensemble, str | Path):
         from edokit.ensemble import EDOEnsemble
 
         ensemble = EDOEnsemble.load(ensemble)
-    answers = _read_answers(probabilities, predictions, ensemble, labelled, invalid)
+    answers = _read_answers(probabilities, predictions, ensemble, labelled, options.invalid)
     labelled = answers.labelled
-    q, scale, p = labelled.soft_labels, labelled.scale, answers.probabilities
-    on: Any = {"scale": scale}
-    y = labelled.hard_labels(ties=ties, random_state=random_state)
-    constant = _constant(ensemble, train_annotations, labelled, y, ties)
-    constant_rows = np.tile(constant.shares, (len(q), 1))
-    resampling = Resampling(samples, level, random_state)
-    scores, losses = score_answers(answers.by_name, constant, labelled, y, resampling)
-    hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
-    hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
+    y = labelled.hard_labels(ties=options.ties, random_state=options.random_state)
+    if train_annotations is None and train_split is None:
+        constant = constant_of(ensemble, labelled, y)
+    else:
+        source = annotations if train_annotations is None else train_annotations
+        train = _annotations(files, "train_annotations", source, train_split)
+        constant = _constant_of_train(train, labelled, options.ties)
     subject = "The predictions" if ensemble is None else "The ensemble"
     if isinstance(probabilities, str | Path):
         subject = Path(probabilities).name
+    return _evaluation(answers, y, constant, slices, options, subject)
+
+
+def _evaluation(
+    answers: _Answers,
+    y: Codes,
+    constant: Constant,
+    slices: dict[str, Any],
+    options: EvaluateOptions,
+    subject: str,
+) -> Evaluation:
+    """Every metric of these answers; ``y`` are the hard labels."""
+    labelled, p = answers.labelled, answers.probabilities
+    q, scale = labelled.soft_labels, labelled.scale
+    on: Any = {"scale": scale}
+    resampling = Resampling(options.samples, options.level, options.random_state)
+    scores, losses = score_answers(answers.by_name, constant, labelled, y, resampling)
+    constant_rows = np.tile(constant.shares, (len(q), 1))
+    hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
+    hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
+    level = options.level if options.samples else None
     return Evaluation(
         items=len(q),
         metrics=compute_metrics(p, q, y, **on),
         best_possible=best_possible(q, y, **on),
         constant_metrics=compute_metrics(constant_rows, q, y, **on)
         | compute_metrics(hard, q, y, metrics=hard_metrics, **on),
-        level=level,
-        intervals=bootstrap(p, q, y, **on, **vars(resampling)) if samples else {},
-        annotators=_annotator_errors(labelled, answers.errors(), level if samples else None),
+        level=options.level,
+        intervals=bootstrap(p, q, y, **on, **vars(resampling)) if options.samples else {},
+        annotators=_annotator_errors(labelled, answers.errors(), level),
         scores=tuple(scores),
         constant=constant,
         slices=score_slices(slices, scores, losses, labelled, resampling),
         subject=subject,
         scale=scale,
-        official=_official_scores(scorer, answers, constant_rows, y, resampling),
-        pairs=_score_pairs(answers, constant, ties, resampling),
+        official=_official_scores(options.scorer, answers, constant_rows, y, resampling),
+        pairs=_score_pairs(answers, constant, options.ties, resampling),
     )
 
 
@@ -383,7 +436,7 @@ def _read_answers(
     predictions: Any,
     ensemble: EDOEnsemble | None,
     labelled: Annotations,
-    invalid: Literal["error", "normalize"],
+    invalid: Invalid,
 ) -> _Answers:
     """The answers to evaluate, from probabilities, or from an ensemble and its members."""
     members, pairs, anonymous = None, None, None
@@ -554,39 +607,30 @@ def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:
     )
 
 
-def _annotations(source: Annotations | str | Path | Table) -> Annotations:
-    if isinstance(source, Annotations):
-        return source
-    if isinstance(source, str | Path):
-        from edokit.datasets import read_annotations
+def _annotations(
+    files: InputReader, role: str, source: Any, split: str | Sequence[str] | None
+) -> Annotations:
+    """Annotations of these splits, from a file, a table, or as given."""
+    annotations = files.annotations(role, source, split)
+    if isinstance(annotations, Annotations):
+        return annotations
+    return Annotations.from_table(annotations)
 
-        return read_annotations(source)
-    return Annotations.from_table(source)
 
-
-def _constant(
-    ensemble: EDOEnsemble | None,
-    train: Annotations | str | Path | Table | None,
-    labelled: Annotations,
-    y: Codes,
-    ties: Ties,
-) -> Constant:
-    """The constant answer: of the training items, else of the ensemble, else of these items."""
-    if train is None:
-        return constant_of(ensemble, labelled, y)
+def _constant_of_train(train: Annotations, labelled: Annotations, ties: Ties) -> Constant:
+    """The constant answer of the training items, over the classes of the annotations."""
     from edokit.baselines.methods import ConstantAnswer
 
-    labels = _annotations(train)
-    check_same_scale(labels.scale, "training annotations", labelled.scale, "annotations")
-    if labels.classes != labelled.classes:
-        labels = labels.with_classes(labelled.classes)
-    return ConstantAnswer(ties=ties).take_shares(labels, "train").constant_
+    check_same_scale(train.scale, "training annotations", labelled.scale, "annotations")
+    if train.classes != labelled.classes:
+        train = train.with_classes(labelled.classes)
+    return ConstantAnswer(ties=ties).take_shares(train, "train").constant_
 
 
 def _as_predictions(
     source: str | Path | Table | Predictions | Annotations | npt.ArrayLike,
     annotations: Annotations,
-    invalid: Literal["error", "normalize"],
+    invalid: Invalid,
 ) -> tuple[Predictions, Predictions | None, Predictions | None]:
     """The probabilities as one member, in the order of the annotations' items, and of pairs.
 
@@ -656,7 +700,7 @@ def _from_table(
     table: pa.Table,
     path: str | Path,
     annotations: Annotations,
-    invalid: Literal["error", "normalize"],
+    invalid: Invalid,
 ) -> Predictions | Annotations:
     """Probabilities of items or of pairs, or the answer of each annotator."""
     names = table.column_names

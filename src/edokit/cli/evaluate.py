@@ -5,38 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import Annotated, Any, Literal
 
 from edokit._errors import counted
 from edokit.cli import console, options
-
-if TYPE_CHECKING:
-    from edokit.evaluation import Evaluation
-
+from edokit.evaluation import EvaluateOptions, Evaluation
+from edokit.evaluation import evaluate as evaluate_probabilities
 
 _ANNOTATORS = 10
 """Annotators that a terminal shows."""
 
 
+@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """What is computed.
-
-    Parameters
-    ----------
-    scorer : str, optional
-        Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels) or
-        lewidi2025-b (the answer of each annotator).
-    """
+class Scoring(EvaluateOptions):
+    """The options of an evaluation as one types them."""
 
     by: options.By = None
-    scorer: str | None = None
-    ties: options.Ties = "first"
-    samples: options.Bootstrap = 1000
-    level: options.Level = 0.95
-    random_state: Annotated[int, Parameter(help="Seed of the bootstrap and of random ties.")] = 0
+    invalid: Annotated[Literal["error"], options.HIDDEN] = "error"
 
 
 def evaluate(
@@ -70,20 +56,15 @@ def evaluate(
         The members' predictions of these items: their uniform mean is shown, too; with --ensemble
         they are pooled, and --probabilities is not needed.
     """
-    from edokit.evaluation import evaluate as evaluate_probabilities
-
-    settings = options.keywords(scoring)
-    if options.given_flags(train):
-        settings["train_annotations"] = reading.annotations(
-            train.train_annotations or annotations, train.train_split or []
-        )
     evaluation = evaluate_probabilities(
         probabilities,
-        reading.annotations(annotations),
+        annotations,
+        scoring,
         predictions=predictions,
         ensemble=ensemble,
         invalid="normalize" if normalize else "error",
-        **settings,
+        **options.keywords(train),
+        **options.keywords(reading),
     )
     if json:
         console.print_json(evaluation.to_dict())

@@ -114,9 +114,6 @@ Json = Annotated[bool, Parameter(help="One JSON object on stdout, nothing else."
 Overwrite = Annotated[
     bool, Parameter(help="Replace what is there already, also what edo did not write.")
 ]
-Ties = Annotated[str, Parameter(help="Hard label of evenly split items: first, error or random.")]
-Bootstrap = Annotated[int, Parameter(help="Bootstrap samples; 0 for none.")]
-Level = Annotated[float, Parameter(help="Level of the intervals.")]
 By = Annotated[
     list[str] | None,
     Parameter(
