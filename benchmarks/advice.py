@@ -44,7 +44,7 @@ COLUMNS = [
 
 
 def pool(
-    people: Annotations, lessons: list[tuple[Any, Callable[[int], Any]]], shared: Any
+    people: Annotations, lessons: list[tuple[Any, Callable[[int], Any]]], corpus: Any
 ) -> dict[str, Predictions]:
     """Predictions of dev and test by one member per lesson (positions of items, targets)."""
     train = people.split("train")
@@ -52,7 +52,7 @@ def pool(
     members = []
     for k, (positions, targets) in enumerate(lessons):
         member = LinearMember(len(people.classes))
-        member.fit(MemberData(texts[positions].tolist(), targets, shared=shared), random_state=k)
+        member.fit(MemberData(texts[positions].tolist(), targets, corpus=corpus), random_state=k)
         members.append(member)
     result = {}
     for name in ("dev", "test"):
@@ -70,7 +70,7 @@ def pool(
 def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Predictions]]:
     """As many members of both kinds, and how many answers those of one annotator saw."""
     train = people.split("train")
-    shared = LinearMember.prepare(np.asarray(people.texts).tolist(), {})
+    corpus = tuple(map(str, people.texts))
     everything = np.arange(len(train.items))
     drawn = [
         (everything, lambda epoch, k=k: random_select(train, 1000 * seed + k, epoch))
@@ -82,8 +82,8 @@ def pools(people: Annotations, count: int, seed: int) -> dict[str, dict[str, Pre
         if len(set(targets.argmax(axis=1).tolist())) > 1:
             own.append((positions, lambda epoch, targets=targets: targets))
     return {
-        "random-select": pool(people, drawn, shared),
-        "per-annotator": pool(people, own, shared),
+        "random-select": pool(people, drawn, corpus),
+        "per-annotator": pool(people, own, corpus),
     }
 
 

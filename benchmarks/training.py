@@ -50,11 +50,11 @@ def shuffled(labels: np.ndarray, member: int) -> np.ndarray:
 def our_linear(texts: list[str], labels: np.ndarray, given: argparse.Namespace) -> None:
     from edokit.members.recipes.linear import LinearMember
 
-    shared = LinearMember.prepare(texts, {})
+    corpus = tuple(texts)
     for k in range(POOL):
         targets = np.eye(2)[shuffled(labels, k)]
         LinearMember(2).fit(
-            MemberData(texts, lambda _, t=targets: t, shared=shared), random_state=k
+            MemberData(texts, lambda _, t=targets: t, corpus=corpus), random_state=k
         )
 
 

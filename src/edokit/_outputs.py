@@ -75,10 +75,8 @@ LAYOUTS: dict[Kind, Layout] = {
             "manifest.json": {"format", "data", "groups", "members"},
             "members/*/member.json": _MEMBER,
             "members/*/fold-*/member.json": _MEMBER,
-            "end-to-end/member.json": _MEMBER,
-            "tuning.json": set(),
         },
-        ("manifest.json", "members", "end-to-end", "predictions", "ensemble", "tuning.json"),
+        ("manifest.json", "members", "predictions"),
     ),
     "ensemble": Layout(
         "a fitted ensemble",

@@ -48,7 +48,7 @@ from edokit.members.pretrained import (
     public_name,
     require_packages,
 )
-from edokit.members.recipe import Text, find_recipe
+from edokit.members.recipe import Text, find_recipe, learns
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -647,7 +647,7 @@ def _member_rows(bundle: Bundle, trained: Mapping[str, Any]) -> tuple[list[str],
         targets = member.get("targets")
         learned = targets.get("supervision", "") if isinstance(targets, dict) else ""
         recipe = find_recipe(str(member["recipe"]))
-        if bundle.members.endpoints and not recipe.learns(options or {}):
+        if bundle.members.endpoints and not learns(recipe, options or {}):
             learned = "nothing: it is asked"
         model_name += f" (licence: {licence})" if licence else ""
         cells = name, member.get("recipe", ""), learned, model_name

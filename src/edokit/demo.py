@@ -178,7 +178,7 @@ def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
         owners = [[(name,) if name else ()] * len(texts) for name in people]
         return Predictions.from_arrays(
             [
-                np.concatenate([member.predict_proba(texts, owner) for owner in owners])
+                np.concatenate([member.predict_proba(texts, annotators=owner) for owner in owners])
                 for member in members
             ],
             items=np.tile(part.items, len(people)),
@@ -212,7 +212,7 @@ def train_members(
     train = annotations.split("train")
     held_out = {name: annotations.split(name) for name in ("dev", "test")}
     texts = {name: _texts(part) for name, part in (("train", train), *held_out.items())}
-    shared = LinearMember.prepare([text for part in texts.values() for text in part], {})
+    corpus = tuple(text for part in texts.values() for text in part)
     probabilities: dict[str, list[Any]] = {name: [] for name in held_out}
     for k in range(members):
         step(k, members, "training members")
@@ -226,7 +226,7 @@ def train_members(
             return random_select(part, seed, epoch)
 
         member = LinearMember(len(annotations.classes))
-        data = MemberData(_texts(part), targets, shared=shared, scale=annotations.scale)
+        data = MemberData(_texts(part), targets, corpus=corpus, scale=annotations.scale)
         member.fit(data, random_state=seed)
         for name in held_out:
             probabilities[name].append(member.predict_proba(texts[name]))

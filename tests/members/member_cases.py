@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from edokit._types import Floats
-from edokit.members.recipe import Member, MemberData, Progress, Text
+from edokit.annotator_effects import KnownAnnotators
+from edokit.members.recipe import Member, MemberData, Progress
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
@@ -79,7 +80,9 @@ class PriorMember(Member):
         self.n_classes, self.weight, self.note = n_classes, weight, note
         self.answer: Floats = np.zeros(n_classes)
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         if self.note:
             with open(self.note, "a", encoding="utf-8") as stream:
                 stream.write(f"{random_state}\n")
@@ -88,7 +91,9 @@ class PriorMember(Member):
             progress({"epoch": 1, "dev_ce": 0.5})
         return self
 
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+    def predict_proba(
+        self, texts: Sequence[str], context: Any = None, annotators: Any = None
+    ) -> Floats:
         return np.tile(self.answer, (len(texts), 1))
 
     def save(self, folder: Path) -> None:
@@ -105,7 +110,9 @@ class PriorMember(Member):
 class PeopleMember(PriorMember):
     """Knows the mean answer of every annotator, and can answer for some of them."""
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         told = data.annotations
         chosen = np.eye(self.n_classes)[told.label_codes]
         self.people = {
@@ -115,11 +122,14 @@ class PeopleMember(PriorMember):
         return self
 
     @property
-    def known_annotators(self) -> Sequence[str]:
-        return tuple(self.people)
+    def known(self) -> KnownAnnotators:
+        return KnownAnnotators.named(self.people)
 
     def predict_proba(
-        self, texts: Sequence[Text], annotators: Sequence[Sequence[str]] | None = None
+        self,
+        texts: Sequence[str],
+        context: Sequence[str] | None = None,
+        annotators: Sequence[Iterable[str]] | None = None,
     ) -> Floats:
         everyone = tuple(self.people)
         asked = [everyone for _ in texts] if annotators is None else annotators
@@ -142,7 +152,9 @@ class PaidMember(PriorMember):
 
     requests = 0
 
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+    def predict_proba(
+        self, texts: Sequence[str], context: Any = None, annotators: Any = None
+    ) -> Floats:
         self.requests += len(texts)
         return super().predict_proba(texts)
 
@@ -154,11 +166,15 @@ class PaidMember(PriorMember):
 class SeenMember(PriorMember):
     """Says 1 of texts that it learned from, else 0."""
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         self.seen = set(data.texts)
         return self
 
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+    def predict_proba(
+        self, texts: Sequence[str], context: Any = None, annotators: Any = None
+    ) -> Floats:
         known = np.array([text in self.seen for text in texts], dtype=float)
         return np.column_stack([1 - known, known])
 
@@ -170,7 +186,9 @@ class FailingMember(PriorMember):
         super().__init__(n_classes)
         self.cured = cured
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         if random_state % 2 and not (self.cured and Path(self.cured).exists()):
             raise RuntimeError("the dog ate\nthe weights")
         return super().fit(data, random_state=random_state, progress=progress)
@@ -179,7 +197,9 @@ class FailingMember(PriorMember):
 class DyingMember(PriorMember):
     """Members with an odd seed take their process with them."""
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         if random_state % 2:
             os._exit(1)
         return super().fit(data, random_state=random_state, progress=progress)
@@ -188,7 +208,9 @@ class DyingMember(PriorMember):
 class SlowMember(PriorMember):
     """Takes its time, and says when it begins."""
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         super().fit(data, random_state=random_state, progress=progress)
         time.sleep(0.2)
         return self
@@ -197,17 +219,24 @@ class SlowMember(PriorMember):
 class BrokenMember(PriorMember):
     """Gives answers that are no probabilities."""
 
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+    def predict_proba(
+        self, texts: Sequence[str], context: Any = None, annotators: Any = None
+    ) -> Floats:
         return np.full((len(texts), self.n_classes), np.nan)
 
 
 class EpochMember(PriorMember):
     """Asks for targets at every epoch and for dev texts."""
 
-    resamples = True
-    stops_early = True
+    def __init__(
+        self, n_classes: int, *, weight: float = 1.0, note: str = "", epochs: int = 3
+    ) -> None:
+        super().__init__(n_classes, weight=weight, note=note)
+        self.epochs = epochs
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         self.data = data
         self.answer = np.mean([data.targets(epoch) for epoch in range(3)], axis=(0, 1))
         return self

@@ -153,9 +153,8 @@ def fitted(kind: str, recipe: str, model: str, **options: Any) -> tuple[Any, Tra
     data = TrainingData.from_annotations(on_scale(kind, annotators=6))
     more = {"model": model} if recipe == "encoder" else {}
     member = make_member(recipe, len(data.classes), {**options, **more}, "cpu")
-    shared = find_recipe(recipe).prepare(data.texts, more)
     lesson = MemberData(
-        data.texts, lambda epoch: soft(data), annotations=data, scale=data.scale, shared=shared
+        data.texts, lambda epoch: soft(data), annotations=data, scale=data.scale, corpus=data.texts
     )
     return member.fit(lesson, random_state=0), data
 
@@ -177,12 +176,14 @@ def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
     assert np.abs(known - anonymous).max() > 1e-6
     both = member.predict_proba(texts, annotators=[["person-1", "a stranger"]] * 5)
     np.testing.assert_allclose(both, (known + anonymous) / 2)
-    assert member.known_annotators == tuple(f"person-{i}" for i in range(6))
-    assert plain.known_annotators == ()
+    assert member.known.annotators == tuple(f"person-{i}" for i in range(6))
+    assert plain.known.annotators == ()
     member.save(tmp_path)
     again: Any = find_recipe(recipe).load(tmp_path)
-    assert again.known_annotators == member.known_annotators
-    np.testing.assert_allclose(again.predict_proba(texts, [["person-1"]] * 5), known, atol=1e-6)
+    assert again.known.annotators == member.known.annotators
+    np.testing.assert_allclose(
+        again.predict_proba(texts, annotators=[["person-1"]] * 5), known, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("options", [{"link": "cumulative"}, {"loss": "rps"}])

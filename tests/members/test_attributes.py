@@ -136,9 +136,8 @@ def fitted(recipe: str, model: str, kind: str = "nominal", **options: Any) -> tu
     if recipe == "transformer":
         more |= {"epochs": 2, "learning_rate": 1e-2, "annotator_learning_rate": 1e-1}
     member = make_member(recipe, len(data.classes), {**more, **options}, "cpu")
-    shared = find_recipe(recipe).prepare(data.texts, more)
     lesson = MemberData(
-        data.texts, lambda epoch: soft(data), annotations=data, scale=data.scale, shared=shared
+        data.texts, lambda epoch: soft(data), annotations=data, scale=data.scale, corpus=data.texts
     )
     return member.fit(lesson, random_state=0), data
 
@@ -149,17 +148,19 @@ def test_unseen_annotators_are_answered_by_their_attributes(
     recipe: str, model: str, tmp_path: Path
 ) -> None:
     member, data = fitted(recipe, model, annotators=True, attributes="age, town")
-    assert tuple(member.known_attributes) == ("age", "town")
+    assert tuple(member.known.attributes) == ("age", "town")
     texts = list(data.texts[:5])
     anonymous = member.predict_proba(texts)
 
     def answer(who: str, **attributes: str) -> Floats:
-        found: Floats = member.predict_proba(texts, [[who]] * 5, {who: attributes})
+        found: Floats = member.predict_proba(
+            texts, annotators=[[who]] * 5, attributes={who: attributes}
+        )
         return found
 
     np.testing.assert_array_equal(answer("new"), anonymous)
     np.testing.assert_array_equal(answer("new", age="33", town="elm"), anonymous)
-    np.testing.assert_array_equal(member.predict_proba(texts, [["new"]] * 5), anonymous)
+    np.testing.assert_array_equal(member.predict_proba(texts, annotators=[["new"]] * 5), anonymous)
     young, both = answer("new", age="20"), answer("new", age="20", town="rye")
     assert np.abs(young - anonymous).max() > 1e-6
     assert np.abs(both - young).max() > 1e-6
@@ -169,9 +170,9 @@ def test_unseen_annotators_are_answered_by_their_attributes(
     assert np.abs(answer("person-1") - answer("person-3")).max() > 1e-6
     member.save(tmp_path)
     again: Any = find_recipe(recipe).load(tmp_path)
-    assert tuple(again.known_attributes) == ("age", "town")
+    assert tuple(again.known.attributes) == ("age", "town")
     for one in ({"age": "20", "town": "rye"}, {}):
-        found = again.predict_proba(texts, [["new"]] * 5, {"new": one})
+        found = again.predict_proba(texts, annotators=[["new"]] * 5, attributes={"new": one})
         np.testing.assert_allclose(found, answer("new", **one), atol=1e-6)
 
 
@@ -180,10 +181,12 @@ def test_unseen_annotators_are_answered_by_their_attributes(
 def test_attributes_alone_answer_alike_for_all_who_share_them(recipe: str, model: str) -> None:
     member, data = fitted(recipe, model, attributes="age,town")
     texts = list(data.texts[:5])
-    each = [member.predict_proba(texts, [[f"person-{a}"]] * 5) for a in range(6)]
+    each = [member.predict_proba(texts, annotators=[[f"person-{a}"]] * 5) for a in range(6)]
     np.testing.assert_array_equal(each[0], each[2])  # both 20 and of rye
     assert np.abs(each[0] - each[1]).max() > 1e-6
-    new = member.predict_proba(texts, [["new"]] * 5, {"new": {"age": "20", "town": "rye"}})
+    new = member.predict_proba(
+        texts, annotators=[["new"]] * 5, attributes={"new": {"age": "20", "town": "rye"}}
+    )
     np.testing.assert_array_equal(new, each[0])
 
 
@@ -191,7 +194,9 @@ def test_attributes_alone_answer_alike_for_all_who_share_them(recipe: str, model
 @pytest.mark.parametrize("kind", ["ordinal", "multi-label"])
 def test_attributes_go_with_every_scale(kind: str, model: str) -> None:
     member, data = fitted("linear", model, kind, attributes="age")
-    found = member.predict_proba(data.texts[:3], [["new"]] * 3, {"new": {"age": "60"}})
+    found = member.predict_proba(
+        data.texts[:3], annotators=[["new"]] * 3, attributes={"new": {"age": "60"}}
+    )
     assert np.isfinite(found).all()
     assert np.abs(found - member.predict_proba(data.texts[:3])).max() > 1e-6
 

@@ -131,25 +131,6 @@ def test_panels_and_persons_answer_alike(kind: str, tmp_path: Path) -> None:
     assert status(*given, tmp_path / "two.parquet", *compared) == 0
 
 
-def test_members_that_were_trained_end_to_end(tmp_path: Path) -> None:
-    from test_end_to_end_training import people
-    from tiny_transformer import tiny_model
-
-    from edokit.members import train_end_to_end
-
-    options = {"model": tiny_model(tmp_path / "tiny"), "epochs": 1}
-    how: Any = {"members": 2, "options": options, "device": "cpu"}
-    train_end_to_end(people(), out=tmp_path / "members", **how)
-    given = tmp_path / "members" / "ensemble", tmp_path / "members", tmp_path / "bundle"
-    bundle = Bundle.create(*given, device="cpu")
-    ensemble = edokit.load(given[0])
-    scored = score_members(tmp_path / "members", ["a nice day", "you are rude"], device="cpu")
-    found = bundle.predict_proba(["a nice day", "you are rude"])
-    np.testing.assert_allclose(found, ensemble.predict_proba(scored), atol=1e-6)
-    again = edokit.load(tmp_path / "bundle", device="cpu")
-    np.testing.assert_array_equal(again.predict_proba(["a nice day", "you are rude"]), found)
-
-
 # Texts
 
 

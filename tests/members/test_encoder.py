@@ -200,7 +200,7 @@ def test_texts_that_were_not_prepared_are_embedded(model: str) -> None:
     lesson = MemberData(
         TEXTS,
         lambda epoch: np.eye(2)[[0, 1, 0]],
-        shared=EncoderMember.prepare(TEXTS, {"model": model}),
+        corpus=tuple(TEXTS),
     )
     member = EncoderMember(2, model=model).fit(lesson)
     assert member.predict_proba(["thanks"]).shape == (1, 2)

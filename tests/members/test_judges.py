@@ -128,7 +128,10 @@ def test_the_command_scores_with_judges(tmp_path: Path) -> None:
     dev = PEOPLE.split("dev")
     assert dev.texts is not None
     # Here everybody labelled everything.
-    each = [member.predict_proba(dev.texts, [[name]] * len(dev.texts)) for name in dev.annotators]
+    each = [
+        member.predict_proba(dev.texts, annotators=[[name]] * len(dev.texts))
+        for name in dev.annotators
+    ]
     wanted = np.mean(each, axis=0)
     np.testing.assert_allclose(scored.probabilities[:, 0], wanted, atol=1e-6)
 

@@ -28,8 +28,8 @@ def test_it_learns_who_objects() -> None:
 def test_shared_counts_change_nothing() -> None:
     data = TrainingData.from_annotations(small_people())
     lessons = [
-        MemberData(data.texts, lambda epoch: soft(data), shared=shared)
-        for shared in (None, LinearMember.prepare(data.texts, {}))
+        MemberData(data.texts, lambda epoch: soft(data), corpus=corpus)
+        for corpus in ((), data.texts)
     ]
     alone, together = (LinearMember(2).fit(lesson) for lesson in lessons)
     np.testing.assert_array_equal(

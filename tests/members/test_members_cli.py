@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from member_cases import small_people
-from tiny_transformer import tiny_model
 
 from commands import invoke, printed
 from edokit._errors import InputError
@@ -136,25 +135,3 @@ def test_who_judges_must_be_said_once(data: Path, tmp_path: Path) -> None:
         printed("score", "--texts", data, "--out", tmp_path / "p.npz")
     with pytest.raises(InputError, match="both --members and --model are given"):
         printed("score", "--texts", data, "--out", "p.npz", "--members", tmp_path, "--model", "x")
-
-
-def test_options_of_a_transformer_are_searched_once(data: Path, tmp_path: Path) -> None:
-    model = tiny_model(tmp_path / "model")
-    command = (
-        *("--recipe", "transformer:1", "--tune", 2, "--option", f"model={model}"),
-        *("--option", "epochs=1", "--option", "max_length=24"),
-    )
-    first = trained(data, tmp_path / "m", *command)
-    kept = json.loads((tmp_path / "m" / "tuning.json").read_text())
-    (found,) = kept.values()
-    assert len(found["trials"]) == 2
-    assert first["groups"][0]["options"].items() >= found["best"].items()
-    before = (tmp_path / "m" / "tuning.json").stat().st_mtime_ns
-    again = trained(data, tmp_path / "m", *command)
-    assert again == first
-    assert (tmp_path / "m" / "tuning.json").stat().st_mtime_ns == before
-
-
-def test_there_is_nothing_to_search_without_a_transformer(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="only groups of the recipe 'transformer' can be tuned"):
-        trained(data, tmp_path / "m", "--tune", 2)

@@ -40,8 +40,7 @@ def made(recipe: tuple[str, dict[str, object]], n_classes: int = 2) -> Member:
 def lesson_of(
     texts: Sequence[Text], targets: Floats, recipe: tuple[str, dict[str, object]]
 ) -> MemberData:
-    shared = find_recipe(recipe[0]).prepare(texts, recipe[1])
-    return MemberData(texts, lambda epoch: targets, shared=shared)
+    return MemberData(texts, lambda epoch: targets, corpus=tuple(texts))
 
 
 def test_it_learns_from_shares_and_comes_back_from_its_folder(

@@ -21,7 +21,7 @@ from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.members import runner
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import TrainingJob, run_job
+from edokit.members.jobs import TrainingJob, member_data, run_job
 from edokit.members.score import score_members
 from edokit.members.train import (
     Trained,
@@ -138,9 +138,9 @@ def test_workers_are_started_for_what_is_left_once_that_is_worth_it(
     monkeypatch.setattr(runner, "_START_SECONDS", 0.0)
     here: list[str] = []
 
-    def seen(context: Any, job: Any, *more: Any) -> Any:
+    def seen(plan: Any, job: Any, *more: Any, **options: Any) -> Any:
         here.append(job.member)
-        return run_job(context, job, *more)
+        return run_job(plan, job, *more, **options)
 
     monkeypatch.setattr(runner, "run_job", seen)
     train("linear:3", tmp_path / "decided", jobs=None)
@@ -332,44 +332,13 @@ def test_folds_need_no_splits() -> None:
 
 def test_a_recipe_that_stops_early_does_not_learn_from_what_it_stops_on() -> None:
     data = TrainingData.from_annotations(PEOPLE)
-    from edokit.members.jobs import JobContext, fit_job
-
     plan = make_plan(data, parse_groups("member_cases:EpochMember:1"), TrainingOptions(cross_fit=3))
-    seen: list[Any] = []
-    import member_cases
-
-    original = member_cases.EpochMember.fit
-
-    def spy(self: Any, lesson: Any, **more: Any) -> Any:
-        seen.append(lesson)
-        return original(self, lesson, **more)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(member_cases.EpochMember, "fit", spy)
-        import tempfile
-
-        with tempfile.TemporaryDirectory() as folder:
-            fit_job(JobContext(plan, {"EpochMember": None}), plan.jobs[0], Path(folder))
-    lesson = seen[0]
+    lesson = member_data(plan, plan.jobs[0])
+    assert lesson.dev_soft_labels is not None
     assert len(lesson.dev_texts) > 0
     assert not set(lesson.dev_texts) & set(lesson.texts)
     assert lesson.dev_soft_labels.shape == (len(lesson.dev_texts), 2)
     assert (lesson.targets(0) != lesson.targets(1)).any()
-
-
-def test_each_member_has_its_share_of_the_seconds_of_its_group(tmp_path: Path) -> None:
-    import member_cases
-
-    clock, recipe = [0.0], member_cases.PriorMember
-
-    def prepare(*_: Any) -> None:
-        clock[0] += 8.0
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("time.perf_counter", lambda: clock[0])
-        patch.setattr(recipe, "prepare", staticmethod(prepare))
-        manifest = train(f"{PRIOR}:2", tmp_path, jobs=1).manifest
-    assert [member["seconds"] for member in manifest["members"]] == [4.0, 4.0]
 
 
 def test_predictions_can_be_kept_without_models(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, torch
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
-from edokit.members.recipe import Member, MemberData
+from edokit.members.recipe import Member, MemberData, trains_on_device
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps
 from edokit.scales import Scale
@@ -84,7 +84,7 @@ def test_what_was_saved_predicts_the_same_and_holds_nothing_executable(
     np.testing.assert_allclose(
         loaded.predict_proba(texts), fitted.predict_proba(texts), rtol=0, atol=1e-7
     )
-    assert loaded.options() == {**fitted.options(), "device": None}
+    assert loaded.get_params() == {**fitted.get_params(), "device": None}
     assert (loaded.history_, loaded.best_epoch_) == (fitted.history_, fitted.best_epoch_)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".safetensors"}
 
@@ -235,7 +235,8 @@ def people(model: str) -> TransformerMember:
 def test_contrary_people_get_contrary_answers(people: TransformerMember) -> None:
     texts, classes = texts_and_classes(40, 7)
     sincere, contrary = (
-        people.predict_proba(texts, [[name]] * 40).argmax(axis=1) for name in people.annotators_[:2]
+        people.predict_proba(texts, annotators=[[name]] * 40).argmax(axis=1)
+        for name in people.annotators_[:2]
     )
     assert (sincere == classes).mean() > 0.9
     assert (contrary == 1 - classes).mean() > 0.9
@@ -248,7 +249,9 @@ def test_an_annotator_that_is_not_known_gets_exactly_the_anonymous_answer(
 ) -> None:
     texts, _ = texts_and_classes(5, 7)
     anonymous = people.predict_proba(texts)
-    given = people.predict_proba(texts, [["stranger"], ["sincere"], [], ["new", "other"], [""]])
+    given = people.predict_proba(
+        texts, annotators=[["stranger"], ["sincere"], [], ["new", "other"], [""]]
+    )
     np.testing.assert_array_equal(given[[0, 2, 3, 4]], anonymous[[0, 2, 3, 4]])
     assert np.abs(given[1] - anonymous[1]).max() > 0.1
 
@@ -256,11 +259,11 @@ def test_an_annotator_that_is_not_known_gets_exactly_the_anonymous_answer(
 def test_a_panel_is_the_mean_of_its_annotators_in_any_order(people: TransformerMember) -> None:
     texts, _ = texts_and_classes(6, 7)
     names = [*people.annotators_, "stranger"]
-    each = [people.predict_proba(texts, [[name]] * 6) for name in names]
-    panel = people.predict_proba(texts, [names] * 6)
+    each = [people.predict_proba(texts, annotators=[[name]] * 6) for name in names]
+    panel = people.predict_proba(texts, annotators=[names] * 6)
     np.testing.assert_allclose(panel, np.mean(each, axis=0), atol=1e-6)
     order = [3, 5, 0, 1, 4, 2]
-    other = people.predict_proba([texts[i] for i in order], [names[::-1]] * 6)
+    other = people.predict_proba([texts[i] for i in order], annotators=[names[::-1]] * 6)
     np.testing.assert_allclose(other, panel[order], atol=1e-6)
 
 
@@ -268,7 +271,9 @@ def test_a_text_is_encoded_once_for_all_its_annotators(
     people: TransformerMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = count_encoded(monkeypatch)
-    people.predict_proba(["nice day"] * 3 + ["no"] * 2, [[name] for name in [*"abc", "rare", "a"]])
+    people.predict_proba(
+        ["nice day"] * 3 + ["no"] * 2, annotators=[[name] for name in [*"abc", "rare", "a"]]
+    )
     assert sum(sizes) == 2
 
 
@@ -276,10 +281,12 @@ def test_known_annotators_survive_the_disk(people: TransformerMember, tmp_path: 
     texts, _ = texts_and_classes(5, 7)
     people.save(tmp_path)
     loaded = TransformerMember.load(tmp_path)
-    assert loaded.known_annotators == ("sincere", "contrary", "rare")
+    assert loaded.known.annotators == ("sincere", "contrary", "rare")
     for panel in (None, [["contrary"], ["rare"], [], ["x"], ["sincere", "rare"]]):
         np.testing.assert_allclose(
-            loaded.predict_proba(texts, panel), people.predict_proba(texts, panel), atol=1e-7
+            loaded.predict_proba(texts, annotators=panel),
+            people.predict_proba(texts, annotators=panel),
+            atol=1e-7,
         )
 
 
@@ -289,12 +296,14 @@ def test_a_decoder_reads_pairs_of_texts_and_knows_annotators(tmp_path: Path) -> 
     pairs, dev = ([(text, "no thanks") for text in some] for some in (texts, dev_texts))
     tuned = member(model, **KNOWN, adversarial=0.1, layer_decay=0.9)
     tuned.fit(everyone(texts=pairs, dev_texts=dev), random_state=0)
-    sincere = tuned.predict_proba(dev, [["sincere"]] * 24)
+    sincere = tuned.predict_proba(dev, annotators=[["sincere"]] * 24)
     assert (sincere.argmax(axis=1) == dev_classes).mean() > 0.8
     (tmp_path / "saved").mkdir()
     tuned.save(tmp_path / "saved")
     loaded = TransformerMember.load(tmp_path / "saved")
-    np.testing.assert_allclose(loaded.predict_proba(dev, [["sincere"]] * 24), sincere, atol=1e-6)
+    np.testing.assert_allclose(
+        loaded.predict_proba(dev, annotators=[["sincere"]] * 24), sincere, atol=1e-6
+    )
 
 
 # Answer scales
@@ -350,13 +359,13 @@ def test_sets_are_learned_label_by_label(model: str, tmp_path: Path, annotators:
     tuned = member(model, **options).fit(data, random_state=0)
     texts, _ = texts_and_classes(60, 7)
     who = [["sincere"]] * 60 if annotators else None
-    found = tuned.predict_proba(texts, who)
+    found = tuned.predict_proba(texts, annotators=who)
     assert ((found > 0.5) == labels(texts)).mean() > 0.85
     if annotators:
-        assert tuned.predict_proba(texts, [["eager"]] * 60).mean() > 0.9
+        assert tuned.predict_proba(texts, annotators=[["eager"]] * 60).mean() > 0.9
     tuned.save(tmp_path)
     loaded = TransformerMember.load(tmp_path)
-    np.testing.assert_allclose(loaded.predict_proba(texts, who), found, atol=1e-7)
+    np.testing.assert_allclose(loaded.predict_proba(texts, annotators=who), found, atol=1e-7)
 
 
 @pytest.mark.parametrize("option", ["criterion=rps", "loss=rps", "link=cumulative"])
@@ -442,7 +451,7 @@ def test_known_annotators_need_annotations(model: str, people: TransformerMember
     with pytest.raises(InputError, match="needs annotations"):
         member(model, annotators=True).fit(lesson(), random_state=0)
     with pytest.raises(InputError, match="2 texts came with 1 list of annotators"):
-        people.predict_proba(["no", "no"], [["sincere"]])
+        people.predict_proba(["no", "no"], annotators=[["sincere"]])
 
 
 def test_a_gpu_that_is_not_there_is_refused(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -558,6 +567,4 @@ def test_a_missing_package_names_the_extra(model: str, monkeypatch: pytest.Monke
 
 def test_it_is_a_recipe() -> None:
     assert Member in TransformerMember.__mro__
-    assert TransformerMember.resamples
-    assert TransformerMember.stops_early
-    assert TransformerMember.on_device
+    assert trains_on_device(TransformerMember)

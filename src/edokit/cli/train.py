@@ -47,10 +47,6 @@ class Pool:
     option : dict, optional
         An option of the recipe, or GROUP.KEY=VALUE; one that is given several times makes a group
         of members for each value.
-    end_to_end : bool, default=False
-        Fine-tune one transformer with a head per member, together with the weights that pool them.
-    preset : str, optional
-        With --end-to-end, the objective: default or paper-fixed.
     pairs : bool, default=False
         The first line of a text is labelled, the rest is context.
     random_state : int, default=0
@@ -66,8 +62,6 @@ class Pool:
         dict[str, Any] | None,
         options.parsed(recipe_options, "KEY=VALUE"),
     ] = None
-    end_to_end: bool = False
-    preset: str | None = None
     pairs: bool = False
     random_state: int = 0
 
@@ -83,14 +77,12 @@ class Pool:
 
 @dataclass(frozen=True, kw_only=True)
 class Training(options.PreviewedSpending):
-    """How members are trained one by one.
+    """How members are trained.
 
     Parameters
     ----------
     cross_fit : int, optional
         Train on train and dev in so many folds; predictions/fit.npz.
-    tune : int, optional
-        Search a transformer's options on dev in so many trials first.
     jobs : int, optional
         Members that train at a time; else as many as fit into a GPU's memory, or one per core.
     forget_models : bool, default=False
@@ -98,7 +90,6 @@ class Training(options.PreviewedSpending):
     """
 
     cross_fit: int | None = None
-    tune: int | None = None
     jobs: int | None = None
     forget_models: bool = False
 
@@ -123,20 +114,17 @@ def train(
         Folder for members, predictions and manifest.
     """
     from edokit._outputs import check_output
-    from edokit.members import parse_groups, train_end_to_end, train_members
+    from edokit.members import parse_groups, train_members
     from edokit.members.train import preview_training
 
     check_output(out, "members", data, overwrite=overwrite)
-    _check(pool, training)
-    groups = []
-    if not pool.end_to_end:
-        groups = parse_groups(
-            pool.recipe or "linear",
-            options=pool.option or {},
-            members=pool.members,
-            supervision=pool.supervision,
-            draw=pool.draw,
-        )
+    groups = parse_groups(
+        pool.recipe or "linear",
+        options=pool.option or {},
+        members=pool.members,
+        supervision=pool.supervision,
+        draw=pool.draw,
+    )
     annotations = pool.annotations(data, reading)
     shared: dict[str, Any] = {"random_state": pool.random_state, "pairs": pool.pairs}
     if training.dry_run:
@@ -153,49 +141,18 @@ def train(
             resumed = event.get("kept", resumed)
             update(event.get("done"), event.get("total"), _detail(event))
 
-        if pool.end_to_end:
-            trained = train_end_to_end(
-                annotations,
-                members=10 if pool.members is None else pool.members,
-                options=pool.option or {},
-                preset=pool.preset or "default",
-                supervision=pool.supervision,
-                draw=pool.draw or "epoch",
-                step=step,
-                **shared,
-            )
-        else:
-            trained = train_members(
-                annotations,
-                groups,
-                cross_fit=training.cross_fit,
-                tune=training.tune,
-                jobs=training.jobs,
-                keep_models=not training.forget_models,
-                budget=training.budget,
-                step=step,
-                **shared,
-            )
+        trained = train_members(
+            annotations,
+            groups,
+            cross_fit=training.cross_fit,
+            jobs=training.jobs,
+            keep_models=not training.forget_models,
+            budget=training.budget,
+            step=step,
+            **shared,
+        )
     _show(trained, out, json, resumed)
     _check_failures(trained)
-
-
-def _check(pool: Pool, training: Training) -> None:
-    """Refuse options that do not belong together."""
-    if pool.preset is not None and not pool.end_to_end:
-        raise InputError(
-            "--preset chooses the objective of --end-to-end, which is not given",
-            "choose it when you fit weights: edo fit --preset",
-        )
-    if pool.end_to_end and pool.recipe not in (None, "transformer"):
-        raise InputError(
-            f"end to end a transformer is trained with a head per member, but --recipe is"
-            f" {pool.recipe}",
-            "leave it out, and say how many heads with --members",
-        )
-    if pool.end_to_end:
-        purpose = "members that are trained one by one, but --end-to-end is given"
-        options.refuse(training, purpose)
 
 
 def _check_failures(trained: Trained) -> None:
@@ -229,10 +186,9 @@ _JSON = ("cross_fit", "groups", "members", "mean", "failed", "predictions", "sec
 
 
 def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
-    manifest, ensemble = trained.manifest, trained.ensemble
+    manifest = trained.manifest
     if json:
-        summary = {} if ensemble is None else {"ensemble": ensemble.summary()}
-        console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}, **summary})
+        console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}})
         return
     from edokit.members.training_data import DEV, FIT
 
@@ -254,9 +210,6 @@ def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> 
         verb = "was" if resumed == 1 else "were"
         notes.append(f"{counted(resumed, 'fit')} had been done before and {verb} kept.")
     notes.append(f"Predictions: {', '.join(str(out / name) for name in files.values())}")
-    if trained.ensemble is not None:
-        size = f"{trained.ensemble.size_} of {len(trained.manifest['members'])} members kept"
-        notes.append(f"Weights: {out / 'ensemble'} ({size})")
     by_item = [split for split in files if not split.endswith(BY_ANNOTATOR)]
     unseen = [split for split in by_item if split not in splits]
     if unseen:
@@ -265,7 +218,7 @@ def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> 
 
 
 def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Metrics of each member, of their mean and, trained end to end, of the weighted pool."""
+    """Metrics of each member and of their mean."""
     from edokit.metrics import METRIC, headline_metric
 
     manifest = trained.manifest
@@ -276,23 +229,19 @@ def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[lis
         for name in dict.fromkeys([headline_metric(scale), "ce", "f1"])
     ]
     annotators = [member["targets"].get("annotator", "") for member in manifest["members"]]
-    last_column = "seconds" if trained.ensemble is None else "weight"
-    digits = ".1f" if trained.ensemble is None else ".3f"
     rows = [
         [
             member["name"],
             annotator,
             *_figures(member["metrics"], columns),
-            f"{member[last_column]:{digits}}",
+            f"{member['seconds']:.1f}",
         ]
         for member, annotator in zip(manifest["members"], annotators, strict=True)
     ]
-    seconds = f"{manifest['seconds']:.1f}" if trained.ensemble is None else ""
+    seconds = f"{manifest['seconds']:.1f}"
     rows.append(["mean of all", "", *_figures(manifest["mean"], columns), seconds])
-    if trained.ensemble is not None:
-        rows.append(["weighted pool", "", *_figures(manifest["pool"], columns), ""])
     labels = [f"{split} {METRIC[name].label}" for split, name in columns]
-    header = ["member", "annotator", *labels, last_column]
+    header = ["member", "annotator", *labels, "seconds"]
     if not any(annotators):
         for row in (header, *rows):
             del row[1]

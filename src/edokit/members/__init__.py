@@ -20,7 +20,6 @@ from edokit.members.train import (
     TrainingOptions,
     make_plan,
     preview_training,
-    train_end_to_end,
     train_members,
     train_plan,
 )
@@ -55,7 +54,6 @@ __all__ = [
     "score_members",
     "score_models",
     "soft",
-    "train_end_to_end",
     "train_members",
     "train_plan",
 ]

@@ -20,7 +20,6 @@ from edokit.members.groups import Group, is_folder_name
 from edokit.members.jobs import (
     BY_ANNOTATOR,
     CARD,
-    END_TO_END,
     FORMAT,
     JOB_PREDICTIONS,
     MANIFEST,
@@ -30,7 +29,6 @@ from edokit.members.jobs import (
     TrainingJob,
     TrainingPlan,
     check_digests,
-    clear,
     file_digests,
     file_sizes,
     finished_card,
@@ -40,6 +38,7 @@ from edokit.members.jobs import (
 )
 from edokit.members.pretrained import copy_renamed, public_name, renamed
 from edokit.members.recipe import (
+    asks_server,
     find_recipe,
     have_contexts,
     known_options,
@@ -61,15 +60,10 @@ def open_folder(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> li
 
     Members that were trained otherwise are refused or, with ``overwrite``, replaced.
     """
-    other_kind, mode = (MEMBERS, "one by one") if plan.end_to_end else (END_TO_END, "end to end")
-    if (out / other_kind).is_dir() and not overwrite:
-        raise _holds_other_members(out, f"they were trained {mode}")
-    if not plan.end_to_end and (out / END_TO_END).is_dir():
-        clear(out, END_TO_END)
     if out.is_dir():
         remove_leftovers(out)
     waiting = unfinished_jobs(plan, out, overwrite=overwrite)
-    if waiting and not plan.end_to_end:
+    if waiting:
         (out / MANIFEST).unlink(missing_ok=True)  # it describes other members, and is written last
     return waiting
 
@@ -98,13 +92,12 @@ def unfinished_jobs(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -
         return missing
     if not overwrite:
         were = "was" if len(different) == 1 else "were"
-        raise _holds_other_members(
-            out,
-            f"{len(different)} {were} trained on other data or with other settings:"
-            f" {examples(different)}",
+        raise InputError(
+            f"{out} holds other members: {len(different)} {were} trained on other data or with"
+            f" other settings: {examples(different)}",
+            f"choose another {option('out')} folder, or replace them with"
+            f" {option('overwrite', True)}",
         )
-    if plan.end_to_end:
-        return list(plan.jobs)  # replaced once the new members are finished
     for folder in dict.fromkeys(different.values()):
         discard(folder)
     return unfinished_jobs(plan, out)
@@ -115,13 +108,6 @@ def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
     if job.fold is None:
         return folder if any(map(read_card, folder.glob("fold-*"))) else None
     return folder.parent if read_card(folder.parent) is not None else None
-
-
-def _holds_other_members(out: Path, description: str) -> InputError:
-    return InputError(
-        f"{out} holds other members: {description}",
-        f"choose another {option('out')} folder, or replace them with {option('overwrite', True)}",
-    )
 
 
 def other_members(plan: TrainingPlan, out: Path) -> list[str]:
@@ -157,14 +143,13 @@ def collect_predictions(
     }
     tables = {}
     for split, columns in columns_of.items():
-        heads = [(name, jobs_of[m][0].group) for m in columns for name in jobs_of[m][0].members]
         items, annotators = zip(*rows_of[split], strict=True)
         tables[split] = Predictions.from_arrays(
-            np.concatenate(list(columns.values()), axis=1),
+            np.stack(list(columns.values()), axis=1),
             items=[plan.data.items[i] for i in items],
-            members=[name for name, _ in heads],
+            members=list(columns),
             classes=plan.data.classes,
-            groups=[group for _, group in heads],
+            groups=[jobs_of[member][0].group for member in columns],
             annotators=list(annotators) if split.endswith(BY_ANNOTATOR) else None,
             layout="NKC",
             scale=plan.data.scale,
@@ -185,7 +170,7 @@ def _jobs_by_member(plan: TrainingPlan, failed: Sequence[str]) -> dict[str, list
 def _member_predictions(
     plan: TrainingPlan, jobs: Sequence[TrainingJob], out: Path
 ) -> dict[str, tuple[list[Row], Any]]:
-    """Rows and probabilities [N, 1, C] (end to end [N, K, C]) of a member by split."""
+    """Rows and probabilities [N, C] of a member by split."""
     stored = [_job_predictions(plan, job, out / job.folder) for job in jobs]
     splits = [split for split in stored[0] if all(split in arrays for arrays in stored)]
     predictions: dict[str, tuple[list[Row], Any]] = {}
@@ -212,16 +197,15 @@ def _job_predictions(
             f"{path} is damaged: it is not what was trained",
             "remove the folder that it is in and train again",
         )
-    arrays, n_classes = read_arrays(path), len(plan.data.classes)
+    arrays = read_arrays(path)
     predictions: dict[str, tuple[list[Row], Any]] = {}
     for split, positions in plan.rows(job).predict.items():
-        anonymous = arrays[split].reshape(len(positions), -1, n_classes)
+        anonymous = arrays[split]
         predictions[split] = [(int(i), None) for i in positions], anonymous
         if (name := f"{split}{BY_ANNOTATOR}") in arrays:
             rows: list[Row] = [*plan.annotator_rows(positions)]
-            by_annotator = arrays[name].reshape(len(rows), -1, n_classes)
             rows += [(int(i), "") for i in positions]  # the anonymous answers
-            predictions[name] = rows, np.concatenate([by_annotator, anonymous])
+            predictions[name] = rows, np.concatenate([arrays[name], anonymous])
     return predictions
 
 
@@ -249,12 +233,8 @@ def make_manifest(
     *,
     random_state: int,
     source: str = "",
-    ensemble: Any = None,
 ) -> dict[str, Any]:
-    """Groups, members with their metrics, those of the uniform mean, failures, versions.
-
-    ``ensemble`` is the one that was trained end to end with its members.
-    """
+    """Groups, members with their metrics, those of the uniform mean, failures, versions."""
     data = plan.data
     labelled = {
         split: table
@@ -268,7 +248,7 @@ def make_manifest(
             s: _scores(data, table, table.probabilities[:, k]) for s, table in labelled.items()
         }
         members.append(_describe_member(plan, name, out, metrics))
-    manifest = {
+    return {
         "format": FORMAT,
         "data": {
             "source": source,
@@ -282,7 +262,7 @@ def make_manifest(
         },
         "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
-        "groups": [_describe_group(group, plan.end_to_end) for group in groups],
+        "groups": [_describe_group(group) for group in groups],
         "members": members,
         "mean": {split: _scores(data, t, t.uniform) for split, t in labelled.items()},
         "failed": [{"name": outcome.job.path, "reason": outcome.reason} for outcome in failed],
@@ -290,34 +270,11 @@ def make_manifest(
         "seconds": round(sum(member.get("seconds", 0.0) for member in members), 3),
         "versions": versions(),
     }
-    return (
-        manifest if ensemble is None else manifest | _describe_pool(plan, labelled, out, ensemble)
-    )
 
 
-def _describe_pool(
-    plan: TrainingPlan, labelled: Mapping[str, Predictions], out: Path, ensemble: Any
-) -> dict[str, Any]:
-    """Entries of the manifest about members that were trained end to end with their weights."""
-    card = finished_card(out / END_TO_END)
-    return {
-        "pool": {
-            split: _scores(plan.data, table, ensemble.predict_proba(table))
-            for split, table in labelled.items()
-        },
-        "end_to_end": {
-            "folder": END_TO_END,
-            "preset": plan.jobs[0].options["preset"],
-            **{key: card[key] for key in ("size", "best_epoch", "history", "notes", "hardware")},
-        },
-        "seconds": card["seconds"],
-        "versions": card["versions"],
-    }
-
-
-def _describe_group(group: Group, end_to_end: bool) -> dict[str, Any]:
+def _describe_group(group: Group) -> dict[str, Any]:
     """A group in the manifest, with the defaults of its options."""
-    defaults = {} if end_to_end else known_options(find_recipe(group.recipe))
+    defaults = known_options(find_recipe(group.recipe))
     return {**asdict(group), "options": {**defaults, **group.options}}
 
 
@@ -325,7 +282,7 @@ def _describe_member(
     plan: TrainingPlan, name: str, out: Path, scores: dict[str, Any]
 ) -> dict[str, Any]:
     """A member in the manifest, from the cards of its folds."""
-    jobs = [job for job in plan.jobs if name in job.members]
+    jobs = [job for job in plan.jobs if name == job.member]
     cards = [finished_card(out / job.folder) for job in jobs]
     job, card = jobs[0], cards[0]
     member: dict[str, Any] = {
@@ -336,14 +293,6 @@ def _describe_member(
         "metrics": scores,
         "kept": all(card["kept"] for card in cards),
     }
-    if job.heads:
-        k = job.members.index(name)
-        return member | {
-            "recipe": "transformer",
-            "seed": job.head_seeds[k],
-            "items": card["items"],
-            "weight": card["weights"][k],
-        }
     if job.annotator is not None:
         member["targets"]["annotator"] = job.annotator
 
@@ -419,7 +368,6 @@ class Manifest(Document):
     members: Annotated[list[_ManifestMember], AfterValidator(_distinct_members)]
     data: _ManifestData
     groups: list[dict[str, Any]] = Field(default_factory=list)
-    end_to_end: dict[str, Any] | None = None
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -433,6 +381,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "name a folder that `edo train` finished (start it again and it goes on)",
         )
     manifest: dict[str, Any] = read_json(path)
+    if isinstance(manifest, dict) and "end_to_end" in manifest:
+        raise InputError(
+            f"the members in {folder} share one network and were trained end to end, which edo no"
+            " longer does",
+            "their predictions can still be pooled; train others one by one",
+        )
     title = "a manifest of trained members"
     written = to_model(manifest, Manifest, path, title=title, hint="train again").format
     if written != FORMAT:
@@ -457,30 +411,30 @@ def copy_members(
     out: Path,
     models: Mapping[str, str],
 ) -> None:
-    """Copy these members, all of those that were trained end to end, without their predictions.
+    """Copy these members without their predictions.
 
     The copy is for others to read: pretrained models that were given as folders are named in it as
     in ``models``, or by the last part of the folder.
     """
     from edokit._io import write_json
 
-    end_to_end = "end_to_end" in manifest
-    members = [m for m in manifest["members"] if end_to_end or m["name"] in set(names)]
-    folders = [END_TO_END] if end_to_end else [f"{MEMBERS}/{m['name']}" for m in members]
+    members = [member for member in manifest["members"] if member["name"] in set(names)]
     group_names = {member["group"] for member in members}
     groups = [group for name, group in groups_of(manifest).items() if name in group_names]
     # What a server calls its model is no folder of this machine.
     local_models = [
-        group["options"].get("model") for group in groups if not find_recipe(group["recipe"]).remote
+        group["options"].get("model")
+        for group in groups
+        if not asks_server(find_recipe(group["recipe"]))
     ]
     new_names = {name: public_name(name) for name in local_models if isinstance(name, str)}
     new_names |= models
-    for place in folders:
-        for card in sorted((folder / place).rglob(CARD)):
+    for member in members:
+        for card in sorted((folder / MEMBERS / member["name"]).rglob(CARD)):
             _copy_job(card.parent, out / card.parent.relative_to(folder), new_names)
     source = Path(str(manifest["data"].get("source") or "")).name
     copied_manifest = {
-        **{key: value for key, value in manifest.items() if key not in ("mean", "pool")},
+        **{key: value for key, value in manifest.items() if key not in ("mean",)},
         "data": {**manifest["data"], "source": source},
         "groups": renamed(groups, new_names),
         "members": members,

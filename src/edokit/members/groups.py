@@ -15,7 +15,15 @@ from pydantic import ConfigDict, Field
 from edokit._errors import InputError, errors_in, examples, one_of, option
 from edokit._io.documents import Document, read_model
 from edokit.annotator_effects import attribute_names
-from edokit.members.recipe import check_options, find_recipe, known_options, refuse_code
+from edokit.members.recipe import (
+    asks_server,
+    check_options,
+    find_recipe,
+    has_epochs,
+    known_options,
+    learns,
+    refuse_code,
+)
 from edokit.members.supervision import Draw, Supervision
 
 MEMBERS = 10
@@ -72,19 +80,19 @@ class Group:
         one_of("supervision", self.supervision, [mode.value for mode in Supervision])
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
         self._check_targets(name, options)
-        if self.members > 1 and not recipe.learns(options):
+        if self.members > 1 and not learns(recipe, options):
             raise InputError(
                 f"group {name!r} has {option('members', self.members)}, which would all be the"
                 " same: it learns nothing from the items",
                 "ask for one; several models, prompts or personas make members that differ",
             )
         return replace(
-            self, name=name, draw=self._checked_draw(), options=recipe.read_options(options)
+            self, name=name, draw=self._checked_draw(), options=recipe.checked_options(options)
         )
 
     def _checked_draw(self) -> str:
         """When random-select draws: as asked for, or as often as the recipe can."""
-        resamples = find_recipe(self.recipe).resamples
+        resamples = has_epochs(find_recipe(self.recipe))
         draw = self.draw or (Draw.EPOCH.value if resamples else Draw.ONCE.value)
         one_of("draw", draw, [mode.value for mode in Draw])
         if draw == Draw.EPOCH.value and not resamples:
@@ -205,10 +213,15 @@ def parse_groups(
     groups = read_groups(text, options or {}, **defaults) if toml else []
     for recipe, count in () if toml else parts:
         if count is None:
-            count = find_recipe(recipe).usual_members if members is None else members
+            count = usual_members(recipe) if members is None else members
         groups.append(Group(recipe, count, **defaults))
     with errors_in(text) if toml else nullcontext():
         return check_groups(_with_options(groups, options or {}))
+
+
+def usual_members(recipe: str) -> int:
+    """How many members a group has by default; a server gives one answer to one question."""
+    return 1 if asks_server(find_recipe(recipe)) else MEMBERS
 
 
 def check_groups(groups: Iterable[Group]) -> list[Group]:
@@ -263,11 +276,13 @@ def read_groups(path: str | Path, replaced: Collection[str] = (), **defaults: An
             for key, value in table.options.items()
             if not {key, f"{name}.{key}"} & {*replaced}
         }
-        refuse_code(f"group {number} of {path}", table.recipe, options)
+        source = f"group {number} of {path}"
+        refuse_code(source, table.recipe)
         with errors_in(path):
-            usual_members = find_recipe(table.recipe).usual_members
-        values = table.model_dump(exclude_none=True)
-        groups.append(Group(**{"members": usual_members, **defaults, **values}))
+            members = usual_members(table.recipe)
+        options = find_recipe(table.recipe).checked_options(options, source)
+        values = {**table.model_dump(exclude_none=True), "options": options}
+        groups.append(Group(**{"members": members, **defaults, **values}))
     return groups
 
 

@@ -1,6 +1,6 @@
 """Training jobs: which fits a training consists of, and how one of them fits, predicts and saves.
 
-A job trains one member, one fold of a member, or, end to end, all members of an ensemble together.
+A job trains one member, or one fold of a member.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, option, warn
-from edokit._io.atomic import digest_of, discard, whole_folder
+from edokit._io.atomic import digest_of, whole_folder
 from edokit._io.documents import Count, Document, Json, to_model
 from edokit._io.json import read_json
 from edokit._types import Codes, Floats
@@ -35,11 +35,16 @@ from edokit._version import __version__
 from edokit.annotator_effects import ATTRIBUTES_NOTE, attributes_of
 from edokit.members.groups import Group
 from edokit.members.recipe import (
+    OPERATIONAL,
     Member,
     MemberData,
     Progress,
     find_recipe,
+    has_epochs,
+    learns,
     make_member,
+    predict_texts,
+    split_context,
     write_arrays,
 )
 from edokit.members.supervision import (
@@ -54,18 +59,12 @@ from edokit.members.supervision import (
 from edokit.members.training_data import TRAIN, JobRows, TrainingData, rows_for_job
 
 FORMAT = 1
-# The folder of a training: members trained one by one or end to end, predictions by split, the
-# ensemble (end to end alone) and the manifest, written last. The folder of a job: the model, its
-# predictions and its card, written last.
-MEMBERS, END_TO_END = "members", "end-to-end"
-PREDICTIONS, ENSEMBLE, MANIFEST = "predictions", "ensemble", "manifest.json"
+# The folder of a training: members, predictions by split and the manifest, written last. The folder
+# of a job: the model, its predictions and its card, written last.
+MEMBERS, PREDICTIONS, MANIFEST = "members", "predictions", "manifest.json"
 JOB_PREDICTIONS, CARD = "predictions.npz", "member.json"
 BY_ANNOTATOR = "-pairs"
 """Suffix of the name of predictions with a row per item and annotator."""
-HEADS = "head"
-"""The group of members that are trained end to end; they are named after it."""
-HEAD_OPTIONS = ("n_members", "preset")
-"""Options of an end-to-end job that have parameters of their own."""
 FEW_LABELS = 20
 """An annotator with fewer labels gets a member, with a warning."""
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers")
@@ -82,12 +81,9 @@ class TrainingJob:
     supervision: str
     draw: str
     seed: int
-    """Its own seed; end to end, the seed that those of the heads are derived from."""
     annotator: str | None = None
     """Whose labels are its targets, with per-annotator supervision."""
     fold: int | None = None
-    heads: int = 0
-    """How many members it trains end to end; 0 for a job that trains one member."""
 
     @property
     def path(self) -> str:
@@ -97,24 +93,7 @@ class TrainingJob:
     @property
     def folder(self) -> str:
         """Its folder, relative to the folder of the training."""
-        return END_TO_END if self.heads else f"{MEMBERS}/{self.path}"
-
-    @property
-    def members(self) -> list[str]:
-        """The names of the members that it trains."""
-        return member_names(HEADS, self.heads) if self.heads else [self.member]
-
-    @property
-    def head_seeds(self) -> list[int]:
-        """Seeds of the heads, from which their targets are drawn."""
-        return [member_seed(self.seed, HEADS, k) for k in range(self.heads)]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as in the card of the job."""
-        values = asdict(self)
-        if not self.heads:
-            del values["heads"]
-        return values
+        return f"{MEMBERS}/{self.path}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +104,6 @@ class TrainingPlan:
     jobs: tuple[TrainingJob, ...]
     folds: Codes | None = None
     """The fold of each item [N], -1 for items outside of all folds."""
-
-    @property
-    def end_to_end(self) -> bool:
-        """Whether one job trains all members together."""
-        return any(job.heads for job in self.jobs)
 
     def rows(self, job: TrainingJob) -> JobRows:
         """The items that a job trains on, stops on and predicts."""
@@ -143,14 +117,9 @@ class TrainingPlan:
 
     def fingerprint(self, job: TrainingJob) -> str:
         """A digest of everything that the result of a job depends on."""
-        ignored = {*find_recipe(job.recipe).operational, *(HEAD_OPTIONS if job.heads else ())}
-        options = {key: value for key, value in job.options.items() if key not in ignored}
-        parts: list[Any] = [{**job.to_dict(), "options": options}, self.data.digest]
-        if job.heads:
-            preset = job.options["preset"]
-            parts[0] = [job.heads, options, preset, job.supervision, job.draw, job.seed]
-        else:
-            parts.append(None if self.folds is None else self.folds.tolist())
+        options = {key: value for key, value in job.options.items() if key not in OPERATIONAL}
+        folds = None if self.folds is None else self.folds.tolist()
+        parts = [{**asdict(job), "options": options}, self.data.digest, folds]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -171,7 +140,7 @@ def plan_jobs(
     jobs = []
     for group in groups:
         annotators: list[str] | list[None] = [None] * group.members
-        job_folds = all_folds if find_recipe(group.recipe).learns(group.options) else [None]
+        job_folds = all_folds if learns(find_recipe(group.recipe), group.options) else [None]
         if group.supervision == Supervision.PER_ANNOTATOR.value:
             train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
             train_data = data.take(train)
@@ -229,26 +198,6 @@ def _warn_of_few_labels(group: Group, data: TrainingData, annotators: Sequence[s
         )
 
 
-@dataclass(frozen=True, eq=False)
-class JobContext:
-    """What all jobs of a training need; every worker process gets it once."""
-
-    plan: TrainingPlan
-    shared: dict[str, Any]
-    """What `Member.prepare` returned for each group, by the group's name."""
-    keep_models: bool = True
-    shared_seconds: dict[str, float] = field(default_factory=dict)
-    """A job's share in the seconds spent for its whole group, by the group's name."""
-
-    def member_data(self, job: TrainingJob) -> MemberData:
-        """What a job trains on."""
-        data, rows = self.plan.data, self.plan.rows(job)
-        early = find_recipe(job.recipe).stops_early
-        train = np.setdiff1d(rows.train, rows.stop) if early else rows.train
-        shared = self.shared.get(job.group)
-        return member_data(data.take(train), job, data.take(rows.stop), shared)
-
-
 @dataclass(frozen=True)
 class Outcome:
     """How a job ended."""
@@ -261,22 +210,19 @@ class Outcome:
 
 
 def run_job(
-    context: JobContext,
+    plan: TrainingPlan,
     job: TrainingJob,
     out: Path,
     device: str | None = None,
     progress: Progress | None = None,
+    *,
+    keep_model: bool = True,
 ) -> Outcome:
     """Run a job into its folder under ``out``; a failure is an outcome, not an exception."""
     notes: tuple[str, ...] = ()
     try:
         with whole_folder(out / job.folder) as folder:
-            notes = fit_job(context, job, folder, device, progress)
-            if job.heads:
-                card = read_card(out / job.folder) or {}
-                if card.get("fingerprint") != context.plan.fingerprint(job):
-                    # What is replaced is removed only once its replacement is finished.
-                    clear(out, MEMBERS, END_TO_END)
+            notes = fit_job(plan, job, folder, device, progress, keep_model=keep_model)
     except Exception as error:  # whatever a model does, the other members go on
         reason = " ".join(str(error).split())
         if not isinstance(error, InputError) or not reason:
@@ -286,15 +232,16 @@ def run_job(
 
 
 def fit_job(
-    context: JobContext,
+    plan: TrainingPlan,
     job: TrainingJob,
     folder: Path,
     device: str | None = None,
     progress: Progress | None = None,
+    *,
+    keep_model: bool = True,
 ) -> tuple[str, ...]:
     """Fit, predict and write everything into a folder; return the warnings of EDO."""
-    plan, data = context.plan, context.plan.data
-    fit_data = context.member_data(job)
+    data, fit_data = plan.data, member_data(plan, job)
     history: list[dict[str, Any]] = []
 
     def report(event: dict[str, Any]) -> None:
@@ -307,29 +254,28 @@ def fit_job(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         member = make_member(job.recipe, len(data.classes), job.options, device)
-        seed = member_seed(job.seed, END_TO_END, 0) if job.heads else job.seed
-        member.fit(fit_data, random_state=seed, progress=report)
+        member.fit(fit_data, random_state=job.seed, progress=report)
         arrays = predict_splits(member, plan, job)
-    seconds = time.perf_counter() - started + context.shared_seconds.get(job.group, 0.0)
+    seconds = time.perf_counter() - started
     # Every message once, those of EDO before those of libraries.
     messages = dict.fromkeys(
         (not issubclass(warning.category, EDOWarning), " ".join(str(warning.message).split()))
         for warning in caught
     )
     notes = sorted(messages, key=lambda message: message[0])
-    if context.keep_models:
+    if keep_model:
         member.save(folder)
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
     card = {
         "format": FORMAT,
-        **job.to_dict(),
+        **asdict(job),
         "fingerprint": plan.fingerprint(job),
-        **(member.details if job.heads else {"details": dict(member.details)}),
-        **({"attributes_note": ATTRIBUTES_NOTE} if member.known_attributes else {}),
+        "details": dict(member.details),
+        **({"attributes_note": ATTRIBUTES_NOTE} if member.known.attributes else {}),
         "classes": data.classes,
         "scale": data.scale.to_text(data.classes),
         "items": len(fit_data.texts),
-        "kept": context.keep_models,
+        "kept": keep_model,
         "files": file_sizes(folder),
         "sha256": file_digests(folder),
         "seconds": round(seconds, 3),
@@ -348,33 +294,32 @@ def predict_splits(
     """Predictions of a fitted member by split; by annotator too, if it knows annotators."""
     data, arrays = plan.data, dict[str, npt.NDArray[Any]]()
     for split, positions in plan.rows(job).predict.items():
-        predicted = member.predict_proba([data.texts[i] for i in positions])
+        predicted = predict_texts(member, [data.texts[i] for i in positions])
         arrays[split] = _checked_probabilities(predicted, job, len(positions), data)
         arrays[f"{split} items"] = np.array([data.items[i] for i in positions])
-        if member.known_annotators and not job.heads:
+        if member.known.annotators:
             rows = plan.annotator_rows(positions)
             conditions: dict[str, Any] = {"annotators": [[name] for _, name in rows]}
-            if member.known_attributes:
+            if member.known.attributes:
                 conditions["attributes"] = attributes_of(data)
-            estimator: Any = member  # its predict_proba takes annotators
-            predicted = estimator.predict_proba([data.texts[i] for i, _ in rows], **conditions)
+            predicted = predict_texts(member, [data.texts[i] for i, _ in rows], **conditions)
             name = f"{split}{BY_ANNOTATOR}"
             arrays[name] = _checked_probabilities(predicted, job, len(rows), data)
     return arrays
 
 
-def member_data(
-    train: TrainingData, job: TrainingJob, stop: TrainingData, shared: Any = None
-) -> MemberData:
-    """What a job trains on, from the items to train on and those to stop early on."""
+def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
+    """What a job trains on."""
+    rows = plan.rows(job)
+    stops_early = has_epochs(find_recipe(job.recipe))
+    train = plan.data.take(np.setdiff1d(rows.train, rows.stop) if stops_early else rows.train)
+    stop = plan.data.take(rows.stop)
     targets: Callable[[int], Floats]
     if job.supervision == Supervision.RANDOM_SELECT.value:
-        draws_once = job.draw == Draw.ONCE.value
+        drawn, draws_once = train, job.draw == Draw.ONCE.value
 
         def targets(epoch: int) -> Floats:
-            seeds = job.head_seeds or [job.seed]
-            labels = [random_select(train, seed, 0 if draws_once else epoch) for seed in seeds]
-            return np.stack(labels, axis=1) if job.heads else labels[0]
+            return random_select(drawn, job.seed, 0 if draws_once else epoch)
 
     else:
         if job.annotator is not None:
@@ -388,21 +333,23 @@ def member_data(
             train = train.take(positions)
         else:
             labels = soft(train) if job.supervision == Supervision.SOFT.value else majority(train)
-        if job.heads:
-            labels = np.stack([labels] * job.heads, axis=1)
 
         def targets(epoch: int) -> Floats:
             return labels
 
+    texts, context = split_context(train.texts)
+    dev_texts, dev_context = split_context(stop.texts)
     return MemberData(
-        texts=train.texts,
+        texts=texts,
         targets=targets,
-        dev_texts=stop.texts,
+        context=context,
+        dev_texts=dev_texts,
+        dev_context=dev_context,
         dev_soft_labels=stop.soft_labels if len(stop) else None,
         dev_hard_labels=stop.hard if len(stop) else None,
         annotations=train,
-        shared=shared,
         dev_annotations=stop if len(stop) else None,
+        corpus=plan.data.texts,
         scale=train.scale,
         classes=train.classes,
     )
@@ -428,7 +375,6 @@ class MemberCard(Document):
     versions: dict[str, Any]
     hardware: dict[str, Any]
     details: dict[str, Json] = Field(default_factory=dict)
-    weights: list[Annotated[float, Field(ge=0, le=1)]] | None = None
 
 
 def read_card(folder: Path) -> dict[str, Any] | None:
@@ -454,13 +400,6 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     """Write the card of a job."""
     text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
-
-
-def clear(out: Path, *kinds: str) -> None:
-    """Remove members of these kinds, and what was written about them."""
-    (out / MANIFEST).unlink(missing_ok=True)
-    for name in (PREDICTIONS, ENSEMBLE, *kinds):
-        discard(out / name)
 
 
 def file_sizes(folder: Path) -> dict[str, int]:
@@ -514,9 +453,8 @@ def hardware() -> dict[str, Any]:
 def _checked_probabilities(
     values: Any, job: TrainingJob, n_texts: int, data: TrainingData
 ) -> npt.NDArray[Any]:
-    """Probabilities [N, C] (end to end [N, K, C]); a model that diverged is refused."""
-    predicted, n_classes = np.asarray(values, dtype=float), len(data.classes)
-    expected = (n_texts, job.heads, n_classes) if job.heads else (n_texts, n_classes)
+    """Probabilities [N, C]; a model that diverged is refused."""
+    predicted, expected = np.asarray(values, dtype=float), (n_texts, len(data.classes))
     if predicted.shape != expected:
         raise InputError(
             f"the recipe {job.recipe!r} predicts probabilities of shape {predicted.shape} where"

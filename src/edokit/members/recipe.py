@@ -1,21 +1,34 @@
 """What a recipe is, how recipes are found by name, and the arrays that members are saved in.
 
-A recipe is a class with `Member` as its base, made with ``Recipe(n_classes, **options)``; every
-option is a keyword argument with a default of a plain type (str, int, float, bool or None). A
-recipe that computes with torch also takes ``device: str | None``. A new recipe is one file in
-``recipes``, named like it, with its class.
+A recipe is a scikit-learn-style estimator in one file of ``recipes``, named like it: a class with
+`Member` as its base, made with ``Recipe(n_classes, **options)``, and five methods: ``fit``,
+``predict_proba``, ``get_params`` (inherited), ``save`` and ``load``. Every option is a keyword
+argument with a default of a plain type (str, int, float, bool or None). Seeds, targets, splits,
+folds, resuming, progress, failures and the files of predictions are the runner's.
+
+Options with these names also tell the runner how to train a member:
+
+==============================  ===================================================================
+``epochs``                      it asks for the targets of every epoch, and stops early on dev texts
+``device``                      it computes with torch; with ``epochs`` it trains on GPUs
+``base_url``                    it asks a server: its members run one by one, and may have a budget
+``annotators``, ``attributes``  it learns who labelled
+``examples``                    so many labelled items are shown; 0 with ``base_url``: none are used
+==============================  ===================================================================
+
+The defaults of the other attributes of `Member` serve most recipes.
 """
 
 from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +44,8 @@ Text = str | tuple[str, str]
 """One text, or (text, context): a reply and the post before it, an utterance and its dialogue."""
 Progress = Callable[[dict[str, Any]], None]
 """Called with what happened: epoch, dev CE, …"""
+OPERATIONAL = ("concurrency", "timeout", "retries", "price_in", "price_out")
+"""Options that change no prediction; a member is not trained again for other values."""
 
 
 @dataclass(frozen=True)
@@ -39,48 +54,45 @@ class MemberData:
 
     Parameters
     ----------
-    texts : sequence of str or of (str, str)
-        N texts, or pairs (utterance, context).
+    texts : sequence of str
+        N texts.
     targets : callable
         Targets [N, C] of an epoch, counted from 0; of sets the share, or choice, of each label.
-    dev_texts : sequence of str or of (str, str), default=()
+    context : sequence of str, default=None
+        What each text is seen with, such as the post that it replies to.
+    dev_texts, dev_context : sequence of str, default=() and None
         Texts to stop early on.
     dev_soft_labels : ndarray of shape (N_dev, C), default=None
         Soft labels of the dev texts.
     dev_hard_labels : ndarray of shape (N_dev,), default=None
         Hard labels of the dev texts; of sets (N_dev, C).
-    annotations : object, default=None
-        The annotations of the N texts, for recipes that learn who labelled: ``annotators`` [A],
-        ``item_codes`` [M], ``annotator_codes`` [M] and ``label_codes`` [M] (or
-        ``label_probabilities`` [M, C]) as in `edokit.Annotations`; ``attributes`` by name, each
-        [A], holds those that an option asks for.
-    dev_annotations : object, default=None
-        The same of the dev texts.
+    annotations, dev_annotations : Annotations, default=None
+        The annotations of the texts, for recipes that learn who labelled.
     scale : Scale, default=nominal
         What the classes are to one another.
-    shared : object, default=None
-        What `Member.prepare` returned, the same for all members of a group.
     classes : sequence of str, default=()
         Names of the C classes.
+    corpus : tuple of str or of (str, str), default=()
+        All texts of the training, with their contexts: a recipe may compute their features once
+        for all members.
     """
 
-    texts: Sequence[Text]
+    texts: Sequence[str]
     targets: Callable[[int], Floats]
-    dev_texts: Sequence[Text] = ()
+    context: Sequence[str] | None = None
+    dev_texts: Sequence[str] = ()
+    dev_context: Sequence[str] | None = None
     dev_soft_labels: Floats | None = None
     dev_hard_labels: Codes | None = None
     annotations: Any = None
-    shared: Any = None
     dev_annotations: Any = None
     scale: Scale = NOMINAL
     classes: Sequence[str] = ()
+    corpus: tuple[Text, ...] = ()
 
 
-class Member(Protocol):
-    """One classifier of the ensemble: the protocol, and the base class, of every recipe.
-
-    A recipe has ``__init__(self, n_classes, *, option=default, …)`` and the methods below; the
-    other attributes have defaults.
+class Member:
+    """One classifier of the ensemble: the base class of every recipe.
 
     Examples
     --------
@@ -89,60 +101,63 @@ class Member(Protocol):
     >>> class Prior(Member):
     ...     def __init__(self, n_classes):
     ...         self.n_classes = n_classes
-    ...     def fit(self, data, *, random_state, progress=None):
+    ...     def fit(self, data, *, random_state=0, progress=None):
     ...         self.share = data.targets(0).mean(axis=0)
     ...         return self
-    ...     def predict_proba(self, texts):
+    ...     def predict_proba(self, texts, context=None, annotators=None):
     ...         return np.tile(self.share, (len(texts), 1))
     >>> data = MemberData(["a", "b"], lambda epoch: np.array([[1.0, 0.0], [0.0, 1.0]]))
-    >>> Prior(2).fit(data, random_state=0).predict_proba(["c"])
+    >>> Prior(2).fit(data).predict_proba(["c"])
     array([[0.5, 0.5]])
     """
 
-    resamples: ClassVar[bool] = False
-    """Whether ``fit`` asks for the targets of every epoch; else it asks for epoch 0 alone."""
-    stops_early: ClassVar[bool] = False
-    """Whether ``fit`` uses the dev texts."""
-    on_device: ClassVar[bool] = False
-    """Whether ``fit`` computes with torch: members then train on GPUs."""
-    code_options: ClassVar[tuple[str, ...]] = ()
-    """Options that name packages to import: no file may set them."""
     multi_label: ClassVar[bool] = False
     """Whether it can give each label a probability of its own, as sets of labels need."""
-    remote: ClassVar[bool] = False
-    """Whether it asks a server: members then run one by one, as their requests run in parallel,
-    and may have a budget."""
-    usual_members: ClassVar[int] = 10
-    """Default number of members of a group."""
-    operational: ClassVar[tuple[str, ...]] = ()
-    """Options that do not change predictions; a member is not trained again for other values."""
+
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
+        """Fit; the same ``random_state`` gives the same member on the same machine."""
+        raise NotImplementedError
+
+    def predict_proba(
+        self,
+        texts: Sequence[str],
+        context: Sequence[str] | None = None,
+        annotators: Sequence[Iterable[str]] | None = None,
+    ) -> Floats:
+        """Probabilities [N, C]; each label's own if it was fitted to sets of labels.
+
+        ``context`` is passed if it was trained with contexts. ``annotators`` is passed if it knows
+        annotators: for each text those whose labels are to be predicted. If it knows attributes, it
+        also takes ``attributes`` by annotator, as in ``{"ann": {"age": "29"}}``.
+        """
+        raise NotImplementedError
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments that it was made with."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def save(self, folder: Path) -> None:
+        """Write everything that ``load`` needs, nothing that executes on load.
+
+        The folder exists and is empty; the name ``member.json`` is taken.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, folder: Path) -> Any:
+        """Read what ``save`` wrote.
+
+        It may also take ``device``, ``trust`` (names of packages), and ``models``: the folders, in
+        a bundle, of pretrained models that the option ``model`` names and ``save`` does not write.
+        """
+        raise NotImplementedError
 
     @property
     def known(self) -> KnownAnnotators:
         """Annotators, and values of their attributes, that it has learned; none by default."""
         return KnownAnnotators.named(())
-
-    @property
-    def known_annotators(self) -> Sequence[str]:
-        """The annotators that it has learned.
-
-        If there are some, ``predict_proba`` also takes ``annotators``: for each text those whose
-        labels are to be predicted.
-        """
-        return self.known.annotators
-
-    @property
-    def known_attributes(self) -> Sequence[str]:
-        """The attributes of annotators that it uses.
-
-        If there are some, ``predict_proba`` also takes ``attributes`` by annotator, as in
-        ``{"ann": {"age": "29"}}``, for annotators that it does not know.
-        """
-        return self.known.attributes
-
-    def seen_attributes(self, attributes: Mapping[str, str]) -> Sequence[str]:
-        """The attributes of an annotator whose values it has seen, and predicts by."""
-        return self.known.seen(attributes)
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -151,72 +166,17 @@ class Member(Protocol):
         ``cost`` is of one item; ``requests`` and ``failures`` are counts; ``attributes`` are those
         of annotators that it uses.
         """
-        attributes = ", ".join(self.known_attributes)
+        attributes = ", ".join(self.known.attributes)
         return {"attributes": attributes} if attributes else {}
 
     @classmethod
-    def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options with the content of the files that they name."""
+    def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
+        """Options with the content of the files that they name.
+
+        ``source`` is the file that sets them, empty if the user does: what would run code, or send
+        texts elsewhere, is refused if a file sets it.
+        """
         return dict(options)
-
-    @classmethod
-    def refuse_file(
-        cls, where: str, options: Mapping[str, Any], trust: Collection[str] | None
-    ) -> None:
-        """Refuse options that a file may not set; see `refuse_code`."""
-        return
-
-    @classmethod
-    def learns(cls, options: Mapping[str, Any]) -> bool:
-        """Whether it learns from training items; otherwise all folds are the same fit."""
-        return True
-
-    @property
-    def endpoint(self) -> str | None:
-        """The address that it sends texts to; None unless it is ``remote``."""
-        return None
-
-    @property
-    def models(self) -> Sequence[str]:
-        """Pretrained models that it needs and ``save`` does not write: hub ids or folders.
-
-        If there are some, ``load`` also takes ``models``: the folders of these models in a bundle,
-        which are kept in memory.
-        """
-        return ()
-
-    def check_data(self, data: Any) -> None:
-        """Refuse training data that it can't learn from, before any member is trained."""
-        if data.scale.is_multi_label and not self.multi_label:
-            raise InputError(
-                f"{type(self).__name__} predicts one class of a text, but these annotators gave"
-                " sets of labels",
-                f"choose another recipe, such as {option('recipe', 'linear')}",
-            )
-
-    @classmethod
-    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> Any:
-        """Work that all members of a group share, done once for all texts of the training.
-
-        Members receive the result, pickled, as ``data.shared``.
-        """
-        return None
-
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
-        """Fit; the same ``random_state`` gives the same member on the same machine."""
-
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
-        """Probabilities [N, C]; each label's own if it was fitted to sets of labels."""
-
-    def save(self, folder: Path) -> None:
-        """Write everything that ``load`` needs, nothing that executes on load.
-
-        The folder exists and is empty; the name ``member.json`` is taken.
-        """
-
-    @classmethod
-    def load(cls, folder: Path) -> Any:
-        """Read what ``save`` wrote; may also take ``device``, and ``trust`` (names of packages)."""
 
 
 def recipe_names() -> list[str]:
@@ -259,32 +219,26 @@ def find_recipe(name: str) -> type[Member]:
     return cast(type[Member], recipe)
 
 
-def refuse_code(
-    source: str, recipe: str, options: Mapping[str, Any], trust: Collection[str] | None = None
-) -> None:
-    """Refuse a file that names code to import: only the command line and Python code may.
+def refuse_code(source: str, recipe: str, trust: Collection[str] | None = None) -> None:
+    """Refuse a file that names a recipe outside of EDO, which would be imported.
 
-    A recipe may refuse further options of files. ``trust`` are packages that may be imported (and
-    endpoints that may be asked) nevertheless; None if the caller has no such parameter.
+    ``trust`` are packages that may be imported nevertheless; None if the caller has no such
+    parameter.
     """
-    if recipe in recipe_names():
-        recipe_class = find_recipe(recipe)
-        recipe_class.refuse_file(source, options, trust)
-        packages_of = {key: str(options.get(key, "")) for key in recipe_class.code_options}
-    elif ":" in recipe:
-        packages_of = {"recipe": recipe.partition(":")[0].partition(".")[0]}
-    else:
+    package = recipe.partition(":")[0].partition(".")[0]
+    if recipe in recipe_names() or ":" not in recipe or package in ("edokit", *(trust or ())):
         return  # find_recipe reports an unknown recipe
-    for key, packages in packages_of.items():
-        if {name.strip() for name in packages.split(",")} <= {"edokit", "", *(trust or ())}:
-            continue
-        value = recipe if key == "recipe" else packages
-        raise InputError(
-            f"{source} has {key} = {value!r}, which would import code; a file can't ask for that",
-            f"if you trust it, set {option(key, value)} yourself"
-            if trust is None
-            else f"if you trust it, add {option('trust', packages)}",
-        )
+    raise code_in_file(source, "recipe", recipe, None if trust is None else package)
+
+
+def code_in_file(source: str, key: str, value: str, package: str | None = None) -> InputError:
+    """The error for a file that asks for an import; ``package`` could be trusted."""
+    remedy = option(key, value) if package is None else option("trust", package)
+    return InputError(
+        f"{source} has {key} = {value!r}, which would import code; a file can't ask for that",
+        f"if you trust it, {'set' if package is None else 'add'} {remedy}"
+        + (" yourself" if package is None else ""),
+    )
 
 
 def _is_member(value: object) -> bool:
@@ -315,6 +269,26 @@ def check_options(who: str, known: Mapping[str, Any], options: Mapping[str, Any]
 def takes_device(recipe: type[Member]) -> bool:
     """Whether the recipe computes with torch."""
     return "device" in inspect.signature(recipe).parameters
+
+
+def has_epochs(recipe: type[Member]) -> bool:
+    """Whether a member asks for the targets of every epoch, and for dev texts to stop early on."""
+    return "epochs" in known_options(recipe)
+
+
+def asks_server(recipe: type[Member]) -> bool:
+    """Whether a member sends texts to a server."""
+    return "base_url" in known_options(recipe)
+
+
+def trains_on_device(recipe: type[Member]) -> bool:
+    """Whether a member is fitted on a GPU, where there is one."""
+    return has_epochs(recipe) and takes_device(recipe)
+
+
+def learns(recipe: type[Member], options: Mapping[str, Any]) -> bool:
+    """Whether a member learns from training items; otherwise all folds are the same fit."""
+    return not asks_server(recipe) or bool(options.get("examples"))
 
 
 def make_member(
@@ -404,6 +378,27 @@ def _has_form(array: npt.NDArray[Any], form: str, lengths: dict[str, int]) -> bo
     if any(lengths.setdefault(axis, n) != n for axis, n in zip(axes, array.shape, strict=True)):
         return False
     return kind == "t" or bool(np.isfinite(array).all() and (kind == "f" or (array >= 0).all()))
+
+
+def with_context(texts: Sequence[Text], context: Sequence[str] | None) -> Sequence[Text]:
+    """Texts, as pairs (text, context) where there is a context."""
+    return texts if context is None else list(zip(texts, context, strict=True))  # type: ignore[arg-type]
+
+
+def split_context(texts: Sequence[Text]) -> tuple[list[str], list[str] | None]:
+    """Texts without, and their contexts; None where there are none."""
+    if not have_contexts(texts):
+        return [*map(str, texts)], None
+    pairs = [(text, "") if isinstance(text, str) else text for text in texts]
+    return [text for text, _ in pairs], [context for _, context in pairs]
+
+
+def predict_texts(member: Member, texts: Sequence[Text], **conditions: Any) -> Floats:
+    """Probabilities [N, C] of a member; it gets a context only where there is one."""
+    strings, context = split_context(texts)
+    if context is not None:
+        conditions["context"] = context
+    return np.asarray(member.predict_proba(strings, **conditions), dtype=float)
 
 
 def have_contexts(texts: Sequence[Text]) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, option
-from edokit.members.jobs import JobContext, Outcome, TrainingJob, run_job
+from edokit.members.jobs import Outcome, TrainingJob, TrainingPlan, run_job
 from edokit.members.pretrained import choose_device, weight_bytes
 from edokit.members.recipe import Progress
 
@@ -21,13 +22,14 @@ PlacedJobs = Sequence[tuple[TrainingJob, str | None]]
 
 
 def run_jobs(
-    context: JobContext,
+    plan: TrainingPlan,
     jobs: Sequence[TrainingJob],
     out: Path,
     *,
     n_jobs: int | None = None,
     on_device: bool = False,
     device: str | None = None,
+    keep_models: bool = True,
     progress: Callable[[TrainingJob], Progress] | None = None,
 ) -> Iterator[Outcome]:
     """Yield outcomes as jobs finish; the folder of a finished job is complete by then.
@@ -47,17 +49,18 @@ def run_jobs(
         (job, job_device), *waiting = waiting
         started = time.perf_counter()
         report = None if progress is None else progress(job)
-        yield run_job(context, job, out, job_device, report)
+        yield run_job(plan, job, out, job_device, report, keep_model=keep_models)
         longest_seconds = max(longest_seconds, time.perf_counter() - started)
         n_jobs = max(1, min(n_jobs, len(waiting)))
         saved_seconds = longest_seconds * len(waiting) * (1 - 1 / n_jobs)
         starts_here = starts_here and saved_seconds < _START_SECONDS
     if waiting:
-        yield from _run_in_workers(context, waiting, out, n_jobs)
+        run = partial(run_job, plan, out=out, keep_model=keep_models)
+        yield from _run_in_workers(run, waiting, n_jobs)
 
 
 def _run_in_workers(
-    context: JobContext, placed: PlacedJobs, out: Path, n_jobs: int
+    run_job: Callable[..., Outcome], placed: PlacedJobs, n_jobs: int
 ) -> Iterator[Outcome]:
     """Run all jobs in workers; after a crash one by one, which tells the job that crashes."""
     from joblib import Parallel, delayed
@@ -65,7 +68,7 @@ def _run_in_workers(
     def run(some_jobs: PlacedJobs) -> Iterator[Outcome]:
         # At least two workers: with one, joblib would run the job in this process.
         parallel = Parallel(max(n_jobs, 2), backend="loky", return_as="generator_unordered")
-        yield from parallel(delayed(run_job)(context, job, out, at) for job, at in some_jobs)
+        yield from parallel(delayed(run_job)(job, device=at) for job, at in some_jobs)
 
     waiting = {job.path: (job, device) for job, device in placed}
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +28,16 @@ from edokit._errors import (
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import Attributes
 from edokit.members.folder import fold_details, read_manifest, scale_of
-from edokit.members.jobs import CARD, END_TO_END, MANIFEST, MEMBERS, check_digests, finished_card
-from edokit.members.recipe import Member, Text, find_recipe, refuse_code
-from edokit.members.recipes import _endpoint as endpoints
+from edokit.members.jobs import CARD, MANIFEST, MEMBERS, check_digests, finished_card
+from edokit.members.recipe import (
+    Member,
+    Text,
+    asks_server,
+    find_recipe,
+    predict_texts,
+    recipe_names,
+    refuse_code,
+)
 from edokit.members.texts import Texts
 from edokit.scales import check_same_scale
 
@@ -108,7 +115,7 @@ def score_members(
 
         return score_models({folder.name: str(folder)}, texts, device=device, step=step)[0]
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
-    with endpoints.session(budget=budget):
+    with loaded.requests(budget=budget):
         return loaded.predict(
             texts,
             annotators=annotators,
@@ -152,7 +159,6 @@ class LoadedMembers:
         self.classes = self.manifest["data"]["classes"]
         self.scale = scale_of(self.manifest["data"])
         self._listed = {member["name"]: member for member in self.manifest["members"]}
-        self._end_to_end = "end_to_end" in self.manifest
         names = list(self._listed if members is None else members)
         voices = {name: self._voices_of(name) for name in names if name not in self._listed}
         self.pooled = [name for name in voices if voices[name]]
@@ -172,27 +178,47 @@ class LoadedMembers:
 
     def load(self) -> LoadedMembers:
         """Load all members that are not in memory yet."""
-        for name in [END_TO_END] if self._end_to_end else self.names:
+        for name in self.names:
             self._models(name)
         return self
 
     @property
     def models(self) -> tuple[str, ...]:
         """Pretrained models that members need and do not hold."""
-        return tuple(dict.fromkeys(chain.from_iterable(m.models for m in self._all_models())))
+        return tuple(
+            dict.fromkeys(
+                model.get_params()["model"]
+                for model in self._all_models()
+                if "models" in inspect.signature(model.load).parameters
+            )
+        )
 
     @property
     def endpoints(self) -> tuple[str, ...]:
         """Addresses that members send texts to."""
-        return tuple(dict.fromkeys(m.endpoint for m in self._all_models() if m.endpoint))
+        addresses = (model.get_params().get("base_url") for model in self._all_models())
+        return tuple(dict.fromkeys(filter(None, addresses)))
+
+    def requests(self, **limits: Any) -> AbstractContextManager[Any]:
+        """What the requests of members that ask a server share, such as a ``budget``."""
+        if not self._asks_server:
+            return nullcontext()
+        from edokit.members.recipes._endpoint import session
+
+        return session(**limits)
+
+    @cached_property
+    def _asks_server(self) -> bool:
+        recipes = {str(self._listed[name].get("recipe", "")) for name in self.names}
+        return any(asks_server(find_recipe(name)) for name in recipes & {*recipe_names()})
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
         """The annotators that some of the members have learned."""
         annotators: dict[str, None] = {}
         for name in self.names:
-            for model in () if self._end_to_end else self._models(name):
-                annotators |= dict.fromkeys(model.known_annotators)
+            for model in self._models(name):
+                annotators |= dict.fromkeys(model.known.annotators)
             if (annotator := _annotator_of(self._listed[name])) is not None:
                 annotators[annotator] = None
         return tuple(annotators)
@@ -204,7 +230,7 @@ class LoadedMembers:
             name
             for name, values in _checked_attributes(attributes).items()
             if name not in self.known_annotators
-            and not any(model.seen_attributes(values) for model in models)
+            and not any(model.known.seen(values) for model in models)
         ]
 
     def predict(
@@ -229,8 +255,7 @@ class LoadedMembers:
         rows = None
         if annotators is not None:
             rows = _AnnotatorRows(annotators, checked.items, by_annotator, attributes)
-        predict = self._predict_heads if self._end_to_end else self._predict_members
-        predicted, info = predict(checked, rows, step)
+        predicted, info = self._predict_members(checked, rows, step)
         names, items, row_annotators = self.names, list(checked.items), None
         groups = [str(self._listed[name]["group"]) for name in names]
         if rows is not None:
@@ -251,21 +276,6 @@ class LoadedMembers:
             member_info={name: info[name] for name in names if info.get(name)},
         )
 
-    def _predict_heads(
-        self, texts: Texts, rows: _AnnotatorRows | None, step: Step
-    ) -> tuple[Floats, dict[str, Any]]:
-        """Probabilities [N, K, C] of members that were trained end to end."""
-        step(0, len(self.names), f"{len(self._listed)} heads")
-        (heads,) = self._models(END_TO_END)
-        columns = [list(self._listed).index(name) for name in self.names]
-        with _errors_of(self.folder / END_TO_END):
-            predicted: Floats = heads.predict_proba(texts.texts)[:, columns]
-        if rows is not None:
-            predicted = predicted[rows.texts]
-            rows.unused.update(dict.fromkeys(self.names, True))
-        step(len(self.names), len(self.names), "")
-        return predicted, {}
-
     def _predict_members(
         self, texts: Texts, rows: _AnnotatorRows | None, step: Step
     ) -> tuple[Floats, dict[str, Any]]:
@@ -273,13 +283,19 @@ class LoadedMembers:
         columns, details, total = [], dict[str, dict[str, Any]](), len(self.names)
         for done, name in enumerate(self.names):
             step(done, total, name)
-            requests = endpoints.current_session()
-            requests.member, requests.report = name, partial(step, done, total)
-            requests.place = texts.place_of
+            self._announce(name, texts, partial(step, done, total))
             predicted, details[name] = self._predict_member(name, texts.texts, rows)
             columns.append(predicted)
         step(total, total, "")
         return np.stack(columns, axis=1), details
+
+    def _announce(self, name: str, texts: Texts, report: Callable[[str], None]) -> None:
+        """Tell the open session which member asks, and what its texts are called."""
+        if self._asks_server:
+            from edokit.members.recipes._endpoint import current_session
+
+            session = current_session()
+            session.member, session.report, session.place = name, report, texts.place_of
 
     def _predict_member(
         self, name: str, texts: Sequence[Text], rows: _AnnotatorRows | None
@@ -289,7 +305,7 @@ class LoadedMembers:
         for fold, model in zip(self._folds(name), self._models(name), strict=True):
             with _errors_of(fold):
                 if rows is None:
-                    predicted.append(np.asarray(model.predict_proba(texts), dtype=float))
+                    predicted.append(predict_texts(model, texts))
                 else:
                     predicted.append(rows.predict(name, model, texts))
                 details.append({"details": model.details})  # they may count its predictions
@@ -300,8 +316,8 @@ class LoadedMembers:
         return mean, fold_details(details)
 
     def _all_models(self) -> Iterable[Any]:
-        """Every member and fold, but for those that were trained end to end."""
-        return chain(*(() if self._end_to_end else map(self._models, self.names)))
+        """Every member and fold."""
+        return chain(*map(self._models, self.names))
 
     def _voices_of(self, group: str) -> list[str]:
         """The members of a group that were trained on one annotator each."""
@@ -331,7 +347,7 @@ class LoadedMembers:
         return sorted(folder.glob("fold-*")) or [folder]
 
     def _models(self, name: str) -> Iterable[Any]:
-        """A member, or its folds, or all members that were trained end to end."""
+        """A member, or its folds."""
         if not self._keep:
             return self._load(name)
         if name not in self._kept:
@@ -339,28 +355,11 @@ class LoadedMembers:
         return self._kept[name]
 
     def _load(self, name: str) -> Iterator[Any]:
-        if self._end_to_end:
-            yield self._load_heads()
-            return
         for fold in self._folds(name):
             card = {**finished_card(fold), "classes": self.classes}
             with errors_in(fold):
                 check_same_scale(scale_of(card), f"member in {fold}", self.scale, "others")
             yield load_member(fold, **self._context)
-
-    def _load_heads(self) -> Any:
-        from edokit.members.recipes._end_to_end import EndToEndMembers
-
-        folder = self.folder / END_TO_END
-        with _errors_of(folder):
-            heads: EndToEndMembers = EndToEndMembers.load(folder, device=self._context["device"])
-        if heads.n_members != len(self._listed):
-            raise InputError(
-                f"{folder} holds {heads.n_members} members, but the manifest lists"
-                f" {len(self._listed)}",
-                "train again",
-            )
-        return heads
 
 
 def attributes_of_members(folder: str | Path) -> tuple[str, ...]:
@@ -390,7 +389,7 @@ def load_member(
         )
     if models is None:  # the files of a bundle have been compared with its own list
         check_digests(folder, card)
-    refuse_code(str(folder), card["recipe"], {}, trust)
+    refuse_code(str(folder), card["recipe"], trust)
     with errors_in(folder / CARD):
         recipe: Any = find_recipe(card["recipe"])
     context = {"device": device, "trust": tuple(trust), "models": models}
@@ -478,24 +477,21 @@ class _AnnotatorRows:
 
     def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row, for its annotators if the member knows some."""
-        annotators, conditions = set(member.known_annotators), dict[str, Any]()
-        if member.known_attributes:
+        annotators, conditions = set(member.known.annotators), dict[str, Any]()
+        if member.known.attributes:
             conditions["attributes"] = self._attributes
             for annotator in self._attributes.keys() - annotators:
-                if attributes := member.seen_attributes(self._attributes[annotator]):
+                if attributes := member.known.seen(self._attributes[annotator]):
                     annotators.add(annotator)
                     self._used_attributes.setdefault(annotator, []).extend(attributes)
         self.unused[name] = not annotators
         if not annotators:
-            return np.asarray(member.predict_proba(texts))[self.texts]
+            return predict_texts(member, texts)[self.texts]
         self._known |= annotators
-        estimator: Any = member  # its predict_proba takes annotators
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # `warn` reports all members at once
-            predicted: Floats = estimator.predict_proba(
-                [texts[row] for row in self.texts], annotators=self._names, **conditions
-            )
-        return predicted
+            rows = [texts[row] for row in self.texts]
+            return predict_texts(member, rows, annotators=self._names, **conditions)
 
     def pool_voices(
         self,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +13,10 @@ import numpy as np
 
 from edokit._errors import (
     EDOError,
-    EDOWarning,
     InputError,
-    check_number,
-    check_seed,
     counted,
     examples,
     local_path,
-    one_of,
     option,
     warn,
 )
@@ -36,49 +30,35 @@ from edokit.members.folder import (
 )
 from edokit.members.groups import Group, check_groups
 from edokit.members.jobs import (
-    END_TO_END,
-    ENSEMBLE,
-    HEAD_OPTIONS,
-    HEADS,
     MEMBERS,
-    JobContext,
     Outcome,
     TrainingJob,
     TrainingPlan,
-    finished_card,
     member_data,
     plan_jobs,
     predict_splits,
 )
-from edokit.members.pretrained import choose_device, require_packages
 from edokit.members.recipe import (
     Progress,
-    check_options,
+    asks_server,
     find_recipe,
-    known_options,
+    learns,
     make_member,
     takes_device,
+    trains_on_device,
 )
-from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.runner import run_jobs
-from edokit.members.supervision import Draw, Supervision
 from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData, check_splits, fold_numbers
-from edokit.members.tuning import tune_groups
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
-    from edokit.ensemble import EDOEnsemble
     from edokit.predictions import Predictions
 
 Step = Callable[[dict[str, Any]], None]
 """Called with done, total and member, and with what a member reports of itself."""
 
 _IDENTICAL = 1e-6
-_HEADS_RECIPE = "edokit.members.recipes._end_to_end:EndToEndMembers"
-_HEADS_PRESETS = ("default", "paper-fixed")
-_HEADS_TRAINING = {"random_state", "device", "pairs", "overwrite", "source"}
-_HEADS_SUPERVISION = (Supervision.RANDOM_SELECT, Supervision.SOFT, Supervision.MAJORITY)
 
 
 @dataclass(frozen=True)
@@ -93,8 +73,6 @@ class TrainingOptions:
         Number of folds to train on train and dev in; ``predictions["fit"]`` are out-of-fold.
     pairs : bool, default=False
         Whether the first line of a text is the utterance and the rest its context.
-    tune : int, default=None
-        Trials with which the options of ``transformer`` groups are searched first.
     jobs : int, default=None
         Members that train at a time, in processes of their own. None: on a GPU as many as fit
         into its memory; else one per core if there is enough work.
@@ -116,7 +94,6 @@ class TrainingOptions:
     random_state: int = 0
     cross_fit: int | None = None
     pairs: bool = False
-    tune: int | None = None
     jobs: int | None = None
     device: str | None = None
     keep_models: bool = True
@@ -139,14 +116,11 @@ class Trained:
         What was trained, and its metrics; as in ``manifest.json``.
     failed : tuple of Outcome
         Jobs that failed, with the reason.
-    ensemble : EDOEnsemble or None
-        The weights that were trained with the members, end to end.
     """
 
     predictions: dict[str, Predictions]
     manifest: dict[str, Any]
     failed: tuple[Outcome, ...]
-    ensemble: EDOEnsemble | None = None
 
 
 def train_members(
@@ -207,24 +181,11 @@ def train_members(
     """
     settings = replace(options or TrainingOptions(), **changes)
     groups = check_groups(groups)
-    if settings.budget is not None:
-        _check_remote(groups, "budget")
     data = _training_data(annotations, groups, settings)
     with _training_folder(out, settings) as folder:
-        if settings.tune is not None:
-            groups = tune_groups(
-                groups,
-                data,
-                settings.tune,
-                random_state=settings.random_state,
-                out=None if out is None else folder,
-                device=settings.device,
-                step=step,
-            )
         plan = make_plan(data, groups, settings)
-        with endpoints.session(budget=settings.budget) as requests:
-            requests.place = Texts(data.items, data.texts).place_of
-            keep_models = settings.keep_models and out is not None
+        keep_models = settings.keep_models and out is not None
+        with _requests(plan, budget=settings.budget):
             failed = train_plan(plan, folder, replace(settings, keep_models=keep_models), step)
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
         if len(failed_members) == len({job.member for job in plan.jobs}):
@@ -280,116 +241,17 @@ def preview_training(
     """
     settings = replace(options or TrainingOptions(), **changes)
     groups = check_groups(groups)
-    _check_remote(groups, "dry_run")
     data = _training_data(annotations, groups, settings)
     plan = make_plan(data, groups, settings)
-    with endpoints.session(dry=True) as session:
+    with _requests(plan, dry=True) as session:
         for job in plan.jobs:
-            if find_recipe(job.recipe).remote:
-                rows = plan.rows(job)
-                fit_data = member_data(data.take(rows.train), job, data.take(rows.stop))
+            if asks_server(find_recipe(job.recipe)):
                 member = make_member(job.recipe, len(data.classes), job.options)
-                member.fit(fit_data, random_state=job.seed)
+                member.fit(member_data(plan, job), random_state=job.seed)
                 session.member = job.path
                 predict_splits(member, plan, job)
-    return session.previews
-
-
-def train_end_to_end(
-    annotations: Annotations,
-    *,
-    out: str | Path,
-    members: int = 10,
-    options: Mapping[str, Any] | None = None,
-    preset: str = "default",
-    supervision: str = Supervision.RANDOM_SELECT.value,
-    draw: str = Draw.EPOCH.value,
-    step: Step = lambda event: None,
-    **training: Any,
-) -> Trained:
-    """Fine-tune one encoder with a head per member, together with the weights that pool them.
-
-    Heads and weights train on the split ``train``, each head on labels drawn for itself; the
-    epoch with the best pool on ``dev`` is kept. ``out`` gets the model (``end-to-end``),
-    ``predictions`` of all other splits, the ``ensemble`` and a manifest. A finished training is
-    not repeated.
-
-    Parameters
-    ----------
-    annotations : Annotations
-        Annotations with texts and the splits train and dev.
-    out : str or Path
-        Folder for the result.
-    members : int, default=10
-        How many heads.
-    options : mapping, default=None
-        Options of the recipe ``transformer``, ``member_weight`` and ``joint_learning_rate``.
-    preset : {"default", "paper-fixed"}, default="default"
-        The objective of the weights.
-    supervision : {"random-select", "soft", "majority"}, default="random-select"
-        Targets of the heads.
-    draw : {"epoch", "once"}, default="epoch"
-        When random-select draws.
-    step : callable, default=no-op
-        As in `train_members`.
-    **training
-        ``random_state``, ``device``, ``pairs``, ``overwrite`` and ``source`` of `TrainingOptions`.
-
-    Returns
-    -------
-    Trained
-        As of `train_members`, with the ``ensemble``.
-
-    Raises
-    ------
-    InputError
-        If the data or an option is invalid, or ``out`` holds other members.
-    """
-    if unsupported := training.keys() - _HEADS_TRAINING:
-        raise TypeError(f"train_end_to_end has no parameter {', '.join(sorted(unsupported))}")
-    require_packages("training end to end")
-    from edokit.ensemble import EDOEnsemble
-
-    settings = TrainingOptions(**training)
-    data = _training_data(annotations, (), settings)
-    heads = Group("transformer", members, HEADS, supervision, draw, options or {})
-    plan, group = plan_end_to_end(data, heads, preset=preset, random_state=settings.random_state)
-    if choose_device(settings.device).type == "mps":
-        raise InputError(
-            "training end to end computes weights in double precision, which mps does not have",
-            f"choose {option('device', 'cpu')} or {option('device', 'cuda')}",
-        )
-    with _training_folder(out, settings) as folder:
-        failed = train_plan(plan, folder, settings, step)
-        if failed:
-            raise _all_failed(failed)
-        predictions = collect_predictions(plan, folder)
-        job = plan.jobs[0]
-        card = finished_card(folder / job.folder)
-        dev = data.splits[plan.rows(job).stop[0]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)  # evenly split items were reported before
-            ensemble = EDOEnsemble.from_weights(
-                card["weights"],
-                predictions[dev],
-                annotations.split(dev),
-                size=card["size"],
-                preset=preset,
-                random_state=settings.random_state,
-            )
-        manifest = make_manifest(
-            plan,
-            [group],
-            predictions,
-            (),
-            folder,
-            random_state=settings.random_state,
-            source=settings.source,
-            ensemble=ensemble,
-        )
-        ensemble.save(folder / ENSEMBLE, overwrite=True)  # `out` has been checked
-        write_training(folder, predictions, manifest)
-        return Trained(predictions, manifest, (), ensemble)
+    previews: list[dict[str, Any]] = session.previews
+    return previews
 
 
 def _training_data(
@@ -409,56 +271,35 @@ def make_plan(
 ) -> TrainingPlan:
     """Plan the jobs of a training; data and options that a recipe refuses are refused here."""
     settings = options or TrainingOptions()
-    learns = any(find_recipe(group.recipe).learns(group.options) for group in groups)
-    check_splits(data, settings.cross_fit, learns)
+    some_learn = any(learns(find_recipe(group.recipe), group.options) for group in groups)
+    check_splits(data, settings.cross_fit, some_learn)
     for group in groups:
-        make_member(group.recipe, len(data.classes), group.options).check_data(data)
+        make_member(group.recipe, len(data.classes), group.options)  # refuses invalid options
+        if data.scale.is_multi_label and not find_recipe(group.recipe).multi_label:
+            raise InputError(
+                f"{group.recipe} predicts one class of a text, but these annotators gave sets of"
+                " labels",
+                f"choose another recipe, such as {option('recipe', 'linear')}",
+            )
     folds = None
     if settings.cross_fit is not None:
         folds = fold_numbers(data, settings.cross_fit, settings.random_state)
     return plan_jobs(groups, data, random_state=settings.random_state, folds=folds)
 
 
-def plan_end_to_end(
-    data: TrainingData, heads: Group, *, preset: str = "default", random_state: int = 0
-) -> tuple[TrainingPlan, Group]:
-    """Plan one job that trains all heads; return also the group that the manifest describes."""
-    one_of("preset", preset, _HEADS_PRESETS)
-    one_of("supervision", heads.supervision, [mode.value for mode in _HEADS_SUPERVISION])
-    one_of("draw", heads.draw, [mode.value for mode in Draw])
-    check_seed(random_state)
-    check_number("members", heads.members, 1, whole=True)
-    recipe: Any = find_recipe(_HEADS_RECIPE)
-    # There is a head per member, so none per annotator.
-    defaults = {
-        key: value
-        for key, value in known_options(recipe).items()
-        if key not in HEAD_OPTIONS and not key.startswith(("annotator", "anonymous"))
-    }
-    options = check_options("training end to end", defaults, heads.options)
-    head_options = {"n_members": heads.members, "preset": preset}
-    network = recipe(len(data.classes), **options, **head_options)
-    network.check_data(data)
-    group = replace(heads, options={key: getattr(network, key) for key in defaults})
-    job = TrainingJob(
-        member=END_TO_END,
-        group=HEADS,
-        recipe=_HEADS_RECIPE,
-        options={**group.options, **head_options},
-        supervision=heads.supervision,
-        draw=str(heads.draw),
-        seed=random_state,
-        heads=heads.members,
-    )
-    return TrainingPlan(data, (job,)), group
+def _requests(plan: TrainingPlan, **limits: Any) -> AbstractContextManager[Any]:
+    """What the requests of members that ask a server share; there may be no such members."""
+    if any(asks_server(find_recipe(job.recipe)) for job in plan.jobs):
+        from edokit.members.recipes._endpoint import session
 
-
-def _check_remote(groups: Sequence[Group], name: str) -> None:
-    if not any(find_recipe(group.recipe).remote for group in groups):
+        return session(place=Texts(plan.data.items, plan.data.texts).place_of, **limits)
+    if any(limit is not None for limit in limits.values()):
         raise InputError(
-            f"{option(name)} is for members that ask a server, but there are none",
+            f"{option('dry_run' if limits.get('dry') else 'budget')} is for members that ask a"
+            " server, but there are none",
             "leave it out, or choose the recipe llm",
         )
+    return nullcontext()
 
 
 def train_plan(
@@ -481,15 +322,15 @@ def train_plan(
     for jobs in _by_place(waiting):
         progress.show("preparing")
         recipe = find_recipe(jobs[0].recipe)
-        context = _job_context(plan, jobs, settings, progress.failed)
         for outcome in run_jobs(
-            context,
-            [job for job in jobs if job.group in context.shared],
+            plan,
+            jobs,
             out,
             # Servers are asked by this process alone, which counts the costs.
-            n_jobs=1 if recipe.remote else settings.jobs,
-            on_device=recipe.on_device,
+            n_jobs=1 if asks_server(recipe) else settings.jobs,
+            on_device=trains_on_device(recipe),
             device=settings.device,
+            keep_models=settings.keep_models,
             progress=progress.of_job,
         ):
             progress.finish(outcome)
@@ -501,7 +342,8 @@ def _by_place(jobs: Sequence[TrainingJob]) -> Iterator[list[TrainingJob]]:
     places: dict[tuple[bool, bool], list[TrainingJob]] = {}
     for job in jobs:
         recipe = find_recipe(job.recipe)
-        places.setdefault((recipe.remote, recipe.on_device), []).append(job)
+        place = asks_server(recipe), trains_on_device(recipe)
+        places.setdefault(place, []).append(job)
     for place in sorted(places):
         yield places[place]
 
@@ -521,21 +363,14 @@ class _TrainingProgress:
             self.show("from before", kept=self.done)
 
     def show(self, member: str, **event: Any) -> None:
-        """Report how many jobs are done; end to end there is one, which reports epochs."""
-        if not self.plan.end_to_end:
-            total = len(self.plan.jobs)
-            self.step({"done": self.done, "total": total, "member": member, **event})
+        """Report how many jobs are done."""
+        self.step({"done": self.done, "total": len(self.plan.jobs), "member": member, **event})
 
     def of_job(self, job: TrainingJob) -> Progress:
         """The function that a job in this process reports to."""
 
         def report(event: dict[str, Any]) -> None:
-            member: dict[str, Any] = {"member": job.path}
-            if job.heads:
-                member = {"member": f"{job.heads} heads"}
-                if "epoch" in event:
-                    member |= {"done": event["epoch"], "total": event["epochs"]}
-            self.step({**member, **event})
+            self.step({"member": job.path, **event})
 
         return report
 
@@ -550,29 +385,6 @@ class _TrainingProgress:
             if note not in self._notes:
                 warn(f"{outcome.job.path}: {note}")
             self._notes.add(note)
-
-
-def _job_context(
-    plan: TrainingPlan,
-    jobs: Sequence[TrainingJob],
-    settings: TrainingOptions,
-    failed: list[Outcome],
-) -> JobContext:
-    """Prepare what the members of each group share; a group that can't prepare fails as a whole."""
-    context = JobContext(plan, {}, settings.keep_models)
-    for name in dict.fromkeys(job.group for job in jobs):
-        group_jobs = [job for job in jobs if job.group == name]
-        recipe = find_recipe(group_jobs[0].recipe)
-        options = dict(group_jobs[0].options)
-        if takes_device(recipe):
-            options["device"] = settings.device
-        started = time.perf_counter()
-        try:
-            context.shared[name] = recipe.prepare(plan.data.texts, options)
-        except EDOError as error:
-            failed += [Outcome(job, str(error)) for job in group_jobs]
-        context.shared_seconds[name] = (time.perf_counter() - started) / len(group_jobs)
-    return context
 
 
 def _all_failed(failed: Sequence[Outcome]) -> EDOError:

@@ -155,12 +155,17 @@ _SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
 
 
 @contextmanager
-def session(*, budget: float | None = None, dry: bool = False) -> Iterator[Session]:
+def session(
+    *,
+    budget: float | None = None,
+    dry: bool = False,
+    place: Callable[[Any], str] | None = None,
+) -> Iterator[Session]:
     """Requests inside share this budget; in a dry run none is sent."""
     if budget is not None and not budget >= 0:
         raise InputError(f"{option('budget')} is {budget}, but must be at least 0")
     outer = _SESSION.get()
-    opened = Session(budget, dry)
+    opened = Session(budget, dry, place=place)
     if outer is not None and outer.dry:
         opened.dry, opened.previews = True, outer.previews
     token = _SESSION.set(opened)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -132,9 +132,6 @@ class FineTunedMember(Member):
         The answer scale of its targets.
     """
 
-    resamples: ClassVar[bool] = True
-    stops_early: ClassVar[bool] = True
-    on_device: ClassVar[bool] = True
     multi_label: ClassVar[bool] = True
 
     _file: ClassVar[str]
@@ -199,22 +196,17 @@ class FineTunedMember(Member):
         """Warm-up steps of a run of so many steps."""
         return min(self.warmup_steps, int(WARMUP_SHARE * steps))
 
-    def check_data(self, data: Any) -> None:
+    def _check_scale(self, scale: Scale) -> None:
         """Refuse options of ordinal scales on others."""
-        if data.scale.positions is not None:
+        if scale.positions is not None:
             return
         for name, ordinal in (("criterion", "rps"), ("loss", "rps"), ("link", "cumulative")):
             if ordinal in getattr(self, name):
                 raise InputError(
                     f"{option(name, getattr(self, name))} is for ordinal scales, but this one is"
-                    f" {data.scale}",
+                    f" {scale}",
                     f"leave it out, or declare the {option('scale')}",
                 )
-
-    def options(self) -> dict[str, Any]:
-        """Every option by name, as plain values."""
-        names = [item.name for item in fields(self) if item.init and item.name != "preset"]
-        return {name: getattr(self, name) for name in names}
 
     def reader(self, model: str) -> Any:
         """What turns texts into the tokens of a model."""
@@ -251,7 +243,7 @@ class FineTunedMember(Member):
         """Write weights (safetensors), configs (JSON) and tokenizer."""
         if self.constant_ is None:
             self._fitted().save(folder)
-        state = {"options": self.options()}
+        state = {"options": self.get_params()}
         state |= {name: getattr(self, f"{name}_") for name in self._learned()}
         state["scale"] = asdict(self.scale_)
         content = json.dumps(state, ensure_ascii=False, indent=2) + "\n"

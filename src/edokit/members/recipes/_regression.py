@@ -33,6 +33,7 @@ from edokit.members.recipe import (
     distinct_texts,
     known_labels,
     read_arrays,
+    with_context,
 )
 from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.scales import NOMINAL, Scale
@@ -339,21 +340,17 @@ class ClassifierMember(Member):
         """The annotators, and values of their attributes, whose effects it has learned."""
         return super().known if self._effects is None else self._effects.known
 
-    def check_data(self, data: Any) -> None:
-        """Refuse data without an order where an option needs one."""
-        super().check_data(data)
-        check_loss(self.loss, self.link, data.scale)
-
     def predict_proba(
         self,
         texts: Sequence[Text],
+        context: Sequence[str] | None = None,
         annotators: Sequence[Iterable[str]] | None = None,
         attributes: Attributes | None = None,
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         if self._model is None:
             raise InputError("a member must be fitted before it predicts", "call fit first")
-        distinct, rows = distinct_texts(texts)
+        distinct, rows = distinct_texts(with_context(texts, context))
         anonymous = self._model.predict(self._features(distinct))[rows]
         if annotators is None or self._effects is None:
             return anonymous

@@ -19,7 +19,7 @@ from transformers import get_linear_schedule_with_warmup
 from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
 from edokit.members import pretrained
-from edokit.members.recipe import MemberData, Progress, Text
+from edokit.members.recipe import MemberData, Progress, Text, with_context
 from edokit.members.recipes import _network, _tokens
 from edokit.members.recipes._fine_tuning import F1_DELTA, FineTunedMember
 from edokit.members.recipes._network import MemberNetwork
@@ -141,7 +141,7 @@ class Training:
         member, data = self.member, self.data
         if self.progress is not None:
             self.progress({"items": len(data.texts), "epochs": member.epochs})
-        tokens = reader(data.texts)
+        tokens = reader(with_context(data.texts, data.context))
         network = self._new_network(reader.padded(tokens[:_SCALE_TEXTS]), device)
         tuned = FineTuned(network, reader, device)
         steps = -(-len(tokens) // member.batch_size) * member.epochs
@@ -216,7 +216,8 @@ class Training:
         """Metrics on the dev texts, also of known annotators, and the value of the criterion."""
         data, criterion = self.data, self._criterion
         pairs, labels = self.dev_pairs or (None, None)
-        answers, pair_answers = tuned.predict(data.dev_texts, self.member.eval_batch_size, pairs)
+        texts = with_context(data.dev_texts, data.dev_context)
+        answers, pair_answers = tuned.predict(texts, self.member.eval_batch_size, pairs)
         soft_labels = np.asarray(data.dev_soft_labels, dtype=np.float64)
         pooled = self.member.pooled(tuned.network, answers)
         scores = self._scores(pooled, soft_labels, data.dev_hard_labels)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from filelock import FileLock
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_folder
@@ -28,7 +28,14 @@ from edokit.members.pretrained import (
     require_packages,
     using,
 )
-from edokit.members.recipe import MemberData, Progress, Text, read_arrays, write_arrays
+from edokit.members.recipe import (
+    MemberData,
+    Progress,
+    Text,
+    read_arrays,
+    with_context,
+    write_arrays,
+)
 from edokit.members.recipes._regression import ClassifierMember, Logistic
 
 _FILE = "encoder.npz"
@@ -106,22 +113,13 @@ class EncoderMember(ClassifierMember):
     _vectors: TextVectors | None = field(default=None, init=False, repr=False)
     _encoder: Encoder | None = field(default=None, init=False, repr=False)  # of a bundle
 
-    @property
-    def models(self) -> Sequence[str]:
-        """The encoder."""
-        return (self.model,)
-
-    @classmethod
-    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextVectors:
-        """Vectors of all texts."""
-        return TextVectors.of(texts, options.get("model", MODEL), options.get("device"))
-
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> EncoderMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        self._vectors = data.shared
-        self._learn(self._features(data.texts), data)
+        if data.corpus:
+            self._vectors = TextVectors.of(data.corpus, self.model, self.device)
+        self._learn(self._features(with_context(data.texts, data.context)), data)
         return self
 
     def save(self, folder: Path) -> None:
@@ -172,14 +170,18 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     for text in texts:
         digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
     place = cache_folder() / "embeddings" / digest.hexdigest()[:32]
-    with suppress(OSError, ValueError, EOFError):
-        cached: Vectors = np.load(place / _VECTORS, allow_pickle=False)
-        if len(cached) == len(texts):
-            return cached
-    vectors = Encoder(model, device)(texts)
-    # A cache that can't be written costs time, not results.
-    with suppress(InputError), whole_folder(place) as folder:
-        np.save(folder / _VECTORS, vectors)
+    with ExitStack() as stack:
+        with suppress(OSError):  # members that train at a time wait for the first to embed
+            place.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(f"{place}.lock"))
+        with suppress(OSError, ValueError, EOFError):
+            cached: Vectors = np.load(place / _VECTORS, allow_pickle=False)
+            if len(cached) == len(texts):
+                return cached
+        vectors = Encoder(model, device)(texts)
+        # A cache that can't be written costs time, not results.
+        with suppress(InputError), whole_folder(place) as folder:
+            np.save(folder / _VECTORS, vectors)
     return vectors
 
 

@@ -20,6 +20,7 @@ from edokit.members.recipe import (
     Text,
     have_contexts,
     read_arrays,
+    with_context,
     write_arrays,
 )
 from edokit.members.recipes._ranges import Range, check_ranges
@@ -52,17 +53,12 @@ class LinearMember(ClassifierMember):
         super().__post_init__()
         check_ranges(self, {"words": Range(0), "fewest": Range(1)})
 
-    @classmethod
-    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts:
-        """Counts of all texts."""
-        return TextCounts.of(texts)
-
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> LinearMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        self._count = data.shared
-        counts = self._counts(data.texts)
+        self._count = TextCounts.of(data.corpus) if data.corpus else None
+        counts = self._counts(with_context(data.texts, data.context))
         weights = (self.words, 1.0, self.words * self.context, self.context)
         self._tfidf = TfIdf.fit(counts, weights, self.fewest)
         self._learn(self._tfidf.transform(counts), data)
@@ -107,14 +103,19 @@ class TextCounts:
 
     @classmethod
     def of(cls, texts: Sequence[Text]) -> TextCounts:
-        """Read every text once."""
-        distinct = list(dict.fromkeys(texts))
-        return cls({text: row for row, text in enumerate(distinct)}, count(distinct))
+        """Read every text once; the last ones stay in memory, as members share them."""
+        return _last_counts(tuple(texts))
 
     def __call__(self, texts: Sequence[Text]) -> sparse.csr_matrix:
         """Counts [N, blocks · WIDTH]; texts not read before are read now."""
         rows = [self.rows.get(text, -1) for text in texts]
         return recall(texts) if -1 in rows else self.counts[rows]
+
+
+@lru_cache(maxsize=1)
+def _last_counts(texts: tuple[Text, ...]) -> TextCounts:
+    distinct = list(dict.fromkeys(texts))
+    return TextCounts({text: row for row, text in enumerate(distinct)}, count(distinct))
 
 
 def count(texts: Sequence[Text]) -> sparse.csr_matrix:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -29,6 +29,7 @@ from edokit.members.recipe import (
     check_options,
     known_labels,
     known_options,
+    with_context,
 )
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import Questions, fields_of
@@ -140,9 +141,6 @@ class LanguageModel(Member):
     """
 
     multi_label = True
-    remote = True
-    usual_members = 1
-    operational = ("concurrency", "timeout", "retries", "price_in", "price_out")
 
     n_classes: int
     _: KW_ONLY
@@ -189,7 +187,7 @@ class LanguageModel(Member):
             )
         self.base_url = endpoints.check_address(base_url)
         key = os.environ.get(endpoints.KEY, "").strip()
-        if key and any(key in str(value) for value in self.options().values()):
+        if key and any(key in str(value) for value in self.get_params().values()):
             raise InputError(
                 f"an option contains the key in {endpoints.KEY}, and options are written to files",
                 "remove it: the key is read from the environment",
@@ -210,11 +208,6 @@ class LanguageModel(Member):
         # Alternatives that the server returns at each token; 0: answers are sampled.
         self._top: int | None = None
 
-    def options(self) -> dict[str, Any]:
-        """Every option by name."""
-        names = [field.name for field in fields(self)]
-        return {name: getattr(self, name) for name in names if name != "n_classes"}
-
     def extra_parameters(self) -> dict[str, Any]:
         """The option ``extra``, a JSON object."""
         with suppress(ValueError):
@@ -230,8 +223,13 @@ class LanguageModel(Member):
         )
 
     @classmethod
-    def read_options(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """With the texts of the files that options name, and the endpoint of the environment."""
+    def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
+        """With the texts of the files that options name, and the endpoint of the environment.
+
+        A file may not decide where texts and keys go.
+        """
+        if source and options.get("base_url"):
+            endpoints.refuse_address(source, str(options["base_url"]), None)
         texts = dict(options)
         texts["base_url"] = texts.get("base_url") or os.environ.get(endpoints.ADDRESS, "")
         for name, endings in _FILES.items():
@@ -240,28 +238,10 @@ class LanguageModel(Member):
                 texts[name] = _content(Path(text))
         return texts
 
-    @classmethod
-    def refuse_file(
-        cls, where: str, options: Mapping[str, Any], trust: Collection[str] | None
-    ) -> None:
-        """Refuse a file that decides where texts and keys go."""
-        if base_url := options.get("base_url"):
-            endpoints.refuse_address(where, str(base_url), trust)
-
-    @classmethod
-    def learns(cls, options: Mapping[str, Any]) -> bool:
-        """Whether it shows examples, the only part that depends on training items."""
-        return bool(options.get("examples"))
-
     @property
     def known(self) -> KnownAnnotators:
         """The annotators whose own labels it can show the model."""
         return KnownAnnotators.named(self._examples)
-
-    @property
-    def endpoint(self) -> str:
-        """The address that it sends texts to."""
-        return self.base_url
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -284,27 +264,27 @@ class LanguageModel(Member):
             info |= {"cost": cost / usage.items, "total_cost": cost}
         return info
 
-    def check_data(self, data: Any) -> None:
-        """Refuse descriptions of labels that these data do not have, and contexts without field."""
-        self._ask_about(data.classes, data.scale)
-        unseen = self.prompt and "context" not in fields_of(self.prompt)
-        if unseen and any(not isinstance(text, str) and text[1].strip() for text in data.texts):
-            start = _short(self.prompt, 40)
-            warn(f"the prompt {start!r} has no field {{context}}: the model sees no context")
-
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> LanguageModel:
         """Take the classes, and examples of each annotator; nothing is asked yet."""
         self._progress = progress
         self._ask_about(data.classes or [str(k) for k in range(self.n_classes)], data.scale)
+        unseen = self.prompt and "context" not in fields_of(self.prompt)
+        if unseen and any(context.strip() for context in data.context or ()):
+            start = _short(self.prompt, 40)
+            warn(f"the prompt {start!r} has no field {{context}}: the model sees no context")
         self._examples = self._annotator_examples(data, random_state) if self.examples else {}
         return self
 
     def predict_proba(
-        self, texts: Sequence[Text], annotators: Sequence[Iterable[str]] | None = None
+        self,
+        texts: Sequence[Text],
+        context: Sequence[str] | None = None,
+        annotators: Sequence[Iterable[str]] | None = None,
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
+        texts = with_context(texts, context)
         questions = self._fitted()
         if not texts:
             return np.zeros((0, self.n_classes))
@@ -320,7 +300,9 @@ class LanguageModel(Member):
         """Write one JSON file: options, classes, and the examples that it shows; no key."""
         questions = self._fitted()
         content = {
-            "options": self.options(),
+            "options": {
+                key: value for key, value in self.get_params().items() if key != "n_classes"
+            },
             "classes": list(questions.classes),
             "scale": questions.scale.to_text(questions.classes),
             "top": self._top,
@@ -336,7 +318,8 @@ class LanguageModel(Member):
         saved = read_model(
             path, SavedModel, title="a language model of EDO's", hint="train it again"
         )
-        cls.refuse_file(f"the member in {folder}", saved.options, trust)
+        if base_url := saved.options.get("base_url"):
+            endpoints.refuse_address(f"the member in {folder}", str(base_url), trust)
         with errors_in(path):
             options = check_options("a language model", known_options(cls), saved.options)
             member = cls(len(saved.classes), **options)
@@ -362,13 +345,14 @@ class LanguageModel(Member):
         annotations = known_labels(data)
         shares = label_shares(annotations, self.n_classes)
         indicators = data.scale.indicators(data.scale.hard(shares), self.n_classes)
+        texts = with_context(data.texts, data.context)
         ranked: dict[str, list[tuple[int, Example]]] = {}
         counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
         for row in np.random.default_rng(seed).permutation(len(shares)):
             name = str(annotations.annotators[annotations.annotator_codes[row]])
             codes = np.flatnonzero(indicators[row]).tolist()
             counts[name, tuple(codes)] += 1
-            example = (data.texts[annotations.item_codes[row]], codes)
+            example = (texts[annotations.item_codes[row]], codes)
             ranked.setdefault(name, []).append((counts[name, tuple(codes)], example))
         # The first example of each label comes before the second of any.
         return {

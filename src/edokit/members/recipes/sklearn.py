@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -21,8 +21,10 @@ from edokit.members.recipe import (
     MemberData,
     Progress,
     Text,
+    code_in_file,
     joined,
     read_arrays,
+    with_context,
     write_arrays,
 )
 from edokit.members.recipes._regression import check_seen, over_all_classes
@@ -40,7 +42,6 @@ class SklearnMember(Member):
     """
 
     multi_label = True
-    code_options = ("allow",)
 
     _fitted: Any = None
     _tfidf: TfIdf | None = None
@@ -57,19 +58,25 @@ class SklearnMember(Member):
         ``tfidf`` features or, where it reads texts by itself, ``texts``. Names are taken from
         scikit-learn; ``allow`` names further packages that you trust, separated by commas."""
         one_of("features", features, FEATURES)
-        self.n_classes, self.estimator, self.features = n_classes, estimator, features
-        self.allow = tuple(name.strip() for name in allow.split(",") if name.strip())
+        self.n_classes, self.estimator = n_classes, estimator
+        self.features, self.allow = features, allow
         if not estimator:
             raise InputError(
                 "the recipe 'sklearn' needs an estimator, but got none",
                 f"choose {option('estimator', 'sklearn.naive_bayes.ComplementNB(alpha=0.3)')}",
             )
-        self._fitted = read_estimator(estimator, self.allow)
+        self._fitted = self._new_estimator()
 
     @classmethod
-    def prepare(cls, texts: Sequence[Text], options: Mapping[str, Any]) -> TextCounts | None:
-        """Counts of all texts."""
-        return TextCounts.of(texts) if options.get("features", "tfidf") == "tfidf" else None
+    def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
+        """Options of which a file may not set ``allow``."""
+        if source and options.get("allow"):
+            raise code_in_file(source, "allow", str(options["allow"]))
+        return dict(options)
+
+    def _new_estimator(self) -> Any:
+        packages = [name.strip() for name in self.allow.split(",") if name.strip()]
+        return read_estimator(self.estimator, packages)
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -77,8 +84,11 @@ class SklearnMember(Member):
         """Learn from the targets of epoch 0; shares become weighted rows."""
         targets = data.targets(0)
         self._labels, self._n = data.scale.is_multi_label, len(targets)
-        self._shared = data.shared
-        self._fitted = read_estimator(self.estimator, self.allow)
+        texts = with_context(data.texts, data.context)
+        self._shared = None
+        if data.corpus and self.features == "tfidf":
+            self._shared = TextCounts.of(data.corpus)
+        self._fitted = self._new_estimator()
         if self._labels:
             rows, sets, weights = _sets_of(targets)
             self._always = np.asarray(sets.all(axis=0))
@@ -90,12 +100,12 @@ class SklearnMember(Member):
             weights = targets[rows, classes]
             self._seen = np.unique(classes)
         if self.features == "tfidf":
-            self._tfidf = TfIdf.fit((self._shared or recall)(data.texts), _BLOCK_WEIGHTS)
+            self._tfidf = TfIdf.fit((self._shared or recall)(texts), _BLOCK_WEIGHTS)
         if self._constant:
             answer = "set" if self._labels else "class"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
             return self
-        features = self._transform(data.texts)
+        features = self._transform(texts)
         parameters = {} if (weights == 1).all() else {self._weight_parameter(): weights}
         seeds = [
             name
@@ -132,8 +142,14 @@ class SklearnMember(Member):
         tail.fit(reader.fit_transform(features)[rows], classes, **parameters)
         model.steps[1:] = tail.steps
 
-    def predict_proba(self, texts: Sequence[Text]) -> Floats:
+    def predict_proba(
+        self,
+        texts: Sequence[Text],
+        context: Sequence[str] | None = None,
+        annotators: Sequence[Iterable[str]] | None = None,
+    ) -> Floats:
         """Probabilities [N, C]."""
+        texts = with_context(texts, context)
         if not self._n:
             raise InputError("a member must be fitted before it predicts", "call fit first")
         if self._labels:
@@ -157,7 +173,7 @@ class SklearnMember(Member):
             "n": np.array(self._n),
             "estimator": np.array(self.estimator),
             "features": np.array(self.features),
-            "allow": np.array(",".join(self.allow)),
+            "allow": np.array(self.allow),
         }
         if self._labels:
             arrays["always"] = self._always.astype(np.int64)
@@ -178,7 +194,7 @@ class SklearnMember(Member):
         with errors_in(path):
             one_of("features", member.features, FEATURES)
         member._seen, member._n = arrays["seen"], int(arrays["n"])
-        member.n_classes, member.allow = int(arrays["n_classes"]), ()
+        member.n_classes, member.allow = int(arrays["n_classes"]), ""
         if "always" in arrays:
             always = read_arrays(path, {"always": "i C"})["always"].astype(bool)
             member._labels, member._always, member.n_classes = True, always, len(always)

@@ -20,7 +20,14 @@ from edokit.annotator_effects import (
     mean_over_pairs,
 )
 from edokit.members.pretrained import require_packages
-from edokit.members.recipe import MemberData, Progress, Text, distinct_texts, known_labels
+from edokit.members.recipe import (
+    MemberData,
+    Progress,
+    Text,
+    distinct_texts,
+    known_labels,
+    with_context,
+)
 from edokit.members.recipes._fine_tuning import FineTunedMember, SavedMember
 
 _HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
@@ -73,12 +80,14 @@ class TransformerMember(FineTunedMember):
         values = tuple(AttributeValue(*value) for value in self.values_)
         return replace(people, codes=np.array(self.rows_), values=values)
 
-    def fit(self, data: MemberData, *, random_state: int, progress: Progress | None = None) -> Any:
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
         require_packages("fine-tuning")
         from edokit.members.recipes._tokens import EpochTargets
 
-        self.check_data(data)
+        self._check_scale(data.scale)
         self.constant_, self._tuned, dev_pairs = None, None, None
         if self.knows_annotators:
             targets, dev_pairs = self._annotator_targets(data, random_state)
@@ -125,6 +134,7 @@ class TransformerMember(FineTunedMember):
     def predict_proba(
         self,
         texts: Sequence[Text],
+        context: Sequence[str] | None = None,
         annotators: Sequence[Iterable[str]] | None = None,
         attributes: Attributes | None = None,
     ) -> Floats:
@@ -136,7 +146,7 @@ class TransformerMember(FineTunedMember):
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
-        distinct, rows = distinct_texts(texts)
+        distinct, rows = distinct_texts(with_context(texts, context))
         if annotators is None or not self.knows_annotators:
             anonymous: Floats = self._probabilities(distinct, ())[0]
             return np.asarray(anonymous[rows])
