@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
+from pydantic import JsonValue
 
-from edokit._errors import InputError, counted, errors_in, examples, one_of, option, word
+from edokit._errors import InputError, counted, errors_in, examples, one_of
 from edokit._io import parse_json, read_json
+from edokit._io.documents import Document, to_model
 from edokit._names import as_name
 from edokit.annotations import Annotations, Duplicates
-from edokit.annotations.long_table import ROLES
+from edokit.annotations.long_table import ROLES, from_long_table
+from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.read import Source
 from edokit.scales import ScaleLike
 
@@ -46,12 +49,58 @@ def dialogue_text(turns: Sequence[str], dialogue: str = "user-last") -> str:
 
 CLASSES = ("0", "1")
 SPLITS = ("train", "dev", "test")
-BINARY = {"0": "0", "1": "1"}
-"""The labels of all datasets but ConvAbuse, and their classes."""
 SEVERITY = {"-3": "1", "-2": "1", "-1": "1", "0": "0", "1": "0"}
 """The labels of ConvAbuse and their classes: below 0 is abusive."""
 FILE_NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
-_FIELDS = ("text", "annotators", "annotations", "hard_label")
+
+
+class Published(Document):
+    """What items of 2023 and 2025 have in common."""
+
+    annotators: str
+    split: str | None = None
+    lang: JsonValue = None
+    other_info: JsonValue = None
+
+    @property
+    def annotator_names(self) -> list[str]:
+        """Those who annotated the item."""
+        return [name.strip() for name in self.annotators.split(",")]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What else is known of an item: its language, and plain values such as its domain."""
+        extra_fields = self.other_info if isinstance(self.other_info, dict) else {}
+        return {
+            name: as_name(value)
+            for name, value in {"lang": self.lang, **extra_fields}.items()
+            # Annotators' own reasons give the answer away.
+            if is_plain(value) and name not in ROLES and "explanation" not in name.lower()
+        }
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
+        other = self.other_info if isinstance(self.other_info, dict) else {}
+        for field, value in other.items():
+            if field.lower().replace("_", " ") == "annotators group":
+                groups = [part.strip() for part in str(value).split(",")]
+                return [str(other.get(group, group)) for group in groups]
+        if all(name in other for name in self.annotator_names):
+            return [str(other[name]) for name in self.annotator_names]
+        return []
+
+
+class Item(Published):
+    """An item of 2023."""
+
+    text: str
+    annotations: str
+    hard_label: Name
+    """Text in most places, a number in some rows of ConvAbuse."""
+
+
+Model = TypeVar("Model", bound=Published)
 
 
 def read_lewidi(
@@ -85,15 +134,15 @@ def read_lewidi(
         table["group"] = table["group"].fillna(
             table.groupby("annotator")["group"].transform("first")
         )
-    table = table.fillna("")
     with errors_in(path):
-        return Annotations.from_table(
-            table,
+        return from_long_table(
+            table.fillna(""),
             classes=CLASSES if classes is None else classes,
             duplicates=duplicates,
             split=split,
             attributes=["group"] if "group" in table else [],
             scale=scale,
+            place=lambda row: f"item {rows[row]['item']!r}",
         )
 
 
@@ -103,39 +152,6 @@ def is_lewidi(data: Any) -> bool:
         isinstance(item, dict) and "annotators" in item and "annotations" in item
         for item in data.values()
     )
-
-
-def _rows(file: Path, dialogue: str) -> list[dict[str, str]]:
-    """A row per annotation."""
-    data = read_split(file)
-    match = FILE_NAME.fullmatch(file.stem)
-    # One file holds conversations throughout, or none.
-    conversations = any(
-        isinstance(raw, dict) and parse_dialogue(str(raw.get("text"))) for raw in data.values()
-    )
-    return [
-        row
-        for key, raw in data.items()
-        for row in _item_rows(
-            key,
-            raw,
-            match["split"] if match else "",
-            dialogue if conversations else None,
-            f"item {key!r} of {file}",
-        )
-    ]
-
-
-def read_split(file: Path) -> dict[str, Any]:
-    """The items of a file by key."""
-    data = read_json(file)
-    if not isinstance(data, dict) or not data:
-        raise InputError(
-            f"{file} is {'empty' if data in ({}, []) else 'something else'}, not a LeWiDi file:"
-            " a JSON object of items",
-            "check that it is the right file",
-        )
-    return data
 
 
 def split_files(path: Path) -> list[Path]:
@@ -163,117 +179,72 @@ def split_files(path: Path) -> list[Path]:
     return [file for _, _, file in sorted(splits)]
 
 
-def _item_rows(
-    key: str, item: Any, file_split: str, dialogue: str | None, where: str
-) -> list[dict[str, str]]:
-    """The annotations of an item; its text is a conversation where ``dialogue`` says how to join
-    its turns."""
-    _check_fields(item, where)
-    split = str(item.get("split") or file_split).strip()
-    if not split:
-        raise wrong(f"{where} does not name its split")
-    labels = [part.strip() for part in item["annotations"].split(",")]
-    annotators = [part.strip() for part in item["annotators"].split(",")]
-    # Text in most places, a number in some rows of ConvAbuse.
-    hard_label = as_name(item["hard_label"]).strip()
-    classes = SEVERITY if dialogue else BINARY
-    if not any(labels):
-        raise wrong(f"{where} has no annotation")
-    _check_labels(labels, classes, "annotation", where)
-    _check_labels([hard_label], BINARY, "hard label", where)
-    if len(annotators) != len(labels) or not all(annotators):
-        raise wrong(
-            f"{where} has {counted(len(labels), 'annotation')} by"
-            f" {counted(sum(map(bool, annotators)), 'annotator')}"
+def read_split(file: Path, model: type[Model]) -> dict[str, Model]:
+    """The items of a file by key."""
+    content = read_json(file)
+    if not isinstance(content, dict) or not content:
+        raise InputError(
+            f"{file} is {'empty' if content in ({}, []) else 'something else'}, not a LeWiDi file:"
+            " a JSON object of items",
+            "check that it is the right file",
         )
-    turns = parse_dialogue(item["text"]) if dialogue else (item["text"],)
-    if turns is None:
-        raise wrong(
-            f"the text of {where} is not a conversation like others: JSON with the turns"
-            f" {', '.join(TURNS)}"
-        )
-    check_unicode([key, split, *turns, *annotators], where)
-    groups = _groups(item.get("other_info"), annotators, where)
-    shared = {
-        # Where it has the groups of the annotators, the rest explains these.
-        **columns_of({"lang": item.get("lang")} if groups else item),
-        "item": f"{split}-{key}",
-        "split": split,
-        "text": dialogue_text(turns, dialogue) if dialogue else turns[0],
-        "hard_label": hard_label,
-    }
-    rows = [
-        {**shared, "annotator": annotator, "label": classes[label]}
-        for annotator, label in zip(annotators, labels, strict=True)
-    ]
-    for row, group in zip(rows, groups, strict=False):
-        row["group"] = group
+    hint = "correct the file, or download it again"
+    return to_model(content, dict[str, model], file, title="a LeWiDi file", hint=hint)  # type: ignore[valid-type]
+
+
+def split_of_file(file: Path) -> str:
+    """The split in the name of a file, if there is one."""
+    match = FILE_NAME.fullmatch(file.stem)
+    return match["split"] if match else ""
+
+
+def _rows(file: Path, dialogue: str) -> list[dict[str, str]]:
+    """A row per annotation."""
+    items = read_split(file, Item)
+    # One file holds conversations throughout, or none.
+    has_turns = any(parse_dialogue(item.text) for item in items.values())
+    rows = []
+    for key, item in items.items():
+        place = f"item {key!r} of {file}"
+        split = (item.split or split_of_file(file)).strip()
+        if not split:
+            raise wrong(f"{place} does not name its split")
+        turns = parse_dialogue(item.text) if has_turns else (item.text,)
+        if turns is None:
+            names = ", ".join(TURNS)
+            raise wrong(
+                f"the text of {place} is not a conversation like others: JSON with the turns"
+                f" {names}"
+            )
+        shared = {
+            # Where it has the groups of the annotators, the rest explains these.
+            **({"lang": item.columns["lang"]} if item.groups else item.columns),
+            "item": f"{split}-{key}",
+            "split": split,
+            "text": dialogue_text(turns, dialogue) if has_turns else item.text,
+            "hard_label": item.hard_label.strip(),
+        }
+        rows += [shared | answer for answer in _answers(item, place, SEVERITY if has_turns else {})]
     return rows
 
 
-def _check_fields(item: Any, where: str) -> None:
-    """Refuse an item without the fields of LeWiDi 2023."""
-    if not isinstance(item, dict):
-        raise wrong(f"{where} is not a JSON object")
-    if isinstance(item.get("annotations"), dict):
-        raise InputError(
-            f"{where} has an object of annotations, as in LeWiDi 2025",
-            f"choose {option('format', 'lewidi2025')}",
+def _answers(item: Item, place: str, classes: dict[str, str]) -> list[dict[str, str]]:
+    """Annotator, label and group of each annotation."""
+    labels = [label.strip() for label in item.annotations.split(",")]
+    names, groups = item.annotator_names, item.groups
+    if len(labels) != len(names) or len(groups or names) != len(names):
+        noted = f" and {counted(len(groups), 'group')}" if groups else ""
+        raise wrong(
+            f"{place} has {counted(len(labels), 'annotation')}{noted} for"
+            f" {counted(len(names), 'annotator')}"
         )
-    missing = [name for name in _FIELDS if item.get(name) is None]
-    if missing:
-        raise wrong(f"{where} has no {examples(missing, 4)}")
-    for name in ("annotations", "annotators", "text"):
-        if not isinstance(item[name], str):
-            kind = "text" if name == "text" else "text with commas between its parts"
-            raise wrong(f"{where}: {name!r} is {type(item[name]).__name__}, not {kind}")
-
-
-def _check_labels(labels: list[str], allowed: Mapping[str, str], noun: str, where: str) -> None:
-    unknown = [label for label in labels if label not in allowed]
-    if unknown:
-        choices = ", ".join(allowed)
-        raise wrong(f"{where} has the {noun} {word(unknown[0])}, which is none of {choices}")
-
-
-def _groups(other: Any, annotators: list[str], where: str) -> list[str]:
-    """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
-    if not isinstance(other, dict):
-        return []
-    for field, value in other.items():
-        if field.lower().replace("_", " ") == "annotators group":
-            groups = [part.strip() for part in str(value).split(",")]
-            if len(groups) != len(annotators):
-                groups_text = counted(len(groups), "group")
-                raise wrong(
-                    f"{where} has {groups_text} for {counted(len(annotators), 'annotator')}"
-                )
-            return [str(other.get(group, group)) for group in groups]
-    if all(annotator in other for annotator in annotators):
-        return [str(other[annotator]) for annotator in annotators]
-    return []
-
-
-def columns_of(item: Mapping[str, Any]) -> dict[str, str]:
-    """What else is known of an item: its language, and plain values such as its domain."""
-    extra_fields = item.get("other_info")
-    fields = {"lang": item.get("lang"), **(extra_fields if isinstance(extra_fields, dict) else {})}
-    return {
-        name: as_name(value)
-        for name, value in fields.items()
-        # Annotators' own reasons give the answer away.
-        if isinstance(value, str | int | float)
-        and name not in ROLES
-        and "explanation" not in name.lower()
-    }
-
-
-def check_unicode(parts: Iterable[str], where: str) -> None:
-    """JSON can write one half of a pair of surrogates, which is no character."""
-    try:
-        "".join(parts).encode()
-    except UnicodeEncodeError as error:
-        raise wrong(f"{where} has half a character, which is not valid Unicode") from error
+    answers = [
+        {"annotator": name, "label": classes.get(label, label)}
+        for name, label in zip(names, labels, strict=True)
+    ]
+    for answer, group in zip(answers, groups, strict=False):
+        answer["group"] = group
+    return answers
 
 
 def wrong(message: str) -> InputError:
