@@ -18,7 +18,7 @@ from edokit._io import json_text
 from edokit._io.markup import Table, latex_text, markdown_text, spreadsheet_text, xml_attribute
 from edokit.baselines import compare
 from edokit.ensemble import predict_to_file, review
-from edokit.ensemble.review import write_review
+from edokit.ensemble.reviews import write_review
 from edokit.report import collect, write_report
 
 NAMES = {

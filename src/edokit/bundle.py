@@ -34,7 +34,7 @@ from edokit._types import Floats
 from edokit._version import __version__
 from edokit.annotator_effects import Attributes
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.document import write_fitted
+from edokit.ensemble.files import write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.members.folder import copy_members, groups_of
 from edokit.members.groups import is_folder_name

@@ -18,7 +18,7 @@ from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.ensemble import Pooled, review
-from edokit.ensemble.review import add_urgent, label_studio_tasks, labelling_config, write_review
+from edokit.ensemble.reviews import add_urgent, label_studio_tasks, labelling_config, write_review
 
 
 def pooled(
@@ -107,7 +107,7 @@ def test_asking_for_more_items_than_there_are_gives_all() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, True, 1.5])
 def test_asking_for_no_items_is_refused(count: Any) -> None:
-    with pytest.raises(InputError, match="1 or more"):
+    with pytest.raises(InputError, match="at least 1"):
         review(CASES, count)
 
 

@@ -15,7 +15,7 @@ from report_cases import POINTS, ratings_and_pool, sets_and_pool
 from edokit import Annotations, EDOEnsemble, Objective, Predictions
 from edokit._errors import InputError
 from edokit.ensemble.pooled import Pooled
-from edokit.ensemble.review import label_studio_tasks, labelling_config, review
+from edokit.ensemble.reviews import label_studio_tasks, labelling_config, review
 from edokit.metrics import w1
 from edokit.report import collect, write_report
 from edokit.report.charts import all_charts

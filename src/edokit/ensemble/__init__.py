@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 from edokit._lazy import lazy_names
 from edokit.ensemble.answers import Answer
 from edokit.ensemble.options import OPTION_NAMES, PRESETS, from_flat
-from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reasons import Reason
-from edokit.ensemble.review import Review, review, write_review
 
 if TYPE_CHECKING:
     from edokit.ensemble.classifier import EDOClassifier, soft_score
     from edokit.ensemble.estimator import EDOEnsemble
-    from edokit.ensemble.files import compare_panels, fit, predict_to_file
+    from edokit.ensemble.files import fit
+    from edokit.ensemble.pooled import Pooled
+    from edokit.ensemble.predict import compare_panels, predict_to_file
+    from edokit.ensemble.reviews import Review, review, write_review
     from edokit.ensemble.trade_off import TradeOff
 
 __all__ = [
@@ -33,13 +34,16 @@ __all__ = [
     "soft_score",
     "write_review",
 ]
-# The estimators need scikit-learn, which takes a second to import.
+# What a fit does without, and what needs scikit-learn, which takes a second to import.
 __getattr__ = lazy_names(
     __name__,
     {
         "classifier": ("EDOClassifier", "soft_score"),
         "estimator": ("EDOEnsemble",),
-        "files": ("compare_panels", "fit", "predict_to_file"),
+        "files": ("fit",),
+        "pooled": ("Pooled",),
+        "predict": ("compare_panels", "predict_to_file"),
+        "reviews": ("Review", "review", "write_review"),
         "trade_off": ("TradeOff",),
     },
 )

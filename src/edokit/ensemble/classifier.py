@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import KFold, check_cv
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.model_selection import KFold, check_cv, cross_val_predict
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -22,23 +23,20 @@ from edokit._io import whole_file, write_json
 from edokit._io.documents import Count, Document, Json, Names
 from edokit._names import as_name, as_names
 from edokit._outputs import output_folder
-from edokit._types import Floats, Ints
+from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
-from edokit.ensemble.document import FORMAT, read_saved, write_fitted
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.files import FORMAT, read_saved, write_fitted
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reasons import Reason
 from edokit.metrics import ce
 from edokit.predictions import Predictions
-from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 SupervisionName = Literal["random-select", "majority"]
-LearnName = Literal["items", "pairs"]
 _FILE = "classifier.json"
-_FOLDS = 5
 _EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
 
 
@@ -50,7 +48,6 @@ class _Parameters(Document):
     n_jobs: int | None
     random_state: Count | None
     annotators: bool
-    learn: LearnName
 
 
 class ClassifierDocument(Document):
@@ -101,10 +98,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Also learn how each annotator differs from what each classifier answers: offsets and a
         slope, shrunk by the number of labels. ``predict_proba(X, annotators=…)`` then answers for
         annotators; without it, the answers are the same as without this option.
-    learn : {"items", "pairs"}, default="items"
-        What weights are learned from: how far anonymous answers are from the soft labels of the
-        items, or, with ``annotators=True``, how far known answers are from each annotator's own
-        labels. These known answers are of annotators' effects that have not seen the item.
 
     Attributes
     ----------
@@ -159,7 +152,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         n_jobs: int | None = None,
         random_state: int = 0,
         annotators: bool = False,
-        learn: LearnName = "items",
     ) -> None:
         self.estimators = estimators
         self.ensemble = ensemble
@@ -170,7 +162,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.annotators = annotators
-        self.learn = learn
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the classifiers as ``name__parameter``."""
@@ -241,9 +232,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         )
         if self.annotators:
             labels = self._fit_annotators(probabilities, labels, y)
-        if self.learn == "pairs":
-            predictions = self._known_answers(predictions, labels)
-            labels = labels.pairs()
         pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
         self.ensemble_ = pool.fit(predictions, labels)
         return self
@@ -251,13 +239,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _checked_estimators(self) -> tuple[list[str], list[Any]]:
         """Names and classifiers; parameters that a fit can't use are refused."""
         one_of("supervision", self.supervision, get_args(SupervisionName))
-        one_of("learn", self.learn, get_args(LearnName))
-        if self.learn == "pairs" and not self.annotators:
-            raise InputError(
-                f"{option('learn', 'pairs')} learns from answers for annotators, but"
-                f" {option('annotators')} is False",
-                f"choose {option('annotators', True)}, or {option('learn', 'items')}",
-            )
         if not self.estimators:
             raise InputError("EDOClassifier needs at least one classifier, but got none", _EXAMPLE)
         pairs: Any = self.estimators if isinstance(self.estimators, list | tuple) else [None]
@@ -275,23 +256,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                     "wrap it in CalibratedClassifierCV",
                 )
         return [name for name, _ in pairs], [estimator for _, estimator in pairs]
-
-    def _known_answers(self, anonymous: Predictions, labels: Annotations) -> Predictions:
-        """Answers for each annotation, of effects that have not seen the items of its fold."""
-        p, items = anonymous.probabilities, labels.item_codes
-        annotators = labels.annotators[labels.annotator_codes]
-        fold_of = np.random.default_rng(len(p)).permutation(len(p)) % _FOLDS
-        answers: Floats = p[items].astype(np.float64)
-        for fold in range(_FOLDS):
-            train, rows = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of[items] == fold)
-            if not len(train) or not len(rows):
-                continue
-            train_labels, panels = labels.take(train), [[str(name)] for name in annotators[rows]]
-            for k in range(p.shape[1]):
-                effects = AnnotatorEffects.fit(p[train, k], train_labels, labels.scale)
-                answers[rows, k] = effects.predict(p[items[rows], k], panels, labels.scale)
-        pairs = Rows.of(labels.items[items], annotators)
-        return replace(anonymous, probabilities=answers, rows=pairs)
 
     def _fit_annotators(self, p: Floats, labels: Annotations, y: Any) -> Annotations:
         """Learn how annotators differ from answers p [N, K, C] that have not seen the items.
@@ -551,35 +515,28 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _cross_fit(self, X: Any, labels: Annotations, estimators: list[Any]) -> Floats:
         """Fit every classifier on all items; [N, K, C] what it says of items when held out."""
         hard, scale = labels.hard_labels("random", self.random_state), labels.scale
-        folds, count = self._folds(hard, len(labels.items)), len(estimators)
-        targets = [scale.labels(self._target(labels, hard, k), self.classes_) for k in range(count)]
-        fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit)(estimator, X, targets[k], fold, self.classes_, scale)
-            for fold in [*folds, None]
-            for k, estimator in enumerate(estimators)
+        cv, rows = self.cv, len(labels.items)
+        if isinstance(cv, int | np.integer):
+            cv = KFold(min(int(cv), rows), shuffle=True, random_state=self.random_state)
+        folds = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
+        targets = [
+            scale.labels(self._target(labels, hard, k), self.classes_)
+            for k in range(len(estimators))
+        ]
+        held_out = []
+        for estimator, target in zip(estimators, targets, strict=True):
+            with warnings.catch_warnings():
+                # A class that a fold lacks has probability 0 there.
+                warnings.filterwarnings("ignore", "Number of classes in training fold")
+                p = cross_val_predict(
+                    estimator, X, target, cv=folds, n_jobs=self.n_jobs, method="predict_proba"
+                )
+            held_out.append(_in_order(p, _learned(target), self.classes_, scale))
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fitted)(estimator, X, target)
+            for estimator, target in zip(estimators, targets, strict=True)
         )
-        probabilities = np.zeros((len(labels.items), count, len(self.classes_)))
-        for f, (_, held_out) in enumerate(folds):
-            for k in range(count):
-                probabilities[held_out, k] = fits[f * count + k]
-        self.estimators_ = fits[len(folds) * count :]
-        return probabilities
-
-    def _folds(self, hard: npt.NDArray[Any], rows: int) -> list[tuple[Ints, Ints]]:
-        """Pairs of rows to learn from and rows held out; every row is held out once."""
-        if isinstance(self.cv, int | np.integer):
-            splitter = KFold(min(int(self.cv), rows), shuffle=True, random_state=self.random_state)
-        else:
-            splitter = check_cv(self.cv)
-        folds = list(splitter.split(np.zeros((rows, 1)), hard))
-        held_out = np.sort(np.concatenate([[], *(fold[1] for fold in folds)]))
-        if not np.array_equal(held_out, np.arange(rows)):
-            raise InputError(
-                f"{option('cv')}={self.cv!r} does not hold out every one of the {rows} items once",
-                "give a number, a splitter that partitions the items, such as KFold, or pairs of"
-                " index arrays",
-            )
-        return folds
+        return np.stack(held_out, axis=1)
 
     def _target(self, labels: Annotations, hard: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
         """The labels that classifier k learns: the majority's, or one sampled per item."""
@@ -592,9 +549,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
 
     def _member_probabilities(self, X: Any, scale: Scale) -> Floats:
         """[N, K, C] of all fitted classifiers."""
-        return np.stack(
-            [_probabilities(member, X, self.classes_, scale) for member in self.estimators_], axis=1
-        )
+        columns = [
+            _in_order(member.predict_proba(X), member.classes_, self.classes_, scale)
+            for member in self.estimators_
+        ]
+        return np.stack(columns, axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -636,45 +595,37 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
     return -ce(scale.rows(p), scale.rows(labelled.soft_labels))
 
 
-def _fit(
-    estimator: Any,
-    X: Any,
-    labels: npt.NDArray[Any],
-    fold: tuple[Ints, Ints] | None,
-    classes: npt.NDArray[Any],
-    scale: Scale,
-) -> Any:
-    """The classifier fitted on everything, or its probabilities of the rows that a fold holds."""
-    if fold is None:
-        return clone(estimator).fit(X, labels)
-    learn, held_out = fold
-    fitted = clone(estimator).fit(_safe_indexing(X, learn), labels[learn])
-    return _probabilities(fitted, _safe_indexing(X, held_out), classes, scale)
+def _learned(target: npt.NDArray[Any]) -> Any:
+    """The classes that it holds; of an indicator matrix, those of each label."""
+    return np.unique(target) if target.ndim == 1 else [np.unique(column) for column in target.T]
 
 
-def _probabilities(estimator: Any, X: Any, classes: npt.NDArray[Any], scale: Scale) -> Floats:
-    """[N, C] in this order of classes; 0 for a class that the classifier never saw."""
-    probabilities = estimator.predict_proba(X)
+def _fitted(estimator: Any, X: Any, labels: npt.NDArray[Any]) -> Any:
+    return clone(estimator).fit(X, labels)
+
+
+def _in_order(
+    probabilities: Any, learned: Sequence[Any], classes: npt.NDArray[Any], scale: Scale
+) -> Floats:
+    """[N, C] what a classifier that has ``learned`` some classes says of all of them; 0 for others.
+
+    Of sets [N, L]: columns, or an array per label, as forests return them.
+    """
+    if isinstance(probabilities, list):
+        by_label = [
+            p[:, list(values).index(1)] if 1 in values else np.zeros(len(p))
+            for p, values in zip(probabilities, learned, strict=True)
+        ]
+        return np.stack(by_label, axis=1)
     if scale.is_multi_label:
-        return _label_probabilities(estimator, probabilities)
-    seen_classes = list(estimator.classes_)
+        return np.asarray(probabilities, dtype=np.float64)
+    names = list(learned)
     columns = np.zeros((probabilities.shape[0], len(classes)))
     for c, label in enumerate(classes):
-        if label in seen_classes:
-            columns[:, c] = probabilities[:, seen_classes.index(label)]
+        if label in names:
+            columns[:, c] = probabilities[:, names.index(label)]
     total = columns.sum(axis=1, keepdims=True)
     return np.where(total > 0, columns / np.where(total > 0, total, 1), 1 / columns.shape[1])
-
-
-def _label_probabilities(estimator: Any, columns: Any) -> Floats:
-    """[N, L] of each label: columns, or an array [N, 2] per label, as forests return them."""
-    if isinstance(columns, list):
-        by_label = [
-            p[:, list(classes).index(1)] if 1 in classes else np.zeros(len(p))
-            for p, classes in zip(columns, estimator.classes_, strict=True)
-        ]
-        columns = np.stack(by_label, axis=1)
-    return np.asarray(columns, dtype=np.float64)
 
 
 def _is_table(X: Any) -> bool:

@@ -17,10 +17,9 @@ from edokit._types import Floats
 from edokit.annotations import Ties
 from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import Answer, find_answer
-from edokit.ensemble.fitted import Fitted
+from edokit.ensemble.fitted import Constant, Fitted
 from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
 from edokit.ensemble.options import Options, objective_in_force, solver_in_force
-from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reasons import Reason
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
@@ -28,15 +27,22 @@ from edokit.objective import Objective
 from edokit.predictions import Predictions, Shards
 from edokit.predictions.core import ANONYMOUS
 from edokit.rows import Rows
-from edokit.scales import ScaleLike
+from edokit.scales import Scale, ScaleLike
 from edokit.solvers import Exact, Gumbel
 
 if TYPE_CHECKING:
+    from edokit.ensemble.pooled import Pooled
     from edokit.ensemble.trade_off import TradeOff
 
 
 _NESTED = ("objective", "solver")
 """Parameters with fields of their own."""
+_ATTRIBUTES = (
+    *("members", "groups", "scale", "weights", "group_weights", "label_weights", "size"),
+    *("temperature", "settings", "objective", "certificate", "trajectory", "metrics"),
+    *("member_ce", "data", "constant", "answers"),
+)
+"""Fields of `Fitted` that are attributes of the estimator, with an underscore."""
 
 
 class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
@@ -137,6 +143,11 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     >>> print(ensemble.explain()[0])
     0: weight 0.883 (most of the weight as the best alone; own cross-entropy 0.3722, rank 1)
     """
+
+    weights_: Floats
+    size_: int
+    scale_: Scale
+    constant_: Constant
 
     def __init__(
         self,
@@ -281,26 +292,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
         """Take over what a fit found: the only place that sets fitted attributes."""
-        self.fitted_ = fitted
-        self.members_ = fitted.members
+        self.fitted_, self.n_items_ = fitted, fitted.items
         self.classes_ = label_array(fitted.classes, fitted.labels)
-        self.scale_ = fitted.scale
-        self.label_weights_ = fitted.label_weights
-        self.groups_ = fitted.groups
-        self.weights_ = fitted.weights
-        self.group_weights_ = fitted.group_weights
-        self.size_ = fitted.size
-        self.temperature_ = fitted.temperature
-        self.settings_ = fitted.settings
-        self.objective_ = fitted.objective
-        self.metrics_ = fitted.metrics
-        self.member_ce_ = fitted.member_ce
-        self.certificate_ = fitted.certificate
-        self.trajectory_ = fitted.trajectory
-        self.n_items_ = fitted.items
-        self.data_ = fitted.data
-        self.constant_ = fitted.constant
-        self.answers_ = fitted.answers
+        for name in _ATTRIBUTES:
+            setattr(self, f"{name}_", getattr(fitted, name))
         return self
 
     def describe(self, predictions: Any, *, answer_for: str | None = None) -> Pooled:
@@ -325,6 +320,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             If members are missing, the scale is another one than the ensemble's, or the metric does
             not fit it.
         """
+        from edokit.ensemble.pooled import Pooled
+
         check_is_fitted(self)
         fitted = self.fitted_
         step = None if answer_for is None else self.answer_step(answer_for)
@@ -520,7 +517,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         from edokit._errors import local_path
         from edokit._outputs import output_folder
-        from edokit.ensemble.document import write_fitted
+        from edokit.ensemble.files import write_fitted
 
         with output_folder(local_path(folder), "ensemble", overwrite=overwrite):
             write_fitted(self.fitted_, folder)
@@ -528,7 +525,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, folder: str | Path) -> EDOEnsemble:
         """Read what ``save`` wrote, by this or an earlier version; see `edokit.load`."""
-        from edokit.ensemble.document import read_fitted
+        from edokit.ensemble.files import read_fitted
 
         fitted = read_fitted(folder)
         return cls(**fitted.parameters)._keep(fitted)

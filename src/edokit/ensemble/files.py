@@ -1,36 +1,46 @@
-"""From files to an ensemble, and from an ensemble to files: `edo fit` and `edo predict`."""
+"""Ensembles and files: `edo fit`, and ``ensemble.json`` with the card beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from sklearn.base import clone
 
-from edokit._errors import InputError, examples, option, warn
-from edokit._io.tables import write_tables
-from edokit._outputs import REPLACE, other_content, output_folder, refuse_input
+from edokit._errors import InputError, counted, examples
+from edokit._io import read_json, whole_file, write_json
+from edokit._io.documents import Count, Document, to_model
+from edokit._io.markup import markdown_text
+from edokit._names import as_name
+from edokit._outputs import REPLACE, begin_run, other_content, output_folder
+from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.ensemble._fit import fit_inputs
-from edokit.ensemble.document import FILE, read_fitted, write_fitted
+from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.fitted import Fitted
+from edokit.ensemble.fitted import Fitted, on_simplex
 from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
 from edokit.ensemble.options import Options
-from edokit.ensemble.pooled import Pooled
-from edokit.ensemble.review import Review, add_urgent, check_path, label_studio_tasks, write_review
 from edokit.fitdata import FitData
-from edokit.panels import Panel, PanelComparison
-from edokit.predictions import Predictions, Shards, read_shards
+from edokit.metrics import main_metrics
+from edokit.objective.settings import SCALE_TERMS
+from edokit.predictions import Shards
 from edokit.runs import InputReader, RunRecord
 
 if TYPE_CHECKING:
     from edokit.ensemble.trade_off import TradeOff
+
+FORMAT = 1
+"""Raised when older versions could no longer read what is written."""
+FILE = "ensemble.json"
+_HINT = "restore it, or fit again"
+
+Content = TypeVar("Content")
 
 
 def fit(
@@ -92,13 +102,13 @@ def fit(
     2
     """
     ensemble = EDOEnsemble() if ensemble is None else clone(ensemble)
-    reader_options = dict(read_options or {})
-    ensemble.scale = ensemble.scale or reader_options.get("scale")
+    reading = dict(read_options or {})
+    ensemble.scale = ensemble.scale or reading.get("scale")
     if isinstance(annotations, str | Path):
-        reader_options["scale"] = ensemble.scale
+        reading["scale"] = ensemble.scale
     parameters = ensemble.get_params(deep=False)
     options = Options.of(parameters)  # refused before anything is read
-    reader = InputReader(**reader_options)
+    reader = InputReader(**reading)
     with ExitStack() as stack:
         saved = None
         if out is not None:
@@ -108,10 +118,9 @@ def fit(
             saved = None if overwrite else _saved_ensemble(Path(out), options)
         source = (predictions, annotations, split)
         predictions, labels = _read(stack, reader, source, streaming, options)
-        streamed = isinstance(predictions, FitData)
-        if not streamed:
+        if not isinstance(predictions, FitData):
             predictions = predictions_for(labels, predictions, options.scale)
-        labelled = predictions if streamed else labels
+        labelled = predictions if labels is None else labels
         if isinstance(labelled, Annotations | FitData):
             warn_if_unanimous(labelled, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
@@ -178,192 +187,163 @@ def _read(
     return reader.predictions("predictions", predictions), labels
 
 
-def predict_to_file(
-    ensemble: EDOEnsemble,
-    predictions: Predictions | Shards | Iterable[Pooled] | str | Path,
-    out: str | Path,
-    *,
-    review: int | None = None,
-    review_out: str | Path | None = None,
-    texts: Callable[[], Mapping[str, str] | None] | Mapping[str, str] | None = None,
-    quote_formulas: bool = False,
-    answer_for: str | None = None,
-    panel: Panel | None = None,
-    level: float = 0.9,
-) -> dict[str, Any]:
-    """Write the pooled probabilities of all items; shards are read one by one.
-
-    Parameters
-    ----------
-    ensemble : EDOEnsemble
-        A fitted ensemble.
-    predictions : Predictions, Shards, str or Path
-        The members' predictions, or where they are: a file, or a folder of shards. Or what the
-        ensemble made of them already, as `Pooled` in parts.
-    out : str or Path
-        The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
-        and label; see `Pooled.to_table`.
-    review : int, optional
-        Also write so many items that most need annotators, as tasks for Label Studio.
-    review_out : str or Path, optional
-        The file of these tasks (.json); by default beside `out`.
-    texts : mapping of str to str or callable, optional
-        Text of each item to review, or a function that reads them.
-    quote_formulas : bool, default=False
-        In a CSV for a spreadsheet, put a quote before ids and labels that it would run as formulas.
-    answer_for : {"ce", "md", "w1", "f1"}, optional
-        Write answers for this metric in the ``p_<class>`` columns, and its name in ``answer_for``.
-    panel : Panel, optional
-        Write what this panel would answer, a row per item, from predictions for pairs of an item
-        and an annotator.
-    level : float, default=0.9
-        Level of the intervals of the panel's votes.
-
-    Returns
-    -------
-    dict
-        ``out``, ``items`` (and ``pairs`` of an item and an annotator, where predictions are of
-        these), mean ``entropy`` and ``spread``; ``answer_for`` with the metric and its
-        step where answers were asked for, and ``review`` with ``out``, ``config`` and ``items``
-        where a review was.
-
-    Raises
-    ------
-    InputError
-        If members are missing or a file can't be read or written; nothing is written then.
-    """
-    out = Path(out)
-    tasks = Path(review_out) if review_out else out.with_name(f"{out.stem}-review.json")
-    if review is not None:
-        check_path(tasks)
-    if isinstance(predictions, str | Path):
-        for path in (out, tasks) if review is not None else (out,):
-            refuse_input(path, Path(predictions))
-
-    def pooled_parts() -> Iterator[Pooled]:
-        for part in _in_parts(predictions):
-            if isinstance(part, Pooled):
-                yield part
-            else:
-                pooled = ensemble.describe(part, answer_for=answer_for)
-                yield pooled if panel is None else pooled.panel(panel, level=level)
-
-    summary = _Summary(review)
-    item_texts: Mapping[str, str] | None = None
-
-    def tables() -> Iterator[pa.Table]:
-        nonlocal item_texts
-        for pooled in pooled_parts():
-            summary.add(pooled)
-            yield pooled.to_table()
-        if review is not None:
-            # Texts that are missing are noticed before anything is in its place.
-            item_texts = texts() if callable(texts) else texts
-            label_studio_tasks(summary.queue, item_texts)
-
-    rows = write_tables(tables(), out, quote_formulas=quote_formulas)
-    result: dict[str, Any] = {"out": str(out), **summary.to_dict(rows)}
-    if answer_for is not None:
-        result["answer_for"] = {"metric": answer_for, **asdict(ensemble.answers_[answer_for])}
-    if review is None:
-        return result
-    if item_texts is None:
-        warn(
-            "annotators who review will see ids of items alone; give"
-            f" {option('annotations')} or {option('texts')}"
-        )
-    config = write_review(summary.queue, summary.classes, tasks, item_texts)
-    review_files = {"out": str(tasks), "config": str(config), "items": len(summary.queue)}
-    return {**result, "review": review_files}
-
-
-class _Summary:
-    """What `predict_to_file` reports of pooled items, part by part."""
-
-    def __init__(self, review: int | None) -> None:
-        self.review = review
-        self.queue: list[Review] = []
-        self.classes: tuple[str, ...] = ()
-        self.entropy = self.spread = 0.0
-        self.items: set[str] = set()  # of pairs
-        self.pairs = 0
-
-    def add(self, pooled: Pooled) -> None:
-        """Count further items."""
-        self.entropy += float(pooled.entropy.sum())
-        self.spread += float(pooled.spread.sum())
-        self.classes = pooled.classes
-        if pooled.annotators is not None:
-            if self.review is not None:
-                raise InputError(
-                    "a review picks items, but these predictions are of pairs of an item and an"
-                    " annotator",
-                    f"name the {option('panel')} whose view counts, or leave {option('review')}"
-                    " out",
-                )
-            self.items.update(map(str, pooled.items))
-            self.pairs += int((pooled.annotators != "").sum())
-        if self.review is not None:
-            self.queue = add_urgent(self.queue, pooled, self.review)
-
-    def to_dict(self, rows: int) -> dict[str, Any]:
-        """Numbers of items and of pairs, and means over rows."""
-        pairs = {"pairs": self.pairs} if self.items else {}
-        means = {"entropy": self.entropy / rows, "spread": self.spread / rows}
-        return {"items": len(self.items) or rows, **pairs, **means}
-
-
-def _in_parts(predictions: Any) -> Iterable[Any]:
-    """Predictions of a file or a folder, shard by shard; others as they are."""
-    if isinstance(predictions, str | Path):
-        return read_shards(predictions, pairs=True)
-    return [predictions] if isinstance(predictions, Predictions) else predictions
-
-
-def compare_panels(
-    ensemble: EDOEnsemble,
-    predictions: Predictions | Iterable[Predictions] | str | Path,
-    one: Panel,
-    other: Panel,
-    *,
-    level: float = 0.9,
-    answer_for: str | None = None,
-) -> PanelComparison:
-    """Compare what two panels would answer; shards are read one by one.
-
-    Parameters
-    ----------
-    ensemble : EDOEnsemble
-        A fitted ensemble.
-    predictions : Predictions, Shards, str or Path
-        The members' predictions for pairs of an item and an annotator, or where they are.
-    one, other : Panel
-    level : float, default=0.9
-        Level of the intervals of the panels' votes.
-    answer_for : {"ce", "md", "w1", "f1"}, optional
-        Compare answers for this metric instead of the pool.
-
-    Returns
-    -------
-    PanelComparison
-
-    Raises
-    ------
-    InputError
-        If a panel's annotators have no answers, or the panels answered different items.
-    """
-    return PanelComparison.concatenate(
-        [
-            ensemble.describe(part, answer_for=answer_for).compare(one, other, level=level)
-            for part in _in_parts(predictions)
-        ]
-    )
-
-
 def _is_same(a: Fitted, b: Fitted) -> bool:
     """Whether the same was learned, but for rounding, by whichever version."""
     described = (a.members, a.classes, a.items, a.data) == (b.members, b.classes, b.items, b.data)
     return described and all(
         np.allclose(getattr(a, name), getattr(b, name), rtol=0, atol=1e-6)
         for name in ("weights", "member_ce")
+    )
+
+
+class _Header(Document):
+    kind: str
+    format: Count
+
+
+def _problem(fitted: Fitted) -> str | None:
+    """Which parts do not go together, if some do not; anyone may have written the file."""
+    members, classes, scale = len(fitted.members), len(fitted.classes), fitted.scale
+    units, unit_weights = fitted.unit_weights
+    heavy = int((unit_weights > 0).sum())
+    labels, label_weights = fitted.labels, fitted.label_weights
+    steps = {answer.step for answer in fitted.answers.values()}
+    columns = [] if fitted.trajectory is None else list(vars(fitted.trajectory).values())
+    rules = {
+        "groups must be one per member": len(fitted.groups or fitted.members) == members,
+        "weights must be one per member, not negative and sum to 1": on_simplex(
+            fitted.weights, members
+        ),
+        "group_weights must be one per group, not negative and sum to 1": on_simplex(
+            unit_weights, len(units)
+        ),
+        f"size is {fitted.size}, but {heavy} of {len(units)} carry weight": heavy
+        <= fitted.size
+        <= len(units),
+        "labels must be the classes, one for each": labels is None
+        or tuple(map(as_name, labels)) == fitted.classes,
+        "member_ce must be one per member": fitted.member_ce.shape == (members,),
+        "classes must be at least two": scale.is_multi_label or classes > 1,
+        "label_weights must be those of the members for each label of sets, with weights as their"
+        " mean": label_weights is None
+        or (
+            scale.is_multi_label
+            and on_simplex(label_weights, classes, members)
+            and np.allclose(label_weights.mean(axis=0), fitted.weights, rtol=0, atol=1e-6)
+        ),
+        "label_fits must be one for each label": tuple(fitted.label_fits or fitted.classes)
+        == fitted.classes,
+        "constant must be shares of the classes, and one of them": _is_constant(fitted),
+        "answers must be steps for metrics of the scale": set(fitted.answers) <= set(ANSWERS_FOR)
+        and (scale.positions is not None or ORDERED_STEP not in steps),
+        "trajectory must be equally long everywhere": len(set(map(len, columns))) < 2,
+    }
+    for rule, holds in rules.items():
+        if not holds:
+            return rule
+    try:
+        # Parts that these need may be missing.
+        _ = fitted.options, fitted.pool, fitted.regularization, fitted.nothing_learned
+    except (InputError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        return f"settings: {getattr(error, 'message', repr(error))}"
+    return None
+
+
+def _is_constant(fitted: Fitted) -> bool:
+    shares, label, classes = fitted.constant.shares, fitted.constant.label, len(fitted.classes)
+    if isinstance(label, int) or not fitted.scale.is_multi_label:
+        return isinstance(label, int) and label < classes and on_simplex(shares, classes)
+    return len(shares) == len(label) == classes and set(label) <= {0, 1}
+
+
+def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
+    """The content of a JSON file of this kind; whatever is wrong with it is one error."""
+    content, title = read_json(path), f"an EDO {kind}"
+    header = to_model(content, _Header, path, title=title, hint="check that it is the right file")
+    if header.kind != f"edo-{kind}":
+        raise InputError(f"{path} does not describe {title}", "check that it is the right file")
+    if header.format > FORMAT:
+        raise InputError(
+            f"{path} has format {header.format}; this version reads format {FORMAT} or older",
+            "install a newer edokit (pip install --upgrade edokit)",
+        )
+    return to_model(content, model, path, title=title, hint=_HINT)
+
+
+def read_fitted(folder: str | Path) -> Fitted:
+    """What ``write_fitted`` wrote; anything else is refused."""
+    path = Path(folder) / FILE
+    if not path.exists():
+        inside = Path(folder) / "ensemble"
+        raise InputError(
+            f"an ensemble is a folder with {FILE}, but {folder}"
+            f" {'has none' if Path(folder).exists() else 'does not exist'}",
+            f"give {inside}"
+            if (inside / FILE).exists()
+            else "make one with `edo fit` or EDOEnsemble.save",
+        )
+    fitted = read_saved(path, "ensemble", Fitted)
+    if problem := _problem(fitted):
+        raise InputError(f"{path} is damaged: {problem}", _HINT)
+    return fitted
+
+
+def write_fitted(fitted: Fitted, folder: str | Path) -> None:
+    """Write ``ensemble.json`` and ``README.md``, the card."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            f"an ensemble is written into a folder, but {folder} is a file", "name a folder"
+        )
+    libraries = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    content = {
+        "format": FORMAT,
+        "kind": "edo-ensemble",
+        **fitted.to_dict(),
+        "versions": {"edokit": __version__, **libraries},
+    }
+    begin_run(folder)
+    # By this the folder is known as EDO's, should the process end before there is a card.
+    write_json(content, folder / FILE)
+    with whole_file(folder / "README.md") as temporary:
+        temporary.write_text(card(fitted), encoding="utf-8")
+
+
+_ALWAYS = (
+    *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
+    *("class_weights", "recalibrate"),
+)
+_UNLESS_DEFAULT = (*SCALE_TERMS, "label_weights")
+
+
+def card(fitted: Fitted) -> str:
+    """The card of an ensemble, ``assets/card.md`` filled in."""
+    from edokit.annotator_effects import ATTRIBUTES_NOTE, attribute_names
+
+    settings, info = fitted.settings, fitted.member_info.values()
+    attributes = [str(facts["attributes"]) for facts in info if facts.get("attributes")]
+    environment = Environment(
+        loader=PackageLoader("edokit.ensemble", "assets"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"escaped": markdown_text, "counted": counted}
+    order = np.argsort(-fitted.weights, kind="stable")
+    metrics = {name: fitted.metrics.get(name) for name in main_metrics(fitted.scale)}
+    return environment.get_template("card.md").render(
+        fitted=fitted,
+        learned=settings.get("solver") != "given",
+        version=__version__,
+        heavy=[k for k in order if fitted.weights[k] > 0],
+        metrics={name: value for name, value in metrics.items() if value is not None},
+        settings={name: settings[name] for name in _ALWAYS if name in settings}
+        | {
+            name: settings[name]
+            for name in _UNLESS_DEFAULT
+            if settings.get(name, 0) not in (0, "shared")
+        },
+        users=attributes,
+        attributes=dict.fromkeys(name for text in attributes for name in attribute_names(text)),
+        note=ATTRIBUTES_NOTE,
     )

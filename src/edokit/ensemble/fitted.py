@@ -17,7 +17,6 @@ from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Floats, Ints
 from edokit.ensemble.answers import Answer, Positive, Temperature
 from edokit.ensemble.options import Options, from_flat, options_of_settings
-from edokit.ensemble.pooled import spread_items
 from edokit.ensemble.reasons import ZERO, Reason
 from edokit.objective import Objective, average_groups, group_names, pool, sharpen
 from edokit.predictions.core import COST, MemberInfo, checked_info
@@ -339,6 +338,15 @@ def costs_in_words(cost: float | None, all_cost: float | None, heavy: int, unit:
         f"One item costs {money(cost)} with the {counted(heavy, unit)} that {carry} weight, and"
         f" {money(all_cost)} if all are asked."
     )
+
+
+def spread_items(P: Floats, weights: Floats) -> Floats:
+    """Σ_k v_k ‖p_k − φ‖₁ of each item [N], φ the linear pool of P [N, K, C]."""
+    centre = np.einsum("nkc,k->nc", P, weights)
+    spread = np.zeros(len(P))
+    for k, weight in enumerate(weights):
+        spread += weight * np.abs(P[:, k] - centre).sum(axis=1)
+    return spread
 
 
 def on_simplex(weights: Floats, *shape: int) -> bool:

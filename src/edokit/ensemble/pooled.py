@@ -193,12 +193,3 @@ class Pooled:
         if self.scale != NOMINAL:
             columns[SCALE] = [self.scale.to_text(self.classes)] * len(self.items)
         return pa.table(columns)
-
-
-def spread_items(P: Floats, weights: Floats) -> Floats:
-    """Σ_k v_k ‖p_k − φ‖₁ of each item [N], φ the linear pool of P [N, K, C]."""
-    centre = np.einsum("nkc,k->nc", P, weights)
-    spread = np.zeros(len(P))
-    for k, weight in enumerate(weights):
-        spread += weight * np.abs(P[:, k] - centre).sum(axis=1)
-    return spread

@@ -18,7 +18,7 @@ from edokit.annotations import Annotations
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
-from edokit.ensemble.review import review
+from edokit.ensemble.reviews import review
 from edokit.ensemble.trade_off import TradeOff
 from edokit.predictions import Predictions
 from edokit.predictions.core import COST

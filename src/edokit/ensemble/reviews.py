@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edokit._errors import HAVE, InputError, are, examples, warn
+from edokit._errors import HAVE, InputError, are, check_number, examples, warn
 from edokit._io import whole_file, write_json
 from edokit._io.markup import xml_attribute, xml_text
 from edokit._types import Floats
@@ -35,6 +35,7 @@ APART = 0.25
 AWAY = 0.3
 """Share of a scale's range from which on others rate otherwise than the median: two points of five,
 three of eleven."""
+DISAGREEMENT = "annotators are expected to disagree"
 
 
 @dataclass(frozen=True)
@@ -98,35 +99,34 @@ def review(pooled: Pooled, count: int) -> list[Review]:
 
 def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Review]:
     """The ``count`` most urgent of a queue and of further items, such as those of another shard."""
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise InputError(
-            f"{count!r} items can't be reviewed; the number must be 1 or more", "ask for 50"
-        )
-    entropies = pooled.entropy
-    distances = pooled.spread / largest_spread(pooled.scale)
-    measures = [*_uncertainties(pooled.probabilities, pooled.scale), distances]
+    check_number("review", count, 1, whole=True, hint="ask for 50")
+    scale, entropies = pooled.scale, pooled.entropy
+    farness = pooled.spread / _largest_spread(scale)
+    measures = [*_uncertainties(pooled.probabilities, scale), farness]
     urgency = np.clip(np.stack(measures, axis=1), 0.0, 1.0).mean(axis=1)
     candidates = list(queue)
     for row in np.argsort(-urgency, kind="stable")[:count]:
-        p = pooled.probabilities[row]
-        entropy, spread = float(entropies[row]), float(pooled.spread[row])
-        label, reasons = _reasons(pooled.classes, p, spread, pooled.scale)
+        p, spread = pooled.probabilities[row], float(pooled.spread[row])
+        label: str | list[str] = pooled.classes[int(p.argmax())]
+        if scale.kind == "multi-label":
+            likely = zip(pooled.classes, p, strict=True)
+            label = [name for name, share in likely if share > MAJORITY]
         candidates.append(
             Review(
                 item=str(pooled.items[row]),
                 label=label,
                 probabilities=dict(zip(pooled.classes, p.tolist(), strict=True)),
-                entropy=entropy,
+                entropy=float(entropies[row]),
                 spread=spread,
                 urgency=float(urgency[row]),
-                reasons=reasons,
+                reasons=_reasons(pooled.classes, p, spread, scale),
             )
         )
     # Sorting keeps equally urgent ones in the order of the items.
     return sorted(candidates, key=lambda candidate: -candidate.urgency)[: int(count)]
 
 
-def largest_spread(scale: Scale) -> float:
+def _largest_spread(scale: Scale) -> float:
     """That of two members, evenly weighted, who are certain of opposite answers."""
     return 1.0 if scale.span is None else scale.span / 2
 
@@ -145,106 +145,75 @@ def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
     return scale.per_item(nats, len(p)), scale.per_item(minority, len(p))
 
 
-Finding = tuple[str, str, str]
-"""Kind of a reason, what it is, and its size in words."""
+class _Finding(NamedTuple):
+    """Something about an item, which is a reason for a review where it is large."""
+
+    kind: str
+    words: str
+    size: str
+    ratio: float
+    """Its size, as a share of what is large."""
 
 
-def _reasons(
-    classes: Sequence[str], p: Floats, spread: float, scale: Scale
-) -> tuple[str | list[str], dict[str, str]]:
-    """The label, and why people should look at it; sizes decide the words."""
-    about: Mapping[str, Callable[..., tuple[Any, dict[Finding, float]]]]
-    about = {"nominal": _about_class, "ordinal": _about_rating, "multi-label": _about_set}
-    label, findings = about[scale.kind](classes, p, scale)
-    far = spread / largest_spread(scale) / APART
-    findings["spread", "the members are far apart", f"spread {spread:.2f}"] = far
-    reasons = {
-        kind: f"{finding}: {size}"
-        for (kind, finding, size), share in findings.items()
-        if share >= 1
-    }
+def _reasons(classes: Sequence[str], p: Floats, spread: float, scale: Scale) -> dict[str, str]:
+    """Why people should look at an item with pool p [C]; sizes decide the words."""
+    names = [repr(name) for name in classes]
+    if scale.span is not None:
+        findings = _about_rating(names, p, scale)
+    elif scale.kind == "multi-label":
+        # The label that people are expected to differ most about.
+        c = int(np.minimum(p, 1.0 - p).argmax())
+        findings = _about_class([f"not {names[c]}", names[c]], np.array([1.0 - p[c], p[c]]))
+    else:
+        findings = _about_class(names, p)
+    farness = spread / _largest_spread(scale) / APART
+    size = f"spread {spread:.2f}"
+    findings.append(_Finding("spread", "the members are far apart", size, farness))
+    reasons = {f.kind: f"{f.words}: {f.size}" for f in findings if f.ratio >= 1}
     if not reasons:
-        kind, _, size = max(findings, key=findings.__getitem__)
-        reasons = {kind: f"little stands out: {size}"}
-    return label, reasons
+        largest = max(findings, key=lambda finding: finding.ratio)
+        reasons = {largest.kind: f"little stands out: {largest.size}"}
+    return reasons
 
 
-def _about_rating(
-    classes: Sequence[str], p: Floats, scale: Scale
-) -> tuple[str, dict[Finding, float]]:
-    """The likeliest point, how far two are expected to be apart, and who is off the median."""
-    assert scale.span is not None
-    place = np.array(scale.positions)
+def _about_rating(names: Sequence[str], p: Floats, scale: Scale) -> list[_Finding]:
+    """How far two are expected to be apart, and who is off the median."""
+    place, span = np.array(scale.positions), scale.span or 1.0
     middle = int(medians(p[None])[0])
     distance = float(p @ np.abs(place[:, None] - place) @ p)
     away = np.abs(place - place[middle])
-    far = away >= AWAY * scale.span - 1e-9
-    nearest, far_share = float(away[far].min(initial=scale.span)), float(p[far].sum())
-    is_majority = far_share > MAJORITY
-    minority = (
-        "no-majority" if is_majority else "minority",
-        f"most are expected to rate otherwise than the median {classes[middle]!r}"
-        if is_majority
-        else f"the median {classes[middle]!r} hides a minority",
-        f"about {far_share:.0%} are expected to rate {nearest:g} or more away from it",
-    )
+    far = away >= AWAY * span - 1e-9
+    nearest, far_share = float(away[far].min(initial=span)), float(p[far].sum())
+    kind, words = "minority", f"the median {names[middle]} hides a minority"
+    if far_share > MAJORITY:
+        words = f"most are expected to rate otherwise than the median {names[middle]}"
+        kind = "no-majority"
+    size = f"about {far_share:.0%} are expected to rate {nearest:g} or more away from it"
     differing = f"two annotators would be {distance:.1f} apart"
-    return classes[int(p.argmax())], {
-        ("disagreement", "annotators are expected to disagree", differing): distance
-        / (DISAGREE * scale.span),
-        minority: far_share / MINORITY,
-    }
+    return [
+        _Finding("disagreement", DISAGREEMENT, differing, distance / (DISAGREE * span)),
+        _Finding(kind, words, size, far_share / MINORITY),
+    ]
 
 
-def _about_set(
-    classes: Sequence[str], p: Floats, scale: Scale
-) -> tuple[list[str], dict[Finding, float]]:
-    """The labels above one half, and the one that people are expected to differ most about."""
-    likely_labels = [name for name, share in zip(classes, p, strict=True) if share > MAJORITY]
-    c = int(np.minimum(p, 1.0 - p).argmax())
-    name, share = classes[c], float(p[c])
-    minority, disagreement = min(share, 1.0 - share), 2.0 * share * (1.0 - share)
-    verb = "leave out" if share > MAJORITY else "choose"
-    return likely_labels, {
-        (
-            "disagreement",
-            f"annotators are expected to disagree about {name!r}",
-            f"two would differ in {disagreement:.0%} of cases",
-        ): disagreement / DISAGREE,
-        (
-            "minority",
-            "the set hides a minority",
-            f"about {minority:.0%} are expected to {verb} {name!r}",
-        ): minority / MINORITY,
-    }
-
-
-def _about_class(
-    classes: Sequence[str], p: Floats, scale: Scale
-) -> tuple[str, dict[Finding, float]]:
-    """The likeliest class, and how many are expected to choose another one."""
+def _about_class(names: Sequence[str], p: Floats) -> list[_Finding]:
+    """How many are expected to choose another class than the likeliest."""
     order = np.argsort(-p, kind="stable")
-    (label, *runners_up), (top_share, *shares) = [classes[c] for c in order], p[order].tolist()
-    minority_share, disagreement = 1.0 - top_share, 1.0 - float(p @ p)
-    another = f"{runners_up[0]!r}" if runners_up else "another class"
+    (label, *runners_up), (top_share, *shares) = [names[c] for c in order], p[order].tolist()
+    disagreement, minority_share = 1.0 - float(p @ p), 1.0 - top_share
+    kind, words = "minority", f"the label {label} hides a minority"
+    another = runners_up[0] if runners_up else "another class"
     if len(runners_up) > 1:
         another = f"another class, most often {another} ({shares[0]:.0%})"
-    minority = (
-        "minority",
-        f"the label {label!r} hides a minority",
-        f"about {minority_share:.0%} are expected to choose {another}",
-    )
+    size = f"about {minority_share:.0%} are expected to choose {another}"
     if top_share <= MAJORITY + 1e-9:
-        minority = (
-            "no-majority",
-            "no label is expected to have a majority",
-            f"{label!r} has about {top_share:.0%}, {runners_up[0]!r} {shares[0]:.0%}",
-        )
+        kind, words = "no-majority", "no label is expected to have a majority"
+        size = f"{label} has about {top_share:.0%}, {runners_up[0]} {shares[0]:.0%}"
     differing = f"two annotators would choose differently in {disagreement:.0%} of cases"
-    return label, {
-        ("disagreement", "annotators are expected to disagree", differing): disagreement / DISAGREE,
-        minority: minority_share / MINORITY,
-    }
+    return [
+        _Finding("disagreement", DISAGREEMENT, differing, disagreement / DISAGREE),
+        _Finding(kind, words, size, minority_share / MINORITY),
+    ]
 
 
 def label_studio_tasks(
@@ -261,39 +230,33 @@ def label_studio_tasks(
             f" {examples(missing)}",
             "give the texts of all items, or none",
         )
-    tasks = []
-    for review in queue:
-        # Beside item and text no field is text: an export must not take one for the item's text.
-        data = {
-            "item": review.item,
-            **({} if texts is None else {"text": texts[review.item]}),
-            "probabilities": dict(review.probabilities),
-            "entropy": review.entropy,
-            "spread": review.spread,
-            "urgency": review.urgency,
-            "reasons": list(review.reasons.values()),
-        }
-        labels = [review.label] if isinstance(review.label, str) else review.label
-        label = {
-            "id": CONTROL,
-            "from_name": CONTROL,
-            "to_name": "text",
-            "type": "choices",
-            "value": {"choices": [xml_text(name) for name in labels]},
-            "meta": {"text": [f"{name} {p:.4f}" for name, p in review.probabilities.items()]},
-        }
-        prediction = {
-            "model_version": f"edokit {__version__}",
-            # Of a set, of the label that is least certain.
-            "score": min(
-                p if name in labels else 1.0 - p for name, p in review.probabilities.items()
-            )
-            if isinstance(review.label, list)
-            else review.probabilities[review.label],
-            "result": [label],
-        }
-        tasks.append({"data": data, "predictions": [prediction]})
-    return tasks
+    return [_task(review, None if texts is None else texts[review.item]) for review in queue]
+
+
+def _task(review: Review, text: str | None) -> dict[str, Any]:
+    # Beside item and text no field is text: an export must not take one for the item's text.
+    content = review.to_dict()
+    data = {"item": review.item} if text is None else {"item": review.item, "text": text}
+    names = ("probabilities", "entropy", "spread", "urgency", "reasons")
+    data |= {name: content[name] for name in names}
+    labels = [review.label] if isinstance(review.label, str) else review.label
+    # Of a set, the score is that of the label that is least certain.
+    shares = [p if name in labels else 1.0 - p for name, p in review.probabilities.items()]
+    sets = isinstance(review.label, list)
+    result = {
+        "id": CONTROL,
+        "from_name": CONTROL,
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [xml_text(name) for name in labels]},
+        "meta": {"text": [f"{name} {p:.4f}" for name, p in review.probabilities.items()]},
+    }
+    prediction = {
+        "model_version": f"edokit {__version__}",
+        "score": min(shares) if sets else review.probabilities[labels[0]],
+        "result": [result],
+    }
+    return {"data": data, "predictions": [prediction]}
 
 
 def labelling_config(classes: Sequence[str], texts: bool, sets: bool = False) -> str:
