@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from scipy.stats import norm
 
 from edokit._io.markup import Cell, Table
 from edokit._types import Floats
@@ -207,6 +211,7 @@ def bars(study: Study) -> Section:
     rows: list[list[Cell]] = []
     candidates: list[list[Cell]] = []
     values: dict[str, dict[str, Any]] = {}
+    p_values: dict[tuple[str, str], float] = {}
     for dataset in DATASETS:
         best = best_printed(dataset)
         found = choice(study, dataset)
@@ -218,6 +223,7 @@ def bars(study: Study) -> Section:
         assert isinstance(uniform, Outcome)
         assert isinstance(constant, Outcome)
         marks = against_paper(found.outcome, best)
+        p_values |= {(dataset, m): p for m, p in paper_p_values(found.outcome, best).items()}
         rows.append([dataset, found.name, *(_measured(found.outcome, m, marks[m]) for m in marks)])
         for name, own in (
             ("… uniform mean of the same members", uniform),
@@ -252,6 +258,14 @@ def bars(study: Study) -> Section:
             )
     every = [mark for one in values.values() for mark in one["against_paper"].values()]
     counted = ", ".join(f"{every.count(mark)} {mark}" for mark in _MARKS)
+    significant = holm(p_values)
+    corrected = [
+        values[dataset]["against_paper"][metric] for dataset, metric in sorted(significant)
+    ]
+    counted += (
+        "; corrected for so many comparisons (Holm)"
+        f" {corrected.count(BETTER)} {BETTER}, {corrected.count(WORSE)} {WORSE}"
+    )
     return Section(
         "bars",
         "The paper's best figures against ours",
@@ -300,6 +314,24 @@ def against_paper(found: Outcome, best: dict[str, float]) -> dict[str, str]:
         else:
             marks[metric] = BETTER if (best[metric] < low) == (metric == "f1") else WORSE
     return marks
+
+
+def paper_p_values(found: Outcome, best: dict[str, float]) -> dict[str, float]:
+    """By metric, the p-value of our mean over test items being the paper's figure."""
+    items = found.items.mean(axis=0)
+    errors = items.std(axis=1, ddof=1) / np.sqrt(items.shape[1])
+    z = (items.mean(axis=1) - [best[metric] for metric in MAIN_METRICS]) / errors
+    return dict(zip(MAIN_METRICS, (2 * norm.sf(np.abs(z))).tolist(), strict=True))
+
+
+def holm(p_values: Mapping[tuple[str, str], float], level: float = 0.05) -> set[tuple[str, str]]:
+    """The comparisons that remain clear when all are corrected for their number (Holm)."""
+    clear: set[tuple[str, str]] = set()
+    for rank, key in enumerate(sorted(p_values, key=lambda key: p_values[key])):
+        if p_values[key] > level / (len(p_values) - rank):
+            break
+        clear.add(key)
+    return clear
 
 
 def _measured(found: Outcome, metric: str, mark: str) -> str:

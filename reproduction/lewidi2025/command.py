@@ -17,11 +17,13 @@ from edokit._io import whole_file
 from edokit._io.markup import Cell, Table
 from edokit.metrics.scorers import decisions
 from reproduction.lewidi2025.data import DATASETS, find_data, read_test
+from reproduction.lewidi2025.observations import observations
 from reproduction.lewidi2025.study import (
     FOLDS,
     KNOWN,
     Row,
     Study,
+    answers,
     asked_pairs,
     chosen,
     fit,
@@ -75,10 +77,11 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
 
 def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[str, Any]:
     """Both tasks on dev, and the members, as a page and as plain values."""
-    pages, values = [], {}
+    pages, values, rows_by_dataset = [], {}, {}
     for study in studies:
         rows = {"A": list(study.task_a()), "B": list(study.task_b()), "members": study.members()}
         every = {task: list(found) for task, found in rows.items()}
+        rows_by_dataset[study.name] = every
         values[study.name] = {
             task: [_values(row) for row in found] for task, found in every.items()
         }
@@ -87,7 +90,16 @@ def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[
         pages += [f"Chosen on dev: task A {words['A']}; task B {words['B']}.", ""]
         for task, title in _TITLES.items():
             pages += [_table(every[task], f"{study.name}: {title}").markdown().rstrip(), ""]
-    page = "\n".join([*_OPENING, f"Written by `{command}`; do not edit.", "", *pages])
+    shown = [f"- {sentence}" for sentence in observations(rows_by_dataset)]
+    opening = [
+        *_OPENING,
+        f"Written by `{command}`; do not edit.",
+        "",
+        "## What it shows",
+        *shown,
+        "",
+    ]
+    page = "\n".join([*opening, *pages])
     if results is not None:
         with whole_file(results) as temporary:
             temporary.write_text(page.rstrip() + "\n", encoding="utf-8")
@@ -176,9 +188,7 @@ def submit(studies: Sequence[Study], out: Path) -> dict[str, Any]:
         asked = asked_pairs(test.items, test.annotators or ())
         dev = study.labels["dev"]
         ensemble = fit(pools["dev"][a.pool], dev, a.method)
-        answer_for: Any = a.answer_for
-        pool = pools["test"][a.pool].align(test.items)
-        soft = ensemble.predict_proba(pool, answer_for=answer_for)
+        soft = answers(ensemble, pools["test"][a.pool].align(test.items), a.answer_for)
         if b.pool in (known := study.pair_pools("dev", dev.pairs().rows)):
             learned = fit(known[b.pool], dev.pairs(), b.method)
             p = learned.predict_proba(study.pair_pools("test", asked)[b.pool])

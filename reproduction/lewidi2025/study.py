@@ -116,8 +116,16 @@ class Study:
     def task_a(self) -> Iterator[Row]:
         """The distribution of answers of each item."""
         dev, train = self.labels["dev"], self.labels["train"]
-        constant = np.tile(train.soft_labels.mean(axis=0), (len(dev.items), 1))
-        yield self._row_a(CONSTANT, "training-set mean", None, constant)
+        constant = Predictions.from_arrays(
+            np.tile(train.soft_labels.mean(axis=0), (len(dev.items), 1, 1)),
+            layout="NKC",
+            items=dev.items,
+            classes=dev.classes,
+            scale=self.scale,
+            invalid="normalize",
+        )
+        for answer_for, p in self.held_out(constant, dev, "uniform").items():
+            yield self._row_a(CONSTANT, "training-set mean", answer_for, p)
         for pool, predictions in self.pools("dev").items():
             for method in self.objectives():
                 self.step(f"{self.name}, {pool}, {method}")
@@ -215,7 +223,7 @@ class Study:
             learn, rest = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
             ensemble = fit(pool.take(learn), labels.take(learn), method)
             for answer_for, p in found.items():
-                p[rest] = ensemble.predict_proba(pool.take(rest), answer_for=answer_for)
+                p[rest] = answers(ensemble, pool.take(rest), answer_for)
         return found
 
 
@@ -228,6 +236,13 @@ def fit(pool: Predictions, labels: Annotations, method: str) -> EDOEnsemble:
             equal = np.full(len(pool.members), 1 / len(pool.members))
             return EDOEnsemble.from_weights(equal, pool, labels)
         return EDOEnsemble(**from_flat(settings)).fit(pool, labels)
+
+
+def answers(ensemble: EDOEnsemble, pool: Predictions, answer_for: Any) -> Floats:
+    """What an ensemble answers; that few items choose a step badly is what the page shows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)
+        return ensemble.predict_proba(pool, answer_for=answer_for)
 
 
 def item_distances(p: Floats, q: Floats, scale: Scale) -> Floats:

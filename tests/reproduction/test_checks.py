@@ -15,6 +15,7 @@ from edokit.metrics import bs_items, entropy, md_items
 from reproduction import paper
 from reproduction.lewidi2023 import checks as checks_data
 from reproduction.lewidi2023 import paper_checks as checks_paper
+from reproduction.lewidi2023.benchmark import holm
 from reproduction.lewidi2023.checks import CHECKS, checks
 from reproduction.lewidi2023.paper_checks import binary_entropy, logit
 from reproduction.lewidi2023.study import Study
@@ -129,8 +130,34 @@ def test_on_the_real_data_the_remaining_checks_speak(lewidi: Path) -> None:
     implied = checks_data.implied_uniform(study)
     assert implied.table is not None
     assert sum(row[5] == "yes" for row in implied.table.rows) == 4
-    assert "2–8" in checks_data.annotators_per_item(study).finding
+    per_item = checks_data.annotators_per_item(study)
+    assert per_item.holds is True
+    assert "2–8" in per_item.finding
+    assert "difference of scope" in per_item.finding
     near = checks_data.near_duplicates(study)
     assert near.table is not None
     assert {row[0]: row[2] for row in near.table.rows}["MD-Agreement"] == 16
     assert "worse than answering the training mean" in checks_data.squashed_ce(study).finding
+
+
+def test_the_range_of_the_abstract_fails_for_seven_of_sixteen_pairs_as_printed() -> None:
+    one = checks_paper.reduction_range(NOTHING)
+    assert one.holds is False
+    assert one.table is not None
+    assert len(one.table.rows) == 7
+    assert "7 of 16 pairs" in one.finding
+
+
+def test_the_appendix_correlation_is_recomputed_from_both_tables() -> None:
+    one = checks_paper.correlated_changes(NOTHING)
+    assert one.holds is False
+    assert "0.49 over 6 rows and 0.76 over 24 rows" in one.finding
+
+
+def test_holm_keeps_fewer_comparisons_than_the_single_tests() -> None:
+    p_values = {("a", "ce"): 0.001, ("b", "ce"): 0.02, ("c", "ce"): 0.03, ("d", "ce"): 0.9}
+    assert holm(p_values) == {("a", "ce")}
+    assert holm({key: p / 10 for key, p in p_values.items() if p < 0.5}) == {*p_values} - {
+        ("d", "ce")
+    }
+    assert holm({("a", "ce"): 0.06}) == set()

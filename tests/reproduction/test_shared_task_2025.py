@@ -18,6 +18,7 @@ from edokit.metrics.scorers import decisions, lewidi2025_b_items
 from reproduction.__main__ import main
 from reproduction.lewidi2025 import study as studies
 from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test
+from reproduction.lewidi2025.observations import observations
 from reproduction.lewidi2025.study import KNOWN, Study
 from reproduction.lewidi2025.submission import Asked, check_pe, check_soft
 
@@ -289,3 +290,49 @@ def test_the_results_page_is_what_the_committed_members_give(
         for pool, score in own.items():
             (row,) = [one for one in table.splitlines() if one.startswith(f"| {pool} | uniform |")]
             assert float(row.split(" | ")[2]) == pytest.approx(score, abs=5.1e-5), (task, pool)
+
+
+def row(pool: str, method: str, answer_for: str | None, score: Any, ce: Any = None) -> studies.Row:
+    as_items = [None if values is None else np.asarray(values, float) for values in (score, ce)]
+    return studies.Row(pool, method, answer_for, *as_items)  # type: ignore[arg-type]
+
+
+def test_the_submission_takes_the_lowest_ce_and_its_step_only_if_it_lowers_the_score() -> None:
+    constant = row(studies.CONSTANT, "training-set mean", None, [0.1], [0.1])
+    low_ce = row("a", "uniform", None, [0.5], [0.6])
+    high_ce = row("b", "uniform", None, [0.3], [0.7])
+    gain, loss = (row("a", "uniform", "md", [score], [0.8]) for score in (0.4, 0.55))
+    other = row("b", "uniform", "md", [0.2], [0.9])
+    assert studies.chosen([constant, low_ce, high_ce, gain, other]) is gain
+    assert studies.chosen([constant, low_ce, high_ce, loss, other]) is low_ce
+
+
+def test_task_b_takes_the_lowest_score() -> None:
+    rows = [row(studies.CONSTANT, "usual", None, [0.0]), row("a", "uniform", None, [0.3])]
+    rows += [row("a", "EDO, CE", None, [0.2]), row("b", "uniform", None, [0.4])]
+    assert studies.chosen(rows) is rows[2]
+
+
+def test_sentences_about_the_tables_follow_the_sign_and_the_interval() -> None:
+    noise = np.linspace(-0.01, 0.01, 50)
+    constant, better, level = 0.5 + 0 * noise, 0.3 + noise, 0.5 + 30 * noise
+
+    def tables(a: Any, b: Any) -> dict[str, dict[str, list[studies.Row]]]:
+        stepped = row(studies.CONSTANT, "training-set mean", "md", 0.45 + noise)
+        rows_a = [row(studies.CONSTANT, "training-set mean", None, constant, constant), stepped]
+        rows_a += [row("annotators", "uniform", None, a, a)]
+        rows_a += [row("annotators (known)", "uniform", None, a + 0.1, a + 0.1)]
+        rows_a += [row("annotators", "EDO, CE", None, a, a + 0.05)]
+        rows_a += [row("annotators", "EDO, W1", None, a - 0.02, a + 0.05)]
+        rows_b = [row(studies.CONSTANT, "usual", None, constant), row("all", "uniform", None, b)]
+        return {"MP": {"A": rows_a, "B": rows_b}}
+
+    sentences = list(observations(tables(better, level)))
+    assert "MP A -0.2000 [" in sentences[0]
+    assert sentences[0].endswith("not clearly below it: MP B.")
+    assert "MP 0.4500 (chosen 0.3000)" in sentences[1]
+    assert "task A" in sentences[2]
+    assert "MP +0.1000" in sentences[2]
+    assert "lower task A score than CE on 1 of 1 pools" in sentences[3]
+    assert "higher one on 0" in sentences[3]
+    assert next(observations(tables(better, better))).endswith("all are clearly below.")
