@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from edokit import EDOWarning
+from edokit import Annotations, EDOEnsemble, EDOWarning
 from edokit.ensemble.answers import find_answer, fit_answers
-from edokit.scales import NOMINAL
+from edokit.metrics import ce, md
+from edokit.scales import NOMINAL, Scale
 
 
 def votes(n: int, people: int, sharpness: float, seed: int):
@@ -40,3 +41,30 @@ def test_a_step_fitted_on_few_items_is_used_with_a_warning(items, warns, recwarn
     else:
         find_answer("md", answers, NOMINAL)
     find_answer("f1", answers, NOMINAL)  # the mode is not fitted
+
+
+def test_each_metric_has_its_step():
+    p, q, _ = votes(50, 5, 1.5, 0)
+    steps = {
+        kind: {metric: answer.step for metric, answer in fit_answers(*data, scale).items()}
+        for kind, data, scale in (
+            ("nominal", (p, q, q.argmax(axis=1)), NOMINAL),
+            ("ordinal", (p, q, q.argmax(axis=1)), Scale("ordinal", (0, 1))),
+        )
+    }
+    assert steps["nominal"] == {"ce": "temperature", "md": "temperature", "f1": "mode"}
+    assert steps["ordinal"] == {**steps["nominal"], "w1": "cumulative-temperature"}
+
+
+@pytest.mark.parametrize("recalibrate", [None, "temperature"])
+@pytest.mark.parametrize("pool", ["linear", "log"])
+def test_steps_are_fitted_on_the_pool_as_it_answers(pool, recalibrate):
+    rng = np.random.default_rng(0)
+    p, q, _ = votes(300, 5, 2.0, 0)
+    odds = np.log(p[:, None, 1:] / p[:, None, :1]) + rng.normal(size=(300, 4, 1))
+    P = np.concatenate([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))], axis=2)
+    fitted = EDOEnsemble(pool=pool, recalibrate=recalibrate).fit(P, Annotations.from_soft_labels(q))
+    answers = fitted.predict_proba(P)
+    before = {name: answer.before for name, answer in fitted.answers_.items()}
+    assert before["ce"] == pytest.approx(ce(answers, q))
+    assert before["md"] == pytest.approx(md(answers, q))

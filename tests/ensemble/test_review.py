@@ -219,3 +219,20 @@ def test_the_card_says_who_should_look_and_how(tmp_path: Path) -> None:
     people, pool = people_and_pool()
     EDOEnsemble().fit(pool, people).save(tmp_path)
     assert "edo predict --review N" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("p", "spread", "urgency"),
+    [
+        ([0.5, 0.5], 1.0, 1.0),  # even, and the members could not be farther apart
+        ([0.5, 0.5], 0.0, 2 / 3),
+        ([1.0, 0.0], 1.0, 1 / 3),
+        ([1.0, 0.0], 0.0, 0.0),
+        ([0.75, 0.25], 0.0, (0.811278 + 0.5) / 3),  # entropy in bits, minority of at most half
+        ([1 / 3, 1 / 3, 1 / 3], 0.0, 2 / 3),
+        ([0.6, 0.4, 0.0], 0.0, (0.612602 + 0.6) / 3),
+    ],
+)
+def test_urgency_is_the_mean_of_entropy_minority_and_spread(p, spread, urgency):
+    (entry,) = review(pooled([p], [spread], tuple("abc"[: len(p)])), 1)
+    assert entry.urgency == pytest.approx(urgency, abs=1e-6)

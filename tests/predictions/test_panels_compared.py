@@ -134,3 +134,15 @@ def test_panels_of_the_same_name_are_refused():
     ensemble = EDOEnsemble().fit(pool(P).anonymous(), ["c0", "c1", "c1"])
     with pytest.raises(InputError, match="'lenient'"):
         compare_panels(ensemble, pool(P), ONE, Panel(("w",), name="lenient"))
+
+
+def test_panels_are_beyond_chance_where_no_votes_of_theirs_can_meet():
+    sure = np.stack(
+        [
+            yes(0.0, 0.0, 1.0, 1.0, 0.5),
+            yes(1.0, 1.0, 0.0, 0.0, 0.5),  # whichever panel is higher
+            yes(0.0, 0.0, 0.0, 0.0, 0.5),
+            yes(0.4, 0.6, 0.6, 0.6, 0.5),  # two votes may fall either way
+        ]
+    )
+    assert compared(sure).beyond_chance.tolist() == [True, True, False, False]

@@ -220,3 +220,51 @@ def test_classes_without_an_order_have_no_such_terms(tmp_path: Path) -> None:
             solve(FitData.from_arrays(P, q, y), Settings(rps=1.0))
     with pytest.raises(InputError, match="log pool"):
         Settings(w1=1.0, pool="log")  # type: ignore[arg-type]
+
+
+def hessian_along(problem, chosen: Settings, members: int) -> np.ndarray:
+    """Second derivatives along the simplex of a quadratic objective, from its gradients."""
+    corners = np.eye(members)
+    slopes = np.array([joint_loss(v, problem, chosen).gradient for v in corners])
+    along = corners[1:] - corners[0]
+    return np.array([(slopes[k] - slopes[0]) @ along.T for k in range(1, members)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_suppress_with_rps_is_called_convex_or_concave_exactly_where_it_is(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    P, q, y, *_ = case = make_case(80, 5, 4, seed)
+    scale = on(steps_of(case))
+    data = FitData.from_arrays(P, q, y, scale=scale)
+    others = rng.dirichlet(np.full(5, 0.5), size=3000)
+    seen = set()
+    for weight in (0.0, 0.1, 0.5, 3.0):
+        for reg in (0.0, *np.geomspace(0.01, 2.0, 9)):
+            chosen = Settings(ce="all", div=0.3, diversity="suppress", rps=weight, reg=reg)
+            problem = data.problem(chosen)
+            bends = np.linalg.eigvalsh(hessian_along(problem, chosen, 5))
+            solution = solve_exact(data, chosen)
+            is_convex, is_concave = bends.min() >= -1e-9, bends.max() <= 1e-9
+            assert solution.certificate.convex == is_convex
+            assert solution.certificate.global_optimum == (is_convex or is_concave)
+            if solution.certificate.global_optimum:
+                lowest = joint_loss(others, problem, chosen).total.min()
+                assert solution.terms["total"] <= lowest + solution.certificate.gap + 1e-9
+            seen.add("convex" if is_convex else "concave" if is_concave else "neither")
+    assert seen == {"convex", "concave", "neither"}
+
+
+def test_suppress_with_w1_claims_no_global_optimum() -> None:
+    P, q, y, *_ = case = make_case(80, 5, 4)
+    data = FitData.from_arrays(P, q, y, scale=on(steps_of(case)))
+    solution = solve_exact(data, Settings(ce="all", div=0.3, diversity="suppress", w1=0.5, reg=0))
+    assert not solution.certificate.global_optimum
+
+
+@pytest.mark.parametrize("weight", [0.25, 1.0, 4.0])
+def test_the_gap_includes_what_smoothing_takes_from_the_weighted_w1(weight: float) -> None:
+    P, q, y, *_ = case = make_case(60, 4, 4)
+    steps = steps_of(case)
+    solution = solve_exact(FitData.from_arrays(P, q, y, scale=on(steps)), Settings(w1=weight))
+    smoothing = weight * SMOOTHING * steps.sum()
+    assert solution.certificate.gap == pytest.approx(smoothing, rel=0.01, abs=1e-8)
