@@ -14,6 +14,7 @@ import pytest
 from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, torch
 
 from edokit._errors import EDOWarning, InputError, MissingExtraError
+from edokit.members.pretrained import load_backbone
 from edokit.members.recipe import Member, MemberData, trains_on_device
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps
@@ -87,6 +88,20 @@ def test_what_was_saved_predicts_the_same_and_holds_nothing_executable(
     assert loaded.get_params() == {**fitted.get_params(), "device": None}
     assert (loaded.history_, loaded.best_epoch_) == (fitted.history_, fitted.best_epoch_)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".safetensors"}
+
+
+def test_a_member_is_the_backbone_of_another(fitted: TransformerMember, tmp_path: Path) -> None:
+    folder = tmp_path / "members" / "first"
+    folder.mkdir(parents=True)
+    fitted.save(folder)
+    encoder = fitted._tuned.network.backbone.state_dict()
+    again = load_backbone(str(folder)).state_dict()
+    assert {
+        name: bool(torch.equal(again[name], encoder[name])) for name in encoder
+    } == dict.fromkeys(again, True)
+    further = member(str(folder), epochs=1).fit(lesson(), random_state=5)
+    texts, classes = texts_and_classes(40, 7)
+    assert (further.predict_proba(texts).argmax(axis=1) == classes).mean() > 0.9
 
 
 def test_the_best_epoch_comes_back(model: str) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TO_PREDICT = ("torch", "transformers")
 TO_FINE_TUNE = ("torch", "transformers", "safetensors")
 _FILES = ("config.json", "modules.json")
+FINE_TUNED, WEIGHTS = "transformer.json", "model.safetensors"
+"""Files of a member that was fine-tuned: its options, and the weights of encoder and head."""
 DOWNLOAD = "EDO_DOWNLOAD"
 """The variable of the environment that lets models be downloaded."""
 _UNUSED = ("*.h5", "*.msgpack", "*.ot", "*.onnx*", "openvino/*")  # weights for other libraries
@@ -253,12 +255,18 @@ def loading(model: str) -> Iterator[None]:
 
 
 def load_backbone(model: str) -> nn.Module:
-    """The encoder with its pretrained weights in float32, without a head of its own."""
+    """The encoder with its pretrained weights in float32, without a head of its own.
+
+    The model may also be the folder of a fine-tuned member, whose encoder is trained further.
+    """
     from transformers import AutoModel
 
+    folder = local_folder(model)
+    if (folder / FINE_TUNED).is_file():
+        return _member_backbone(folder)
     with loading(model):
         backbone, loaded = AutoModel.from_pretrained(
-            local_folder(model), output_loading_info=True, trust_remote_code=False
+            folder, output_loading_info=True, trust_remote_code=False
         )
     # Heads pool for themselves, without the pooler on top of the first token.
     missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
@@ -268,6 +276,24 @@ def load_backbone(model: str) -> nn.Module:
             f" random: {examples(missing)}; check that the weights belong to the config"
         )
     return _encoder(backbone, model)
+
+
+def _member_backbone(folder: Path) -> nn.Module:
+    """The encoder of a fine-tuned member."""
+    from safetensors.torch import load_file
+
+    backbone = empty_backbone(folder)
+    with loading(str(folder)):
+        weights = load_file(folder / WEIGHTS)
+        prefix = "backbone."
+        backbone.load_state_dict(
+            {
+                name.removeprefix(prefix): tensor
+                for name, tensor in weights.items()
+                if name.startswith(prefix)
+            }
+        )
+    return backbone
 
 
 def empty_backbone(folder: Path) -> nn.Module:

@@ -69,7 +69,8 @@ class FineTunedMember(Member):
     n_classes : int
         Number of classes, or of labels of sets.
     model : str, default="google-bert/bert-base-uncased"
-        Hub id or local folder of the pretrained encoder.
+        Hub id or local folder of the pretrained encoder, or the folder of another fine-tuned
+        member, ``FOLDER/members/NAME``, whose encoder is trained further.
     learning_rate : float, default=2e-5
         Learning rate of the encoder.
     batch_size : int, default=16

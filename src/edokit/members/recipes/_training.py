@@ -31,7 +31,6 @@ Batch = dict[str, torch.Tensor]
 _LABELS = ("targets", "soft_labels", "hard_labels", "pair_targets", "pair_weights")
 _MAX_GRADIENT_NORM = 1.0
 _SCALE_TEXTS = 8  # texts from which the scale of a model's features is estimated
-_WEIGHTS = "model.safetensors"
 
 
 @dataclass
@@ -64,7 +63,7 @@ class FineTuned:
             for name, tensor in self.network.state_dict().items()
             if not name.startswith("joint.")
         }
-        (folder / _WEIGHTS).write_bytes(save(weights))
+        (folder / pretrained.WEIGHTS).write_bytes(save(weights))
         self.network.backbone.config.save_pretrained(folder)
         self.reader.tokenizer.save_pretrained(folder)
 
@@ -74,7 +73,7 @@ class FineTuned:
         device = pretrained.choose_device(member.device)
         reader = member.reader(str(folder))
         network = _new_network(pretrained.empty_backbone(folder), member)
-        path = folder / _WEIGHTS
+        path = folder / pretrained.WEIGHTS
         try:
             weights = load(path.read_bytes())
             # The heads of members trained end to end had another name in 0.1.0.

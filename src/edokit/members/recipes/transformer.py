@@ -19,7 +19,7 @@ from edokit.annotator_effects import (
     attribute_names,
     mean_over_pairs,
 )
-from edokit.members.pretrained import require_packages
+from edokit.members.pretrained import FINE_TUNED, require_packages
 from edokit.members.recipe import (
     MemberData,
     Progress,
@@ -62,7 +62,7 @@ class TransformerMember(FineTunedMember):
         The rows of each annotator, where attributes count.
     """
 
-    _file = "transformer.json"
+    _file = FINE_TUNED
     _title = "a saved transformer member"
     _saved = SavedTransformer
 
