@@ -6,12 +6,12 @@ Libraries are imported when something is read: the command line shows these opti
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import InputError, option
+from edokit._errors import InputError, are, check_number, option
 
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
@@ -89,8 +89,8 @@ class TextSource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolInputs:
-    """What an ensemble pools: its members' predictions, or texts that its members predict.
+class PredictOptions:
+    """What is pooled, whose answers are asked for, and what is written beside them.
 
     Parameters
     ----------
@@ -111,55 +111,6 @@ class PoolInputs:
         Who the annotators are: with --panel or --as, annotations (or a table with annotator) that
         have their attributes; else those to predict, a row per item and annotator, and one without
         annotator, the anonymous answer.
-    """
-
-    predictions: Path | None = None
-    members: Path | None = None
-    texts: Path | None = None
-    pairs: bool = False
-    max_length: int = 100_000
-    judges: Path | None = None
-    annotators: Path | None = None
-
-    def check(self, ensemble: Path, *, bundled: bool, for_panel: bool, texts_shown: bool) -> None:
-        """Refuse too few or too many of these files; see `Predictor`."""
-        by_members = self.members is not None or (bundled and self.predictions is None)
-        incomplete = by_members and self.texts is None
-        unused = self.texts is not None and not by_members and not texts_shown
-        double = bundled and self.members is not None
-        if (self.predictions is None) != by_members or double or unused or incomplete:
-            names = ("predictions", "members", "texts")
-            files = [option(name) for name in names if getattr(self, name) is not None]
-            either = f"{option('predictions')}, or {option('members')} with {option('texts')}"
-            raise InputError(
-                f"{' and '.join(files) or 'nothing'} can't be pooled",
-                f"a bundle holds its members: pass {option('texts')} alone"
-                if bundled
-                else f"pass either {either}; {option('texts')} alone are for a bundle, and"
-                f" {ensemble} has no bundle.json",
-            )
-        if self.judges is not None and not by_members:
-            raise InputError(
-                f"{option('judges')} is for members that predict now ({option('members')}), but"
-                f" {option('predictions')} is given",
-                "leave it out, or give it to `edo score`, which makes predictions",
-            )
-        if self.annotators is None or for_panel:
-            return
-        if not by_members or self.judges is not None:
-            other = option("judges" if by_members else "predictions")
-            raise InputError(
-                f"{option('annotators')} and {other} are given, but no {option('panel')}",
-                "leave one of them out, or name the panel",
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Viewpoint:
-    """Whose answers are asked for, and in which form.
-
-    Parameters
-    ----------
     panel : list of Path, optional
         What this panel would answer: a file with an annotator per line, a table with annotator (and
         weight), or one with attribute, value, share (and size). Two panels (or persons) are
@@ -171,20 +122,111 @@ class Viewpoint:
     answer_for : str, optional
         Answers for a metric instead of the pool: ce, md, w1 (ordinal scales) or f1, by a step that
         was fitted with the ensemble.
+    review : int, optional
+        Also pick so many items that most need annotators.
+    review_out : Path, optional
+        Where they go, for Label Studio (.json); beside --out if not given.
+    annotations : Path, optional
+        A source with the texts of the items to review.
+    page : Path, optional
+        Also make a page (.html) that shows two panels side by side.
+    quote_formulas : bool, default=False
+        In a CSV for a spreadsheet, put ' before text that it would run as a formula.
     """
 
+    predictions: Path | None = None
+    members: Path | None = None
+    texts: Path | None = None
+    pairs: bool = False
+    max_length: int = 100_000
+    judges: Path | None = None
+    annotators: Path | None = None
     panel: list[Path] | None = None
     as_annotator: list[str] | None = None
     level: float = 0.9
     answer_for: str | None = None
+    review: int | None = None
+    review_out: Path | None = None
+    annotations: Path | None = None
+    page: Path | None = None
+    quote_formulas: bool = False
 
-    def panels(self, annotators: Path | None = None) -> list[Panel]:
+    @property
+    def n_panels(self) -> int:
+        """How many panels and persons are asked."""
+        return len(self.panel or ()) + len(self.as_annotator or ())
+
+    @property
+    def files(self) -> list[Path | None]:
+        """The files that are read."""
+        files = (self.predictions, self.texts, self.judges, self.annotators, self.annotations)
+        return [*files, *(self.panel or ())]
+
+    def check(self, ensemble: Path, *, bundled: bool) -> None:
+        """Refuse options that do not belong together; ``bundled``: the ensemble has its members."""
+        self._check_sources(ensemble, bundled)
+        self._check_annotators()
+        self._check_extras()
+
+    def _check_sources(self, ensemble: Path, bundled: bool) -> None:
+        names = ("predictions", "members", "texts")
+        sources = [name for name in names if getattr(self, name) is not None]
+        allowed = [["predictions"], ["texts"] if bundled else ["members", "texts"]]
+        if self.review is not None or self.page is not None:
+            allowed.append(["predictions", "texts"])  # people are shown the texts
+        if sources not in allowed:
+            either = f"{option('predictions')}, or {option('members')} with {option('texts')}"
+            raise InputError(
+                f"{' and '.join(map(option, sources)) or 'nothing'} can't be pooled",
+                f"a bundle holds its members: pass {option('texts')} alone"
+                if bundled
+                else f"pass either {either}; {option('texts')} alone are for a bundle, and"
+                f" {ensemble} has no bundle.json",
+            )
+
+    def _check_annotators(self) -> None:
+        if self.judges is not None and self.predictions is not None:
+            raise InputError(
+                f"{option('judges')} is for members that predict now ({option('members')}), but"
+                f" {option('predictions')} is given",
+                "leave it out, or give it to `edo score`, which makes predictions",
+            )
+        if self.annotators is None or self.n_panels:
+            return
+        for name in ("predictions", "judges"):
+            if getattr(self, name) is not None:
+                raise InputError(
+                    f"{option('annotators')} and {option(name)} are given, but no"
+                    f" {option('panel')}",
+                    "leave one of them out, or name the panel",
+                )
+
+    def _check_extras(self) -> None:
+        texts_unused = self.annotations is not None and self.page is None
+        if self.review is None and (self.review_out is not None or texts_unused):
+            raise InputError(
+                f"{option('review_out')} and {option('annotations')} need {option('review', 'N')}",
+                "add the number of items to review, or leave them out",
+            )
+        if self.review is not None:
+            check_number("review", self.review, 1, whole=True)
+        if self.n_panels > (1 if self.review else 2):
+            review = f" with {option('review')}" if self.review else ""
+            raise InputError(
+                f"{self.n_panels} panels and persons are given{review}",
+                "compare two at a time, or give one and ask for a review",
+            )
+        if self.page is not None and self.n_panels != 2:
+            raise InputError(
+                f"{option('page')} compares two panels, but {are(self.n_panels)} given",
+                "name two panels or persons",
+            )
+
+    def panels(self) -> list[Panel]:
         """The panels and persons; their attributes are in a file of annotators, if anywhere."""
         from edokit.panels import Panel, read_panel
 
-        if not self.panel and not self.as_annotator:
-            return []
-        people = None if annotators is None else _people(annotators)
+        people = None if self.annotators is None or not self.panel else _people(self.annotators)
         panels = [read_panel(path, people) for path in self.panel or ()]
         persons = self.as_annotator or ()
         return panels + [Panel((person,), name=f"annotator {person!r}") for person in persons]
@@ -210,14 +252,10 @@ class Predictor:
     ----------
     folder : Path
         A fitted ensemble, or a bundle.
-    inputs : PoolInputs
-        Predictions, or members and texts.
-    texts : TextSource, optional
-        The texts of these inputs.
-    viewpoint : Viewpoint, optional
-        Whose answers are asked for.
-    texts_shown : bool, default=False
-        Whether people are shown the texts, even if no member predicts them.
+    options : PredictOptions
+        What is pooled, and for whom.
+    source : callable
+        The `TextSource` of a file of texts.
     **loading
         Arguments of `LoadedMembers`: ``device``, ``trust``.
 
@@ -230,128 +268,103 @@ class Predictor:
     def __init__(
         self,
         folder: Path,
-        inputs: PoolInputs,
-        texts: TextSource | None = None,
-        viewpoint: Viewpoint | None = None,
-        *,
-        texts_shown: bool = False,
+        options: PredictOptions,
+        source: Callable[[Path], TextSource],
         **loading: Any,
     ) -> None:
         from edokit.bundle import Bundle, is_bundle
         from edokit.ensemble import EDOEnsemble
 
         bundled = is_bundle(folder)
-        viewpoint = viewpoint or Viewpoint()
-        for_panel = bool(viewpoint.panel or viewpoint.as_annotator)
-        inputs.check(folder, bundled=bundled, for_panel=for_panel, texts_shown=texts_shown)
-        self.folder, self.inputs, self.viewpoint = folder, inputs, viewpoint
-        self._texts = texts if inputs.predictions is None else None
-        self._loading = loading
+        options.check(folder, bundled=bundled)
+        self.options, self._source, self._loading = options, source, loading
+        self.panels = options.panels()
         self._bundle: Bundle | None = None
         if bundled:
-            self._bundle = Bundle.load(folder, max_length=inputs.max_length, **loading)
+            self._bundle = Bundle.load(folder, max_length=options.max_length, **loading)
         self.ensemble: EDOEnsemble = (
             EDOEnsemble.load(folder) if self._bundle is None else self._bundle.ensemble
         )
-        if viewpoint.answer_for is not None:
-            self.ensemble.answer_step(viewpoint.answer_for)  # refused before anything is read
+        if options.answer_for is not None:
+            self.ensemble.answer_step(options.answer_for)  # refused before anything is read
 
-    def files(self) -> list[Path | None]:
-        """The files that are read."""
-        inputs = self.inputs
-        files = (inputs.predictions, inputs.texts, inputs.judges, inputs.annotators)
-        return [self.folder / "ensemble.json", *files, *(self.viewpoint.panel or ())]
-
-    def write(
-        self,
-        out: Path,
-        panels: Sequence[Panel] = (),
-        texts: TextSource | None = None,
-        **review: Any,
-    ) -> dict[str, Any]:
-        """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does.
-
-        Parameters
-        ----------
-        out : Path
-            The table.
-        panels : sequence of Panel, default=()
-            At most one.
-        texts : TextSource, optional
-            Texts of the items to review.
-        **review
-            Other arguments of `predict_to_file`.
-        """
+    def write(self, out: Path) -> dict[str, Any]:
+        """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does."""
         from edokit.ensemble import predict_to_file
 
-        answers: Any = self._answers(panels)
+        answers: Any = self._answers()
         return predict_to_file(
             self.ensemble,
             answers,
             out,
-            panel=panels[0] if panels else None,
-            answer_for=self.viewpoint.answer_for,
-            level=self.viewpoint.level,
-            texts=None if texts is None else texts.by_item,
-            **review,
+            panel=self.panels[0] if self.panels else None,
+            texts=self._shown_texts,
+            review=self.options.review,
+            review_out=self.options.review_out,
+            quote_formulas=self.options.quote_formulas,
+            **self._view,
         )
 
-    def compare(
-        self, panels: Sequence[Panel], out: Path, *, quote_formulas: bool = False
-    ) -> PanelComparison:
-        """Compare two panels, and write the table of all items."""
+    def compare(self, out: Path, *, overwrite: bool = False) -> PanelComparison:
+        """Compare two panels, and write the table of all items and the page."""
         from edokit._io.tables import write_tables
         from edokit.ensemble import compare_panels
+        from edokit.report import write_panel_page
 
-        answers: Any = self._answers(panels)
-        view: dict[str, Any] = {
-            "answer_for": self.viewpoint.answer_for,
-            "level": self.viewpoint.level,
-        }
-        comparison = compare_panels(self.ensemble, answers, *panels, **view)
-        write_tables([comparison.to_table()], out, quote_formulas=quote_formulas)
+        answers: Any = self._answers()
+        comparison = compare_panels(self.ensemble, answers, *self.panels, **self._view)
+        write_tables([comparison.to_table()], out, quote_formulas=self.options.quote_formulas)
+        if self.options.page is not None:
+            texts = self._shown_texts()
+            write_panel_page(comparison, self.options.page, texts=texts, overwrite=overwrite)
         return comparison
 
-    def _answers(self, panels: Sequence[Panel]) -> Path | Iterable[Predictions | Pooled] | None:
+    @property
+    def _view(self) -> dict[str, Any]:
+        return {"answer_for": self.options.answer_for, "level": self.options.level}
+
+    def _shown_texts(self) -> dict[str, str] | None:
+        """The texts that people are shown, by item."""
+        path = self.options.annotations or self.options.texts
+        return None if path is None else self._source(path).by_item()
+
+    def _answers(self) -> Path | Iterable[Predictions | Pooled] | None:
         """Predictions of pairs for two panels or for annotators, else pooled answers."""
-        if self._texts is None:
-            return self.inputs.predictions
-        bundle, rows = self._members()
-        annotators = None if panels else self.inputs.annotators
-        people = annotators or self.inputs.judges
-        if people is not None:
-            texts, by_item = self._texts.read_for(people)
-            parts = iter([texts])
+        options, panels = self.options, self.panels
+        if options.predictions is not None or options.texts is None:
+            return options.predictions
+        source = replace(self._source(options.texts), pairs=options.pairs)
+        bundle, rows = self._members(options.texts)
+        by_item: Any = None
+        people = (None if panels else options.annotators) or options.judges
+        if people is None:
+            parts = source.parts(rows)
         else:
-            parts, by_item = self._texts.parts(rows), None
-        named = self.inputs.annotators or self.inputs.judges
-        attributes = self._texts.attributes(bundle.members.folder, named)
-        asked: Any = by_item if annotators is not None else None
+            texts, by_item = source.read_for(people)
+            parts = iter([texts])
+        named = options.annotators or options.judges
+        attributes = source.attributes(bundle.members.folder, named)
         if len(panels) == 2:
-            asked = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
-        if asked is not None:
-            return (bundle.pairs(part, asked, attributes) for part in parts)
+            names = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
+            return (bundle.pairs(part, names, attributes) for part in parts)
+        if options.annotators is not None and not panels:
+            return (bundle.pairs(part, by_item, attributes) for part in parts)
+        panel = panels[0] if panels else None
         return bundle.describe_parts(
-            parts,
-            annotators=by_item,
-            attributes=attributes,
-            panel=panels[0] if panels else None,
-            answer_for=self.viewpoint.answer_for,
-            level=self.viewpoint.level,
+            parts, annotators=by_item, attributes=attributes, panel=panel, **self._view
         )
 
-    def _members(self) -> tuple[Bundle, int]:
+    def _members(self, texts: Path) -> tuple[Bundle, int]:
         """The members, and how many texts they take at a time."""
         from edokit.bundle import ROWS, Bundle
         from edokit.members import LoadedMembers
 
         if self._bundle is not None:
             return self._bundle, ROWS
-        assert self._texts is not None
-        assert self.inputs.members is not None
+        assert self.options.members is not None
         # Members that predict once only need not all be in memory.
-        keep = self._texts.path.suffix.lower() == ".parquet"
+        keep = texts.suffix.lower() == ".parquet"
         needed = self.ensemble.needed_members()
-        loaded = LoadedMembers(self.inputs.members, needed, keep=keep, **self._loading)
-        bundle = Bundle(self.ensemble, loaded, max_length=self.inputs.max_length)
+        loaded = LoadedMembers(self.options.members, needed, keep=keep, **self._loading)
+        bundle = Bundle(self.ensemble, loaded, max_length=self.options.max_length)
         return bundle, ROWS if keep else sys.maxsize
