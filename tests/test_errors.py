@@ -101,7 +101,9 @@ def test_a_seed_that_cannot_be_kept_is_refused_before_anything_is_done(seed: Any
         lambda: edokit.compare(P, labels, P, [*labels], random_state=seed),
         lambda: edokit.simulate(random_state=seed),
     ):
-        with pytest.raises(edokit.InputError, match=r"random_state=.* is not a whole number"):
+        with pytest.raises(
+            edokit.InputError, match=r"random_state is .* but must be a whole number"
+        ):
             call()
 
 

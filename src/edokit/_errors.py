@@ -48,13 +48,13 @@ def _plain(value: Any) -> Any:
 def show_options(text: str, show: Callable[..., str] | None = None) -> str:
     """A message with its option references written by ``show``, by default as in Python."""
 
-    def shown(mark: re.Match[str]) -> str:
+    def rendered(mark: re.Match[str]) -> str:
         try:
             return (show or _python_option)(*json.loads(mark[1]))
         except (ValueError, TypeError):  # not written by `option`
             return mark[0]
 
-    return _MARKED.sub(shown, text)
+    return _MARKED.sub(rendered, text)
 
 
 def _python_option(name: str, *value: object) -> str:
@@ -268,8 +268,8 @@ def check_number(
     """Refuse what is no number, or one outside of these bounds."""
     right_kind = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
     if not right_kind or not (least < value if above else least <= value) or value > most:
-        bound = f"{'above' if above else 'of at least'} {least:g}"
-        bound += f" and at most {most:g}" if most < float("inf") else ""
+        bound = f"{'above' if above else 'of at least'} {least:.10g}"
+        bound += f" and at most {most:.10g}" if most < float("inf") else ""
         raise InputError(
             f"{option(name)} is {value!r}, but must be a {'whole ' if whole else ''}number {bound}",
             hint or f"choose another {option(name)}",
@@ -281,13 +281,7 @@ LARGEST_SEED = 2**32 - 1
 
 def check_seed(random_state: object) -> None:
     """Refuse what is no seed; scikit-learn and Optuna take none above 2³² − 1."""
-    whole = isinstance(random_state, Integral) and not isinstance(random_state, bool)
-    if not whole or not 0 <= int(random_state) <= LARGEST_SEED:  # type: ignore[call-overload]
-        value = random_state if len(repr(random_state)) <= 24 else word(random_state)
-        raise InputError(
-            f"{option('random_state', value)} is not a whole number from 0 to {LARGEST_SEED}",
-            f"use {option('random_state', 0)}",
-        )
+    check_number("random_state", random_state, 0, LARGEST_SEED, whole=True)
 
 
 def printable(text: str) -> str:

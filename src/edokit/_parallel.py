@@ -30,13 +30,10 @@ _DEATHS = {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"}
 
 
 def free_memory() -> float:
-    """Bytes that this process may still take, as far as the system says; else infinity."""
-    limits = [address_space()]
+    """Bytes that this process may still take, as far as Linux says; else infinity."""
+    limits = [float("inf")]
     with suppress(OSError, ValueError, IndexError):
         limits.append(1024 * int(_read("/proc/meminfo").split("MemAvailable:")[1].split()[0]))
-    if len(limits) < 2:
-        with suppress(OSError, ValueError, AttributeError):
-            limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     # A container has a limit of its own, less what it holds and can't drop.
     with suppress(OSError, ValueError, IndexError, StopIteration):
         group = _read("/proc/self/cgroup").split("0::")[1].split()[0]
@@ -46,17 +43,6 @@ def free_memory() -> float:
         maximum, used = (int(_read(f"{folder}/memory.{name}")) for name in ("max", "current"))
         limits.append(maximum - used + dropped)
     return max(0.0, min(limits))
-
-
-def address_space() -> float:
-    """Bytes that are left of this process's address space, where it is limited; else infinity."""
-    with suppress(OSError, ValueError, IndexError, ImportError):
-        import resource
-
-        maximum = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if maximum != resource.RLIM_INFINITY:
-            return maximum - int(_read("/proc/self/statm").split()[0]) * resource.getpagesize()
-    return float("inf")
 
 
 def _read(path: str) -> str:
@@ -83,11 +69,14 @@ class Workers:
 
     def run(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
         """``work`` of each task, in their order."""
-        if self.engine == LOCAL and (self.jobs == 1 or len(tasks) == 1):
-            yield from map(work, tasks)
-            return
         try:
-            yield from self._side_by_side(work, tasks)
+            if self.engine != LOCAL:
+                for future in self._client.map(work, tasks, pure=False):
+                    yield future.result()
+            elif self.jobs == 1 or len(tasks) == 1:
+                yield from map(work, tasks)
+            else:
+                yield from _in_processes(work, tasks, self.jobs)
         except Exception as error:
             if type(error).__name__ not in _DEATHS:
                 raise
@@ -95,20 +84,6 @@ class Workers:
                 f"a worker process died, perhaps out of memory ({type(error).__name__})",
                 f"use fewer {option('jobs')}, or smaller shards",
             ) from error
-
-    def _side_by_side(
-        self, work: Callable[[Task], Result], tasks: Sequence[Task]
-    ) -> Iterator[Result]:
-        if self.engine != LOCAL:
-            for future in self._client.map(work, tasks, pure=False):
-                yield future.result()
-            return
-        from joblib import Parallel, delayed
-
-        # Small results in order: what they add up to does not depend on who was faster.
-        parallel = Parallel(n_jobs=self.jobs, backend="loky", return_as="generator", batch_size=1)
-        # Processes are kept between calls, and may have started somewhere else.
-        yield from parallel(delayed(_at)(os.getcwd(), work, task) for task in tasks)
 
     def close(self) -> None:
         """Leave the cluster, if there is one."""
@@ -124,6 +99,17 @@ class Workers:
     @cached_property
     def _client(self) -> Any:
         return self._open.enter_context(dask_client(self.engine))
+
+
+def _in_processes(
+    work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
+) -> Iterator[Result]:
+    from joblib import Parallel, delayed
+
+    # Small results in order: what they add up to does not depend on who was faster.
+    parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator", batch_size=1)
+    # Processes are kept between calls, and may have started somewhere else.
+    yield from parallel(delayed(_at)(os.getcwd(), work, task) for task in tasks)
 
 
 def _at(folder: str, work: Callable[[Task], Result], task: Task) -> Result:

@@ -459,8 +459,8 @@ def test_a_balance_of_three_classes_is_met_by_the_middle_answer() -> None:
     ("arguments", "says"),
     [
         ({"regime": "quartet"}, "regime must be one of 'three-voices'"),
-        ({"random_state": -1}, "random_state=-1 is not a whole number"),
-        ({"random_state": 0.5}, "random_state=0.5 is not a whole number"),
+        ({"random_state": -1}, "random_state is -1, but must be a whole number"),
+        ({"random_state": 0.5}, "random_state is 0.5, but must be a whole number"),
         ({"items": 0.0}, r"items=0.0 .*fraction of the items lies in \(0, 1\]"),
         ({"items": 500}, "fraction of the items"),
         ({"items": (10, 10)}, r"items=.*10, 10.*three whole numbers"),

@@ -71,7 +71,7 @@ def test_a_fingerprint_changes_with_the_data_and_with_the_folds() -> None:
 
 
 def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(InputError, match=r"random_state=-1 is not a whole number"):
+    with pytest.raises(InputError, match=r"random_state is -1, but must be a whole number"):
         plan_jobs(parse_groups("linear:1"), COURSE, random_state=-1)
 
 

@@ -346,5 +346,5 @@ def test_calls_that_do_not_fit_together_are_refused():
         solve_gumbel(fit(data), [EVERYTHING] * 2, random_state=[1, 2, 3])
     with pytest.raises(InputError, match="min_members=6 is more than the 5 members"):
         solve_gumbel(fit(data), EVERYTHING, GumbelSettings(min_members=6))
-    with pytest.raises(InputError, match="random_state=-1 is not a whole number"):
+    with pytest.raises(InputError, match="random_state is -1, but must be a whole number"):
         solve_gumbel(fit(data), EVERYTHING, random_state=-1)
