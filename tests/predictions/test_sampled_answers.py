@@ -74,7 +74,7 @@ def test_counting_row_by_row_gives_the_same(
     asked = {(item, member) for item, member, _ in rows}
     whole = [item for item in items if all((item, member) in asked for member in members)]
     if whole != items:
-        with pytest.raises(InputError, match="has no answer for"):
+        with pytest.raises(InputError, match="has no prediction for"):
             join_models([path], classes=classes, smoothing=s)
     if not whole:
         return
@@ -150,7 +150,7 @@ def test_classes_are_taken_from_answers_only_where_these_look_like_classes(tmp_p
 def test_a_member_without_an_answer_follows_the_policy_for_missing_items(tmp_path: Path) -> None:
     sheet = written(tmp_path / "s.csv", SHEET + "c,small,plain,yes,0.001\n")
     given = {"columns": COLUMNS, "classes": ["no", "yes"]}
-    with pytest.raises(InputError, match=r"'large\+plain' has no answer for 1 item: 'c'"):
+    with pytest.raises(InputError, match=r"'large\+plain' has no prediction for 1 item: 'c'"):
         join_models([sheet], **given)
     with pytest.warns(EDOWarning, match=r"1 of 3 items is left out"):
         assert join_models([sheet], missing="drop", **given).items.tolist() == ["a", "b"]

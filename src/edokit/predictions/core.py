@@ -514,17 +514,14 @@ def canonical(
     *,
     logits: bool = False,
     member_names: Sequence[str] | Strings | None = None,
-    place: str = "",
-    logits_hint: str = f"leave out {option('logits', True)}",
     sets: bool = False,
 ) -> Array:
     """Predictions as [N, K, C]. Without ``layout`` the known sizes must leave one possibility.
 
     A list of arrays is a list of members, each [N, C], or [N] for two classes. ``logits`` says
     that the numbers are log-odds (two-class layouts) or unnormalised logarithms, not
-    probabilities; a member whose numbers are probabilities already is refused then, with
-    ``member_names``, ``where`` and ``logits_hint`` for the message. ``sets`` are of labels on
-    their own, whose probabilities need not sum to one.
+    probabilities; a member whose numbers are probabilities already is refused then. ``sets`` are
+    of labels on their own, whose probabilities need not sum to one.
     """
     if layout is not None:
         one_of("layout", layout, LAYOUTS)
@@ -545,9 +542,7 @@ def canonical(
         array = array.T if layout == "KN" else array
         if not logits:
             return np.stack([1 - array, array], axis=2)
-        _refuse_probabilities(
-            np.stack([1 - array, array], axis=2), member_names, place, logits_hint
-        )
+        _refuse_probabilities(np.stack([1 - array, array], axis=2), member_names)
         # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
         pair: Array = np.exp(-np.logaddexp(0, np.stack([array, -array], axis=2)))
         return pair
@@ -556,10 +551,10 @@ def canonical(
     elif layout == "KNC":
         array = np.ascontiguousarray(array.transpose(1, 0, 2))
     if logits and sets:
-        _refuse_probabilities(array, member_names, place, logits_hint, sets=True)
+        _refuse_probabilities(array, member_names, sets=True)
         return np.asarray(np.exp(-np.logaddexp(0, -array)))
     if logits:
-        _refuse_probabilities(array, member_names, place, logits_hint)
+        _refuse_probabilities(array, member_names)
         # An infinite logit becomes NaN, which is refused by name later.
         with np.errstate(invalid="ignore"):
             array = np.exp(array - array.max(axis=2, keepdims=True))
@@ -568,11 +563,7 @@ def canonical(
 
 
 def _refuse_probabilities(
-    array: Array,
-    members: Sequence[str] | Strings | None,
-    place: str,
-    hint: str,
-    sets: bool = False,
+    array: Array, members: Sequence[str] | Strings | None, sets: bool = False
 ) -> None:
     """Refuse members [K] whose rows are all distributions: softmax would flatten them.
 
@@ -586,10 +577,10 @@ def _refuse_probabilities(
         names = list(range(array.shape[1]) if members is None else members)
         several = len(already) > 1
         raise InputError(
-            f"the numbers of member{'s' * several} {examples(names[k] for k in already)}{place} are"
+            f"the numbers of member{'s' * several} {examples(names[k] for k in already)} are"
             " probabilities already and no logits: none is negative and"
             f" {'none is above' if sets else 'every row sums to'} 1",
-            hint,
+            f"leave out {option('logits', True)}",
         )
 
 

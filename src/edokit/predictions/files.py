@@ -197,22 +197,16 @@ def _noted(schema: pa.Schema, key: bytes) -> str:
     return bytes((schema.metadata or {}).get(key, b"")).decode("utf-8", "replace")
 
 
-def from_long_table(
-    table: pa.Table, path: Path, columns: Mapping[str, str] | None = None
-) -> Predictions:
-    """The predictions in a table of any row order, each pair once; named but not yet checked.
-
-    ``columns`` maps ``item``, ``member``, ``group`` and ``p_<class>`` to the table's own names.
-    """
-    names = {role: (columns or {}).get(role, role) for role in ("item", "member", "group")}
-    for role in ("item", "member"):
-        if names[role] not in table.column_names:
+def from_long_table(table: pa.Table, path: Path) -> Predictions:
+    """The predictions in a table of any row order, each pair once; named but not yet checked."""
+    for name in ("item", "member"):
+        if name not in table.column_names:
             raise InputError(
-                f"{path} has no column {names[role]!r} but {headings(table.column_names)};"
+                f"{path} has no column {name!r} but {headings(table.column_names)};"
                 " predictions need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
             )
-    columns_of = class_columns(table, columns or {})
+    columns_of = class_columns(table, {})
     classes = _class_order(table, columns_of)
     noted = _noted(table.schema, _SCALE)
     if len(classes) < (1 if noted else 2):
@@ -220,7 +214,7 @@ def from_long_table(
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
         )
-    item, member = (name_column(table, names[role], path) for role in ("item", "member"))
+    item, member = (name_column(table, name, path) for name in ("item", "member"))
     rows = Rows.of(item.names)
     if "annotator" in table.column_names:
         item, rows = pair_rows(item, annotator_column(table))
@@ -232,13 +226,18 @@ def from_long_table(
         values, array = array, np.empty_like(array)
         array[cells] = values
     stacked = array.reshape(n, k, len(classes))
-    group = names["group"]
-    groups = per_member(table, group, member, path) if group in table.column_names else None
+    has_groups = "group" in table.column_names
+    groups = per_member(table, "group", member, path) if has_groups else None
     with errors_in(path):
         scale = _noted_scale(noted, classes)
         fields = rows, tuple(member.names), classes, groups, scale
         info = _noted_info(_noted(table.schema, _INFO))
         return Predictions(stacked, *fields).with_info(info, items_differ=True)
+
+
+def is_stored(table: pa.Table) -> bool:
+    """Whether `write_predictions` wrote the table."""
+    return _CLASSES in (table.schema.metadata or {})
 
 
 def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:

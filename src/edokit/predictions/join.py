@@ -1,17 +1,17 @@
-"""One model's probabilities in one file: what `predict` writes and other tools export."""
+"""Files of single models, or of pools of them, side by side as one `Predictions`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import (
@@ -27,46 +27,45 @@ from edokit._errors import (
     word,
 )
 from edokit._io.tables import number_column, read_table
-from edokit._names import as_names, check_unique, class_order, look_alike
-from edokit._types import Bools, Strings
-from edokit.annotations.long_table import ordered_classes, scale_of_table
+from edokit._names import Encoded, as_names, check_unique, class_order, encode, look_alike
+from edokit.annotations.long_table import lists_as_text, ordered_classes, scale_of_table
 from edokit.predictions.core import (
     ADDED,
     COST,
     COUNTED,
-    LOGITS_HINT,
     PREFIX,
+    SOURCES,
     Invalid,
     Layout,
     MemberInfo,
     Predictions,
-    canonical,
-    checked,
 )
-from edokit.predictions.files import class_columns, from_long_table, name_column
-from edokit.predictions.sampled import ANSWER, ROLES, SMOOTHING, Sampled, Unparsed
+from edokit.predictions.files import (
+    annotator_column,
+    class_columns,
+    is_stored,
+    name_column,
+    pair_rows,
+    per_member,
+)
+from edokit.predictions.sampled import (
+    ANSWER,
+    ROLES,
+    SMOOTHING,
+    Unparsed,
+    answer_info,
+    answering_members,
+    read_answers,
+)
 from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Declared, ScaleLike, check_same_scale
+from edokit.scales import Declared, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
+_CODE, _VALUE = "edokit.code", "edokit.value"
 _NO_LOGITS = "mark only the files that hold logits: FILE:logits (in Python: logits=[…])"
-_DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every file has"
-
-
-def model_from_table(
-    table: pa.Table,
-    path: str | Path,
-    name: str,
-    *,
-    invalid: Invalid = "error",
-    scale: ScaleLike | None = None,
-) -> Predictions:
-    """The predictions of one member, from a table with ``item`` and a ``p_<class>`` column per
-    class; ``path`` names it in messages."""
-    options = JoinOptions(invalid=invalid, scale=scale)
-    return _ModelFile(Path(path), name, False, options, LOGITS_HINT).model(table)
+_DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every member predicts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,18 +158,6 @@ class JoinOptions:
                     f" {option('columns', {'p_yes': name})}",
                 )
 
-    @cached_property
-    def sampled(self) -> Sampled:
-        """How sampled answers are read."""
-        return Sampled(
-            None if self.classes is None else ordered_classes(self.classes, ()),
-            self.label_map,
-            SMOOTHING if self.smoothing is None else self.smoothing,
-            self.unparsed,
-            tuple(self.answer_columns),
-            None if self.items is None else as_names(self.items),
-        )
-
     def of_file(self, name: str, file: int, files: int) -> Any:
         """The value of ``names``, ``groups`` or ``logits`` for one of the files."""
         values = getattr(self, name)
@@ -228,17 +215,14 @@ def join_models(
     options = replace(options or JoinOptions(), **changes)
     if not files:
         raise InputError("there is no file to join", "name the files")
-    sources = [_source(options, Path(path), k, len(files)) for k, path in enumerate(files)]
-    parts = [
-        _part(source, options.of_file("groups", k, len(files))) for k, source in enumerate(sources)
-    ]
+    sources = [_ModelFile.of(options, files, k) for k in range(len(files))]
+    parts = [source.part() for source in sources]
     _refuse_unused(options, sources)
-    _check_same_rows(parts, sources)
     joined = _side_by_side(parts, sources, options.missing)
-    if options.groups and isinstance(options.groups, Mapping):
+    if isinstance(options.groups, Mapping):
         joined = joined.grouped(options.groups)
-    if options.sampled.items is not None:
-        is_listed = np.isin(joined.items, options.sampled.items)
+    if options.items is not None:
+        is_listed = np.isin(joined.items, as_names(options.items))
         if not is_listed.any():
             raise InputError(
                 f"the files hold none of these items, but {examples(joined.items)}",
@@ -252,30 +236,18 @@ def join_models(
     return joined.with_info(options.member_info or {})
 
 
-def _source(options: JoinOptions, path: Path, file: int, files: int) -> _ModelFile:
-    """One of the files to join."""
-    return _ModelFile(
-        path,
-        options.of_file("names", file, files) or path.stem,
-        bool(options.of_file("logits", file, files)),
-        options,
-        f", or say that they are logits: {path}:logits (in Python: logits=[…])",
-        is_renamed=bool(options.of_file("names", file, files)),
-    )
-
-
-def _part(source: _ModelFile, group: str | None) -> Predictions:
-    """The predictions of a file, with the names and the group that the options give it."""
-    part = source.read()
-    classes = source.options.sampled.classes
-    if classes is not None:
-        with errors_in(source.path):
-            part = part.order_classes(classes)
-    if source.is_renamed:
-        prefix = f"{source.member}-"
-        several = len(part.members) > 1
-        part = part.renamed([f"{prefix}{m}" if several else source.member for m in part.members])
-    return part if group is None else replace(part, groups=(group,) * len(part.members))
+def model_from_table(
+    table: pa.Table,
+    path: str | Path,
+    name: str,
+    *,
+    invalid: Invalid = "error",
+    scale: ScaleLike | None = None,
+) -> Predictions:
+    """The predictions of one member, from a table with ``item`` and a ``p_<class>`` column per
+    class; ``path`` names it in messages."""
+    options = JoinOptions(invalid=invalid, scale=scale)
+    return _ModelFile(Path(path), name, options).from_table(table)
 
 
 def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
@@ -317,15 +289,25 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     }
 
 
-def _check_same_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> None:
-    """Refuse to join answers for items with answers for their annotators."""
-    are_pairs = [part.annotators is not None for part in parts]
-    if any(are_pairs) and not all(are_pairs):
-        raise InputError(
-            f"{sources[are_pairs.index(True)]} is about pairs of an item and an annotator,"
-            f" {sources[are_pairs.index(False)]} about items",
-            "join them separately, or give both an annotator for each row",
-        )
+class _Lines(NamedTuple):
+    """The row and the member that each line of a table is about."""
+
+    rows: Rows
+    """The different rows [N]."""
+    row_codes: npt.NDArray[np.int32]
+    member: Encoded
+    groups: tuple[str, ...] | None
+    """The group of each member [K]."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, K)."""
+        return len(self.rows), len(self.member.names)
+
+    @property
+    def cells(self) -> npt.NDArray[np.int64]:
+        """The cell of each line in a table of rows and members."""
+        return self.row_codes.astype(np.int64) * len(self.member.names) + self.member.codes
 
 
 @dataclass
@@ -334,26 +316,43 @@ class _ModelFile:
 
     path: Path
     member: str
-    logits: bool
     options: JoinOptions
-    logits_hint: str
+    logits: bool = False
+    group: str | None = None
     is_renamed: bool = False
     """Whether ``member`` replaces the names in the file."""
     column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
     """What it calls its classes."""
     unpredicted: list[Rows] = field(default_factory=list)
-    """Rows that it names but has no numbers for."""
+    """Rows that it names but that not every member has numbers for."""
 
-    @property
-    def columns(self) -> Mapping[str, str]:
-        return self.options.columns or {}
+    @classmethod
+    def of(cls, options: JoinOptions, files: Sequence[str | Path], file: int) -> _ModelFile:
+        """One of the files to join."""
+        path = Path(files[file])
+        name, logits, group = (
+            options.of_file(field, file, len(files)) for field in ("names", "logits", "groups")
+        )
+        return cls(path, name or path.stem, options, bool(logits), group, bool(name))
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
 
-    def read(self) -> Predictions:
-        """The predictions of its members, classes as ``label_map`` calls them."""
+    def part(self) -> Predictions:
+        """The predictions, with the classes, names and group that the options give them."""
+        part = self._read()
+        if self.options.classes is not None:
+            with errors_in(self.path):
+                part = part.order_classes(ordered_classes(self.options.classes, ()))
+        if self.is_renamed:
+            several = len(part.members) > 1
+            part = part.renamed(
+                [f"{self.member}-{name}" if several else self.member for name in part.members]
+            )
+        return part if self.group is None else replace(part, groups=(self.group,) * part.shape[1])
+
+    def _read(self) -> Predictions:
         path = self.path
         archives = sorted(map(str, (path / "predictions").glob("*.npz")))
         if archives:
@@ -361,61 +360,41 @@ class _ModelFile:
                 f"{path} is a folder of trained members, with predictions for several splits",
                 f"name those of one: {' or '.join(archives)}",
             )
-        if path.suffix.lower() == ".npz" or path.is_dir():
-            return self._stored(read_predictions(path, invalid=self.options.invalid))
-        if self.options.positive is not None:
-            return self._wide(self.options.positive)
-        class_names = {name for role, name in self.columns.items() if role.startswith(PREFIX)}
-        table = read_table(path, numbers=lambda n: n in class_names or n.startswith(PREFIX))
-        self.column_names = table.column_names
-        shares = class_columns(table, self.columns)
-        if self.options.answer_columns and not shares:
-            return self._sampled(self.options.sampled.long(table, path))
-        is_mapped = self.columns.get(ANSWER) in table.column_names
-        if is_mapped or (ANSWER in table.column_names and not shares):
-            return self._sampled(table)
-        if self.column(table, "member") in table.column_names:
-            return self._stored(self._long(table))
-        return self.model(table)
-
-    def _sampled(self, table: pa.Table) -> Predictions:
-        """A table of sampled answers as the predictions of its members."""
+        if path.suffix.lower() != ".npz" and not path.is_dir():
+            table = read_table(path)
+            self.column_names = table.column_names
+            if not is_stored(table):
+                return self.from_table(table)
         if self.logits:
             raise InputError(
-                f"{self.path} holds sampled answers and no logits",
+                f"{path} holds stored predictions, which are probabilities and no logits",
                 _NO_LOGITS,
             )
-        self._need_items(table)
-        declared = self._declared(table)
+        stored = read_predictions(path, invalid=self.options.invalid)
+        self.classes = stored.classes
+        part = replace(stored, classes=self._mapped(stored.classes)).named()
+        with errors_in(path):
+            return part if self.options.scale is None else part.on_scale(self.options.scale)
+
+    def from_table(self, table: pa.Table) -> Predictions:
+        """The predictions in a table: probabilities, logits or sampled answers."""
         with errors_in(self.path):
-            part, lacking, self.classes = self.options.sampled.predictions(
-                table, self.path, self.member, lambda role: self.column(table, role), declared
-            )
-        if lacking.any() and self.options.missing == "error":
-            k = int(np.isnan(part.probabilities[lacking]).any(axis=(0, 2)).argmax())
-            unanswered = part.items[np.isnan(part.probabilities[:, k, 0])]
-            raise InputError(
-                f"{self.path}: member {part.members[k]!r} has no answer for"
-                f" {counted(len(unanswered), 'item')}: {examples(unanswered)}",
-                f"complete the file; {option('missing', 'drop')} leaves out the items that not"
-                " every member answered",
-            )
-        self.unpredicted.append(part.rows.take(lacking))
-        complete = part.take(~lacking)
-        if not len(complete):
-            raise InputError(f"{self.path} has no item that every member answered", "check the ids")
-        return complete.named()
+            declared = scale_of_table(table, self.options.scale)
+        if self.options.positive is not None:
+            return self._of_positive(table, self.options.positive, declared)
+        columns = class_columns(table, self.options.columns or {})
+        if self.options.answer_columns and not columns:
+            return self._of_answers(self._of_answer_columns(table), declared)
+        is_mapped = (self.options.columns or {}).get(ANSWER) in table.column_names
+        if is_mapped or (ANSWER in table.column_names and not columns):
+            return self._of_answers(table, declared)
+        return self._of_classes(table, columns, declared)
 
-    def column(self, table: pa.Table, role: str) -> str:
-        """The table's name for a role: the mapped one where it has that, else ours."""
-        name = self.columns.get(role, role)
-        return name if name in table.column_names else role
-
-    def model(self, table: pa.Table) -> Predictions:
-        """A table with one row per item as the predictions of one member."""
-        columns, declared = class_columns(table, self.columns), self._declared(table)
-        sets = declared.kind == "multi-label"
-        if len(columns) < (1 if sets else 2):
+    def _of_classes(
+        self, table: pa.Table, columns: Mapping[str, str], declared: Declared
+    ) -> Predictions:
+        """A table with a column per class, and a row per item or per item and member."""
+        if len(columns) < (1 if declared.kind == "multi-label" else 2):
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
@@ -428,87 +407,181 @@ class _ModelFile:
                 f"{self.path} has a column {PREFIX!r} that does not name its class",
                 "name them p_0, p_1, …",
             )
-        self.classes = tuple(columns)
-        columns = dict(zip(self._mapped(self.classes), columns.values(), strict=True))
-        classes = declared.classes or class_order(columns)
-        if sorted(classes) != sorted(columns):
-            raise InputError(
-                f"{self.path} is about the classes {examples(columns, 20)}, but the scale declares"
-                f" {examples(classes, 20)}",
-                "name the columns p_<class> like the classes of the scale",
-            )
-        items = self._items(table)
-        values = np.column_stack(
-            [number_column(table, columns[name], str(self.path)) for name in classes]
-        )
-        values, items = self._present(values, items, np.isnan(values).all(axis=1))
-        array = self._checked(values, "NC", items, [self.member], sets)
-        with errors_in(self.path):
-            scale = declared.on(classes)
-        return Predictions(array, Rows.of(items), (self.member,), classes, scale=scale)
+        table = self._listed_items(table)
+        numbers = [number_column(table, name, str(self.path)) for name in columns.values()]
+        return self._of_numbers(table, np.column_stack(numbers), tuple(columns), declared)
 
-    def _declared(self, table: pa.Table) -> Declared:
-        with errors_in(self.path):
-            return scale_of_table(table, self.options.scale)
-
-    def _on_scale(self, part: Predictions) -> Predictions:
-        with errors_in(self.path):
-            scale = self.options.scale
-            return part if scale is None else part.on_scale(scale)
-
-    def _long(self, table: pa.Table) -> Predictions:
-        names = {role: self.column(table, role) for role in ("item", "member", "group")}
-        item, member = (name_column(table, names[role], self.path) for role in ("item", "member"))
-        is_partial = np.bincount(item.codes, minlength=len(item.names)) < len(member.names)
-        if self.options.missing == "drop" and is_partial.any():
-            self.unpredicted.append(Rows.of(item.names[is_partial]))
-            table = table.filter(pa.array(~is_partial[item.codes]))
-        part = from_long_table(table, self.path, {**self.columns, **names})
-        declared = self._declared(table)
-        if part.scale == NOMINAL:
-            with errors_in(self.path):
-                part = part.order_classes(declared.classes or part.classes)
-                part = replace(part, scale=declared.on(part.classes))
-        sets = part.scale.is_multi_label
-        array = self._checked(part.probabilities, "NKC", part.items, part.members, sets)
-        return replace(part, probabilities=array)
-
-    def _stored(self, part: Predictions) -> Predictions:
-        if self.logits and not self.column_names:
-            raise InputError(
-                f"{self.path} holds stored predictions, which are probabilities and no logits",
-                _NO_LOGITS,
-            )
-        self.classes = part.classes
-        return self._on_scale(replace(part, classes=self._mapped(part.classes)).named())
-
-    def _wide(self, positive: str) -> Predictions:
+    def _of_positive(self, table: pa.Table, positive: str, declared: Declared) -> Predictions:
         """A table with the positive class's probabilities, a column per member."""
-        mapped = {role: name for role, name in self.columns.items() if role != "item"}
-        item = ("item", self.columns.get("item"))
-        table = read_table(
-            self.path, numbers=lambda n: n in mapped.values() if mapped else n not in item
-        )
-        self.column_names = table.column_names
-        if mapped:
-            members = {role: name for role, name in mapped.items() if name in table.column_names}
-        else:
-            members = {name: name for name in table.column_names if name not in item}
-        items = self._items(table)
+        item = self._item_column(table)
+        mapped = {
+            role: name
+            for role, name in (self.options.columns or {}).items()
+            if role != "item" and name in table.column_names
+        }
+        members = mapped or {name: name for name in table.column_names if name != item}
         if not members:
             raise InputError(
-                f"{self.path} has no column of a member beside {self.column(table, 'item')!r}",
+                f"{self.path} has no column of a member beside {item!r}",
                 f"name the columns of the members: {option('columns', {'MEMBER': 'COLUMN'})}",
             )
-        path = str(self.path)
-        values = np.column_stack([number_column(table, name, path) for name in members.values()])
-        values, items = self._present(values, items, np.isnan(values).any(axis=1))
-        array = self._checked(values, "NK", items, list(members))
+        values = {
+            name: pa.array(number_column(table, column, str(self.path)).astype(np.float64))
+            for name, column in members.items()
+        }
+        table = self._listed_items(_melted(table.select([item]), values, _VALUE))
         opposite = {"1": "0", "0": "1"}.get(positive, f"not {positive}")
-        self.classes = (self.options.negative or opposite, positive)
-        rows, classes = Rows.of(items), self._mapped(self.classes)
-        part = Predictions(array, rows, tuple(members), classes).named()
-        return self._on_scale(part.order_classes(class_order(part.classes)))
+        classes = (self.options.negative or opposite, positive)
+        return self._of_numbers(table, number_column(table, _VALUE)[:, None], classes, declared)
+
+    def _of_numbers(
+        self,
+        table: pa.Table,
+        numbers: npt.NDArray[Any],
+        classes: tuple[str, ...],
+        declared: Declared,
+    ) -> Predictions:
+        """Probabilities or logits, a line [n, C] for each row and member; of two classes, perhaps
+        those of the second alone [n, 1]."""
+        lines, self.classes = self._lines(table), classes
+        repeated = pd.Index(lines.cells).duplicated()
+        if repeated.any():
+            line = int(repeated.argmax())
+            member = lines.member.names[lines.member.codes[line]]
+            raise InputError(
+                f"{self.path} has several rows for item {lines.rows.names[lines.row_codes[line]]!r}"
+                f" and member {member!r}",
+                "keep one row per item and member",
+            )
+        values = np.full((math.prod(lines.shape), numbers.shape[1]), np.nan, dtype=numbers.dtype)
+        values[lines.cells] = numbers
+        values, rows = self._complete(values.reshape(*lines.shape, -1), lines)
+        layout: Layout = "NKC" if numbers.shape[1] == len(classes) else "NK"
+        with errors_in(self.path):
+            part = Predictions.from_arrays(
+                values if layout == "NKC" else values[:, :, 0],
+                items=rows.item_names,
+                annotators=rows.annotator_names,
+                members=lines.member.names,
+                classes=self._mapped(classes),
+                groups=lines.groups,
+                layout=layout,
+                logits=self.logits,
+                invalid=self.options.invalid,
+                scale="multi-label" if declared.kind == "multi-label" else None,
+            )
+            part = part.order_classes(declared.classes or class_order(part.classes))
+            return replace(part, scale=declared.on(part.classes))
+
+    def _of_answer_columns(self, table: pa.Table) -> pa.Table:
+        """One row per answer, of a sheet with a column of answers per member."""
+        names = [name for name in self.options.answer_columns if name in table.column_names]
+        if not names:
+            raise InputError(
+                f"{self.path} has no column {examples(self.options.answer_columns)}; its columns"
+                f" are {headings(table.column_names)}",
+                "check the spelling",
+            )
+        values = {name: table[name].cast(pa.string()) for name in names}
+        replaced = {*self.options.answer_columns, ANSWER, "member"}
+        described = [name for name in table.column_names if name not in replaced]
+        return _melted(table.select(described), values, ANSWER)
+
+    def _of_answers(self, table: pa.Table, declared: Declared) -> Predictions:
+        """A table with one row per sampled answer: the shares of each class, smoothed."""
+        if self.logits:
+            raise InputError(f"{self.path} holds sampled answers and no logits", _NO_LOGITS)
+        options, answer = self.options, self._column(table, ANSWER)
+        column = encode(lists_as_text(table, answer)[answer], answer)
+        self.classes = tuple({*column.names, *(name.strip() for name in column.names)})
+        codes = pa.array(column.codes)
+        table = self._listed_items(table.append_column(_CODE, codes))
+        column = column._replace(codes=table[_CODE].to_numpy())
+        lines = self._lines(table, sampled=True)
+        with errors_in(self.path):
+            answers = read_answers(
+                self.path,
+                column,
+                lines.member,
+                declared,
+                None if options.classes is None else ordered_classes(options.classes, ()),
+                options.label_map or {},
+                options.unparsed,
+            )
+            scale = declared.on(answers.classes)
+        cells = lines.cells[answers.is_parsed]
+        counts = np.zeros((math.prod(lines.shape), len(answers.classes)))
+        np.add.at(counts, cells, answers.is_class[answers.is_parsed])
+        total = np.bincount(cells, minlength=len(counts))[:, None]
+        smoothing = SMOOTHING if options.smoothing is None else options.smoothing
+        with np.errstate(invalid="ignore"):
+            shares = np.where(total, scale.smoothed(counts, total, smoothing), np.nan)
+        array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
+        roles = {role: self._column(table, role) for role in ROLES}
+        info = answer_info(table, self.path, roles, lines.member, lines.cells, answers.is_parsed)
+        fields = rows, tuple(lines.member.names), answers.classes, lines.groups, scale
+        return Predictions(array, *fields).with_info(info)
+
+    def _column(self, table: pa.Table, role: str) -> str:
+        """The table's name for a role: the mapped one where it has that, else ours."""
+        name = (self.options.columns or {}).get(role, role)
+        return name if name in table.column_names else role
+
+    def _item_column(self, table: pa.Table) -> str:
+        """The table's name for the column with the ids, which it must have."""
+        item = self._column(table, "item")
+        if item not in table.column_names:
+            name = (self.options.columns or {}).get("item", "item")
+            raise InputError(
+                f"{self.path} has no column {name!r}; its columns are"
+                f" {headings(table.column_names)}",
+                f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
+            )
+        return item
+
+    def _listed_items(self, table: pa.Table) -> pa.Table:
+        """The lines of the items to keep; all of them if there are none."""
+        item = name_column(table, self._item_column(table), self.path)
+        if self.options.items is None:
+            return table
+        is_listed = np.isin(item.names, as_names(self.options.items))[item.codes]
+        return table.filter(pa.array(is_listed)) if is_listed.any() else table
+
+    def _lines(self, table: pa.Table, *, sampled: bool = False) -> _Lines:
+        """What each line is about; without a column of members, the file is one."""
+        item = name_column(table, self._item_column(table), self.path)
+        columns = {role: self._column(table, role) for role in ("member", "annotator", "group")}
+        is_long = sampled or columns["member"] in table.column_names
+        if columns["member"] in table.column_names:
+            member = name_column(table, columns["member"], self.path)
+        else:
+            sources = [self._column(table, role) for role in SOURCES] if sampled else []
+            member = answering_members(table, self.path, self.member, sources)
+        groups, rows = None, Rows.of(item.names)
+        if is_long and columns["group"] in table.column_names:
+            groups = per_member(table, columns["group"], member, self.path)
+        if is_long and columns["annotator"] in table.column_names:
+            item, rows = pair_rows(item, annotator_column(table, columns["annotator"]))
+        return _Lines(rows, item.codes, member, groups)
+
+    def _complete(self, array: npt.NDArray[Any], lines: _Lines) -> tuple[npt.NDArray[Any], Rows]:
+        """The rows that every member has numbers for; others are refused, or noted."""
+        absent = np.isnan(array).all(axis=2)
+        if not absent.any():
+            return array, lines.rows
+        if self.options.missing == "error":
+            k = int(absent.any(axis=0).argmax())
+            rows = lines.rows.take(absent[:, k])
+            raise InputError(
+                f"{self.path}: member {lines.member.names[k]!r} has no prediction for"
+                f" {counted(len(rows), rows.noun)}: {examples(rows.names)}",
+                f"complete the file; {_DROP_HINT}",
+            )
+        lacking = absent.any(axis=1)
+        if lacking.all():
+            raise InputError(f"{self.path} has no item that every member predicts", "check the ids")
+        self.unpredicted.append(lines.rows.take(lacking))
+        return array[~lacking], lines.rows.take(~lacking)
 
     def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
         label_map = self.options.label_map or {}
@@ -521,95 +594,55 @@ class _ModelFile:
             )
         return names
 
-    def _items(self, table: pa.Table) -> Strings:
-        """The ids of a table with one row per item [N]."""
-        encoded = name_column(table, self._need_items(table), self.path)
-        items = encoded.names[encoded.codes]
-        check_unique(items, f"items in {self.path}", "keep one row per item")
-        return items
 
-    def _need_items(self, table: pa.Table) -> str:
-        """The table's name for the column with the ids, which it must have."""
-        item = self.column(table, "item")
-        if item not in table.column_names:
-            raise InputError(
-                f"{self.path} has no column {self.columns.get('item', 'item')!r}; its columns are"
-                f" {headings(table.column_names)}",
-                f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
-            )
-        return item
-
-    def _present(self, values: Any, items: Strings, absent: Bools) -> tuple[Any, Strings]:
-        """The rows that have numbers; others are refused, or noted to be left out."""
-        if not absent.any():
-            return values, items
-        self.unpredicted.append(Rows.of(items[absent]))
-        if self.options.missing == "error":
-            raise InputError(
-                f"{self} has no prediction for {counted(int(absent.sum()), 'item')}:"
-                f" {examples(items[absent])}",
-                f"complete the file; {_DROP_HINT}",
-            )
-        return values[~absent], items[~absent]
-
-    def _checked(
-        self,
-        values: Any,
-        layout: Layout,
-        items: Strings,
-        members: Sequence[str],
-        sets: bool = False,
-    ) -> npt.NDArray[Any]:
-        if not len(items):
-            raise InputError(f"{self.path} has no predictions", "check that it is the right file")
-        place = f" in {self.path}"
-        array = canonical(
-            values,
-            layout,
-            logits=self.logits,
-            member_names=members,
-            place=place,
-            logits_hint=_NO_LOGITS,
-            sets=sets,
-        )
-        return checked(
-            array, items, members, self.options.invalid, place, self.logits_hint, sets=sets
-        )
+def _melted(table: pa.Table, values: Mapping[str, pa.Array], name: str) -> pa.Table:
+    """One line per member: the table with its name in ``member`` and its values in ``name``."""
+    parts = []
+    for member, column in values.items():
+        members = pa.array([member] * len(table), pa.string())
+        parts.append(table.append_column(name, column).append_column("member", members))
+    return pa.concat_tables(parts)
 
 
 def _side_by_side(
     parts: Sequence[Predictions], sources: Sequence[_ModelFile], missing: Missing
 ) -> Predictions:
-    """The members of all parts on the items of the first one."""
+    """The members of all parts on the rows of the first one."""
+    nouns = [part.rows.noun for part in parts]
+    if len(set(nouns)) > 1:
+        raise InputError(
+            f"{sources[nouns.index('pair')]} is about pairs of an item and an annotator,"
+            f" {sources[nouns.index('item')]} about items",
+            "join them separately, or give both an annotator for each row",
+        )
     if missing == "drop":
-        parts = _common_items(parts, sources)
+        parts = _common_rows(parts, sources)
     base = parts[0]
     aligned = [base]
     for part, source in zip(parts[1:], sources[1:], strict=True):
         aligned.append(_aligned(part, source, base, sources[0]))
-    members = tuple(name for part in aligned for name in part.members)
+    members = tuple(chain.from_iterable(part.members for part in aligned))
     check_unique(
         as_names(members),
         "names of members",
         "write a=FILE b=FILE (in Python: names=['a', 'b']): the name of a model, or the prefix of"
         " the members of a pool",
     )
-    groups: tuple[str, ...] | None = None
-    if any(part.groups is not None for part in aligned):
-        groups = tuple(
-            group for part in aligned for group in (part.groups or ("",) * len(part.members))
-        )
-    dtype = np.result_type(*(part.probabilities.dtype for part in aligned))
-    values = np.concatenate([part.probabilities.astype(dtype) for part in aligned], axis=1)
-    info = {name: values for part in aligned for name, values in part.member_info.items()}
-    joined = Predictions(values, base.rows, members, base.classes, groups, scale=base.scale)
+    groups = tuple(
+        chain.from_iterable(part.groups or ("",) * len(part.members) for part in aligned)
+    )
+    values = np.concatenate([part.probabilities for part in aligned], axis=1)
+    joined = Predictions(
+        values, base.rows, members, base.classes, groups if any(groups) else None, base.scale
+    )
+    info = {name: facts for part in aligned for name, facts in part.member_info.items()}
     return replace(joined, member_info=info).named()
 
 
 def _aligned(
     part: Predictions, source: _ModelFile, base: Predictions, base_source: _ModelFile
 ) -> Predictions:
-    """A part with items and classes in the order of the first one."""
+    """A part with rows and classes in the order of the first one."""
     check_same_scale(part.scale, str(source), base.scale, str(base_source))
     try:
         rows = part.rows.match(base.rows, str(source), str(base_source))
@@ -625,8 +658,8 @@ def _aligned(
         ) from error
 
 
-def _common_items(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
-    """The parts with the items that all of them have; a warning names the others."""
+def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
+    """The parts with the rows that all of them have; a warning names the others."""
     predicted = [part.rows for part in parts]
     unpredicted = [rows for source in sources for rows in source.unpredicted]
     items = Rows.concatenate([*predicted, *unpredicted]).distinct()
