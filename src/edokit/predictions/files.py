@@ -155,7 +155,7 @@ def _read_npz(path: Path) -> Predictions:
     annotators = arrays.pop("annotators", None)
     if annotators is not None and len(annotators) != len(ids):
         raise InputError(
-            f"{path} has {len(annotators)} annotators for {len(ids)} items", "give one per row"
+            f"annotators and items in {path} differ in number", "give one of each per row"
         )
     fields: Any = {name: tuple(as_names(values)) for name, values in arrays.items()}
     fields["rows"] = Rows.of(ids, annotators)
