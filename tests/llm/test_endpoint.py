@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import multiprocessing
 import os
@@ -24,12 +25,11 @@ from edokit.members.recipes import _endpoint
 from edokit.members.recipes._endpoint import (
     Answer,
     AnswerCache,
+    Budget,
     BudgetError,
     Endpoint,
     RefusedError,
     Request,
-    Session,
-    _client,
     _error_of,
     _retry_after,
     check_address,
@@ -141,7 +141,7 @@ def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path, damage: str) -> No
 def test_no_budget_is_exceeded_where_a_character_costs_the_same(
     budget: float, costs: list[float], threads: int
 ) -> None:
-    limits = Session(budget)
+    limits = Budget(budget)
     paid: list[float] = []
     stop = threading.Event()
 
@@ -150,12 +150,12 @@ def test_no_budget_is_exceeded_where_a_character_costs_the_same(
         if stop.is_set():
             return
         try:
-            expected = limits.reserve(size)
+            limits.reserve(size)
         except BudgetError:
             stop.set()
             return
         paid.append(size / 1000)
-        limits.settle(size, expected, size / 1000)
+        limits.settle(size, size / 1000)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(request, costs))
@@ -168,16 +168,16 @@ def test_no_budget_is_exceeded_where_a_character_costs_the_same(
 
 def test_a_budget_of_nothing_sends_nothing_and_says_how_to_go_on() -> None:
     with pytest.raises(BudgetError, match=r"budget of 0 .*same command"):
-        Session(0.0).reserve(10)
+        Budget(0.0).reserve(10)
     with pytest.raises(InputError, match="budget is -1"), session(budget=-1):
         pass
 
 
 def test_a_request_that_fails_gives_back_what_it_reserved() -> None:
-    limits = Session(10.0)
-    limits.settle(100, limits.reserve(100), 4.0)
-    limits.settle(100, limits.reserve(100), None)
-    limits.settle(100, limits.reserve(100), 4.0)
+    limits = Budget(10.0)
+    for cost in (4.0, None, 4.0):
+        limits.reserve(100)
+        limits.settle(100, cost)
     assert limits.spent == 8.0
     with pytest.raises(BudgetError):
         limits.reserve(100)
@@ -216,7 +216,10 @@ def test_an_address_with_a_secret_is_refused_and_not_shown(address: str) -> None
 
 @pytest.mark.parametrize(
     "address",
-    ["", "host:80", "ftp://host", "http://", "http://a b", "/v1", "http://[::1", "http://a:b"],
+    [
+        *("", "host:80", "ftp://host", "http://", "http://a b", "/v1", "http://a:b"),
+        *("http://[::1", "http://[::1/v1", "http://::1]/v1", "http://höst/v1"),
+    ],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match="not a valid URL"):
@@ -295,8 +298,8 @@ def test_log_probabilities_without_alternatives_are_none(given: Any) -> None:
 def test_how_long_to_wait_is_a_number_of_seconds() -> None:
     assert _retry_after("7") == 7
     assert _retry_after("0.5") == 0.5
-    assert _retry_after("soon") is None
-    assert _retry_after(None) is None
+    for odd in ("soon", None, "nan", "inf", "-1", "1e400"):
+        assert _retry_after(odd) is None
 
 
 @pytest.mark.parametrize(
@@ -307,6 +310,7 @@ def test_how_long_to_wait_is_a_number_of_seconds() -> None:
         ("the prompt is: ahoy", False),
         ("the key sk-12345678abcdef is wrong", False),
         ("the key sk-12345***** is wrong", False),
+        ("the key *****cdef is wrong", False),
         ("\x1b[31mred", False),
         ("x" * 201, False),
     ],
@@ -326,10 +330,9 @@ def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.Monke
     monkeypatch.setattr(threading.Event, "wait", lambda self, seconds=None: self.is_set())
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", retries=9, concurrency=1, timeout=1.0)
     with pytest.raises(InputError, match=r"can't be reached.*3 attempts"):
-        Endpoint(f"http://127.0.0.1:{port}/v1", retries=9, concurrency=1)._post(
-            _client(1.0, 1, HERE), Request(PLAIN), threading.Event()
-        )
+        endpoint._post(endpoint._client(), Request(PLAIN), threading.Event())
 
 
 @pytest.mark.parametrize("body", ["endless", "large"])
@@ -351,9 +354,65 @@ def test_a_response_without_end_is_cut_off(body: str, monkeypatch: pytest.Monkey
         endpoint = Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", timeout=0.5)
         problem = "within 0.5 s" if body == "endless" else "more than"
         with pytest.raises(_endpoint._TemporaryError) as raised:
-            endpoint._attempt(_client(0.5, 1, HERE), Request(PLAIN))
+            endpoint._attempt(endpoint._client(), Request(PLAIN))
         server.join()
     assert problem in raised.value.reason
+
+
+HOSTILE = {
+    "content type": (b"Content-Type: text/{key}", b"<html>{key} {text}</html>"),
+    "reason": (b"X: 1", b'{"error": {"message": "{key}", "code": "{text}"}}'),
+    "infinity": (
+        b"X: 1",
+        b'{"choices": [{"message": {"content": "{key}"}}], "usage": {"prompt_tokens": Infinity}}',
+    ),
+    "number": (
+        b"X: 1",
+        b'{"choices": [{"message": {"content": "B"}}], "usage": {"prompt_tokens": 1'
+        + b"0" * 400
+        + b"}}",
+    ),
+    "digits": (b"X: 1", b'{"usage": {"prompt_tokens": 1' + b"0" * 5000 + b"}}"),
+    "nested": (b"X: 1", b"[" * 100_000),
+    "packed": (b"Content-Encoding: gzip, gzip", gzip.compress(gzip.compress(bytes(1 << 26)))),
+    "redirect": (b"Location: http://127.0.0.1:9/{key}", b""),
+    "wait": (b"Retry-After: nan", b"{key}"),
+    "no HTTP": (b"{key} \xff\x00", b"{text}"),
+}
+
+
+@pytest.mark.parametrize("status", [b"200 {key}", b"302 OK", b"400 {text}", b"500 {key}"])
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_server_gets_nothing_shown_and_one_message(
+    case: str, status: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDO_CACHE", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def filled(content: bytes) -> bytes:
+        return content.replace(b"{key}", KEY.encode()).replace(b"{text}", b"good day")
+
+    header, body = (filled(part) for part in HOSTILE[case])
+    response = b"HTTP/1.1 %b\r\n%b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(10_000)
+            connection.sendall(response % (filled(status), header, len(body), body))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve, args=(listener,))
+        server.start()
+        endpoint = Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", retries=0)
+        with pytest.raises(InputError) as raised:
+            endpoint.ask([Request(PLAIN)])
+        server.join()
+    message = str(raised.value)
+    assert not any(KEY[i : i + 6] in message for i in range(len(KEY) - 5))
+    assert "good day" not in message
+    assert len(message) < 400
+    assert message.isprintable()
 
 
 def test_a_server_that_never_can_is_not_asked_again() -> None:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, astuple, dataclass, field
 from pathlib import Path
@@ -37,7 +37,9 @@ _CONNECTION_RETRIES = 2  # where nothing listens, the address is probably wrong
 _MOST_BYTES = 1 << 26  # of a response; an answer with all its log-probabilities has a few million
 _LONGEST_MESSAGE = 200  # characters of a server's message that are shown
 _MOST_POSITIONS = 16  # tokens of an answer that are kept: a label is named by the first few
-_QUOTED = 16  # a server's message that repeats so many characters of the request is not shown
+# A server's message that repeats so many characters in a row of the request, or of the key, is not
+# shown.
+_QUOTED, _KEY_PART = 16, 4
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Request:
     def content(self) -> str:
         """All that is sent, as one text."""
         return json.dumps(self.body, sort_keys=True)
+
+    @property
+    def size(self) -> int:
+        """How many characters are sent."""
+        return len(self.content)
 
 
 @dataclass(frozen=True)
@@ -76,39 +83,82 @@ class BudgetError(InputError):
     """The next request may cost more than is left."""
 
 
+class Budget:
+    """What requests may cost together; one that may cost more than is left is refused."""
+
+    def __init__(self, limit: float | None = None) -> None:
+        if limit is not None and not limit >= 0:
+            raise InputError(f"{option('budget')} is {limit}, but must be at least 0")
+        self.limit = limit
+        self.spent = 0.0
+        self._rate: float | None = None  # highest cost so far per character of a request
+        self._pending = 0  # characters of requests under way
+        self._changed = threading.Condition()
+
+    def reserve(self, size: int) -> None:
+        """Wait until a request of so many characters fits, or refuse it."""
+        with self._changed:
+            while not self._fits(size):
+                if not self._pending:
+                    raise BudgetError(
+                        f"the budget of {self.limit:g} does not cover the next request;"
+                        f" {self.spent:.4g} was spent on requests of this run, whose answers are"
+                        " cached",
+                        f"run the same command with a larger {option('budget')}: it resumes from"
+                        " there",
+                    )
+                self._changed.wait()
+            self._pending += size
+
+    def settle(self, size: int, cost: float | None) -> None:
+        """Record the cost of a finished request; None if it failed."""
+        with self._changed:
+            self._pending -= size
+            if cost is not None:
+                self.spent += cost
+                self._rate = max(self._rate or 0.0, cost / size)
+            self._changed.notify_all()
+
+    def _fits(self, size: int) -> bool:
+        if self.limit is None:
+            return True
+        remaining = self.limit - self.spent
+        if self._rate is None:  # the cost of the first request is not known, so it runs alone
+            return remaining > 0 and not self._pending
+        return remaining > 0 and self._rate * (self._pending + size) <= remaining
+
+
 @dataclass
 class Session:
-    """What all requests of one command share: a budget, and whether any is sent.
+    """What all requests of one command share.
 
     Attributes
     ----------
-    budget : float or None
+    budget : Budget
         What requests may cost.
     dry : bool
         Whether nothing is sent.
+    place : callable
+        Names the item of a text that is asked about.
     member : str
         The member whose requests are sent.
     report : callable
         Called with the member and its progress.
-    place : callable
-        Names the item of a text that is asked about.
     previews : list of dict
         Of a dry run: what each member would ask.
-    spent : float
-        What requests cost so far.
     """
 
-    budget: float | None = None
+    budget: Budget = field(default_factory=Budget)
     dry: bool = False
+    place: Callable[[Any], str] | None = None
     member: str = ""
     report: Callable[[str], None] | None = None
-    place: Callable[[Any], str] | None = None
     previews: list[dict[str, Any]] = field(default_factory=list)
-    spent: float = 0.0
-    _rate: float | None = None  # highest cost so far per character of a request
-    _reserved: float = 0.0
-    _running: int = 0
-    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def spent(self) -> float:
+        """What requests cost so far."""
+        return self.budget.spent
 
     def preview(self, counts: Mapping[str, Any], **about: Any) -> None:
         """Add what a member would ask to what it would have asked before."""
@@ -117,38 +167,6 @@ class Session:
             return
         total = self.previews[-1]
         total |= {key: None if new is None else total[key] + new for key, new in counts.items()}
-
-    def reserve(self, size: int) -> float:
-        """Wait until a request of this size fits into the budget, or refuse it."""
-        with self._changed:
-            while self.budget is not None:
-                # The cost of the first request is not known, so it runs alone.
-                expected = (self._rate or 0.0) * size
-                unknown = self._rate is None and self._running > 0
-                remaining = self.budget - self.spent - self._reserved
-                if not unknown and remaining > 0 and expected <= remaining:
-                    break
-                if not self._running:
-                    raise BudgetError(
-                        f"the budget of {self.budget:g} does not cover the next request;"
-                        f" {self.spent:.4g} was spent on requests of this run, whose answers are"
-                        " cached",
-                        f"run the same command with a larger {option('budget')}: it resumes from"
-                        " there",
-                    )
-                self._changed.wait()
-            expected = (self._rate or 0.0) * size
-            self._running, self._reserved = self._running + 1, self._reserved + expected
-            return expected
-
-    def settle(self, size: int, expected: float, cost: float | None) -> None:
-        """Record the cost of a finished request; None if it failed."""
-        with self._changed:
-            self._running, self._reserved = self._running - 1, self._reserved - expected
-            if cost is not None:
-                self.spent += cost
-                self._rate = max(self._rate or 0.0, cost / max(size, 1))
-            self._changed.notify_all()
 
 
 _SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
@@ -162,10 +180,7 @@ def session(
     place: Callable[[Any], str] | None = None,
 ) -> Iterator[Session]:
     """Requests inside share this budget; in a dry run none is sent."""
-    if budget is not None and not budget >= 0:
-        raise InputError(f"{option('budget')} is {budget}, but must be at least 0")
-    outer = _SESSION.get()
-    opened = Session(budget, dry, place=place)
+    outer, opened = _SESSION.get(), Session(Budget(budget), dry, place)
     if outer is not None and outer.dry:
         opened.dry, opened.previews = True, outer.previews
     token = _SESSION.set(opened)
@@ -180,6 +195,12 @@ def current_session() -> Session:
     return _SESSION.get() or Session()
 
 
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?P<port>:\d{1,5})?(?P<path>/[!-~]*)?",
+    re.IGNORECASE,
+)
+
+
 def check_address(base_url: str) -> str:
     """Normalise the URL of an endpoint; one with credentials is refused without quoting it."""
     if re.search(r"[@?#]", base_url):
@@ -188,17 +209,17 @@ def check_address(base_url: str) -> str:
             " files",
             f"remove them, and set the key in the environment: {KEY}",
         )
-    host = None
-    with suppress(ValueError):  # no port, or brackets without an address
-        parts = urlsplit(base_url.strip())
-        host, _ = parts.hostname, parts.port
-    is_plain = re.fullmatch(r"https?://[\w.:\[\]-]+(/[!-~]*)?", base_url.strip(), re.IGNORECASE)
-    if not host or not is_plain:
+    parts = _URL.fullmatch(base_url.strip())
+    if parts is None:
         raise InputError(
             f"{option('base_url')} is not a valid URL", "use the form http://localhost:8000/v1"
         )
-    path = parts.path.rstrip("/").removesuffix(_PATH)
-    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+    path = (parts["path"] or "").rstrip("/").removesuffix(_PATH)
+    return f"{parts['scheme']}://{parts['host']}{parts['port'] or ''}".lower() + path
+
+
+def _is_local(base_url: str) -> bool:
+    return is_loopback(urlsplit(base_url).hostname)
 
 
 def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> None:
@@ -208,8 +229,7 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
     """
     base_url = check_address(base_url)
     addresses = [os.environ.get(ADDRESS, ""), *(name for name in trust or () if "://" in name)]
-    allowed = [check_address(address) for address in addresses if address]
-    if is_loopback(urlsplit(base_url).hostname) or base_url in allowed:
+    if _is_local(base_url) or base_url in map(check_address, filter(None, addresses)):
         return
     permission = option("base_url" if trust is None else "trust", base_url)
     raise InputError(
@@ -291,7 +311,7 @@ class Endpoint:
 
     def cached(self, requests: Sequence[Request]) -> int:
         """How many of these distinct requests have been answered before."""
-        with _answer_cache() as cache:
+        with closing(AnswerCache(cache_folder() / "answers")) as cache:
             return sum(cache.get(key) is not None for key in set(map(self.key, requests)))
 
     def ask(
@@ -302,37 +322,34 @@ class Endpoint:
         A request that fails for good ends all of them; the answers that came are cached.
         """
         keys = [self.key(request) for request in requests]
-        waiting = dict(zip(keys, requests, strict=True))
         answers: dict[str, Answer] = {}
-        with _answer_cache() as cache:
+        with closing(AnswerCache(cache_folder() / "answers")) as cache:
+            waiting = dict(zip(keys, requests, strict=True))
             for key in list(waiting):
                 if (cached := cache.get(key)) is not None:
                     answers[key] = Answer(*cached)
                     del waiting[key]
-            for key, answer in self._ask(waiting, cache):
+            for key, answer in self._send(waiting, cache) if waiting else ():
                 answers[key] = answer
                 if report is not None:
                     report(len(answers))
         return [answers[key] for key in keys]
 
-    def _ask(
+    def _send(
         self, waiting: Mapping[str, Request], cache: AnswerCache
     ) -> Iterator[tuple[str, Answer]]:
         """Answers with their keys as they come, once they are cached."""
-        if not waiting:
-            return
-        limits, stop = current_session(), threading.Event()
-        if limits.budget is not None and self.prices is None:
+        budget, stop = current_session().budget, threading.Event()
+        if budget.limit is not None and self.prices is None:
             raise InputError(
                 f"{option('budget')} needs prices, but what this server's tokens cost is not known",
                 "pass price_in and price_out, per million tokens, as options of the recipe",
             )
-        client = _client(self.timeout, self.concurrency, self.base_url)
+        client = self._client()
 
         def send(key: str) -> Answer:
             request, cost = waiting[key], None
-            size = len(request.content)
-            expected = limits.reserve(size)
+            budget.reserve(request.size)
             try:
                 answer = self._post(client, request, stop)
                 cost = self.cost(answer.tokens_in, answer.tokens_out)
@@ -340,7 +357,7 @@ class Endpoint:
                 error.request = request
                 raise
             finally:
-                limits.settle(size, expected, cost)
+                budget.settle(request.size, cost)
             # Before the next request of this thread: a killed run has lost no other answer.
             cache.put(key, astuple(answer))
             return answer
@@ -360,6 +377,26 @@ class Endpoint:
             client.close()
             pool.shutdown(cancel_futures=True)
 
+    def _client(self) -> Any:
+        try:
+            import httpx
+        except ImportError as error:
+            raise MissingExtraError(
+                f"asking a server needs httpx, but it can't be imported: {error}",
+                'install it with: pip install "edokit[llm]"',
+            ) from error
+        key = os.environ.get(KEY, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(f"{KEY} has characters that no key can have", "copy the key again")
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        return httpx.Client(
+            headers=headers | ({"Authorization": f"Bearer {key}"} if key else {}),
+            timeout=self.timeout,
+            limits=httpx.Limits(max_connections=self.concurrency),
+            # A proxy of the environment can't reach what is on this machine.
+            trust_env=not _is_local(self.base_url),
+        )
+
     def _post(self, client: Any, request: Request, stop: threading.Event) -> Answer:
         """The answer to a request, which is repeated while that may help."""
         for attempt in range(self.retries + 1):
@@ -373,9 +410,9 @@ class Endpoint:
             is_final = attempt >= min(self.retries, problem.retries) or pause > _LONGEST_WAIT
             if is_final or stop.wait(pause):
                 break
-        attempts = counted(attempt + 1, "attempt")
         raise InputError(
-            f"{self.base_url} {problem.reason} after {attempts}; the answers so far are cached",
+            f"{self.base_url} {problem.reason} after {counted(attempt + 1, 'attempt')}; the answers"
+            " so far are cached",
             f"{problem.hint}; the same command then resumes from there",
         )
 
@@ -390,13 +427,14 @@ class Endpoint:
                 f"did not respond within {self.timeout:g} s",
                 "raise the option timeout, or lower concurrency",
             ) from None
-        except httpx.RequestError as error:
-            hint = f"start the server, or correct {option('base_url')}"
-            refused = isinstance(error, httpx.ConnectError)
-            problem = "can't be reached" if refused else "closed the connection"
-            retries = _CONNECTION_RETRIES if refused else self.retries
-            kind = type(error).__name__
-            raise _TemporaryError(f"{problem} ({kind})", hint, retries=retries) from None
+        except (httpx.RequestError, httpx.InvalidURL) as error:
+            never_listened = isinstance(error, httpx.ConnectError | httpx.InvalidURL)
+            problem = "can't be reached" if never_listened else "closed the connection"
+            raise _TemporaryError(
+                f"{problem} ({type(error).__name__})",
+                f"start the server, or correct {option('base_url')}",
+                retries=_CONNECTION_RETRIES if never_listened else self.retries,
+            ) from None
         status = response.status_code
         if status == 200:
             try:
@@ -435,14 +473,19 @@ class Endpoint:
     def _refuse(self, status: int, content: bytes, request: Request) -> None:
         """Raise an error for a status that no repetition changes."""
         code, message = _error_of(content, request)
-        server, details = self.base_url, f" ({message})" if message else ""
-        has_quota = code != "insufficient_quota"
-        if (status in _RETRIED and has_quota) or (status >= 500 and status != 501):
+        no_quota = code == "insufficient_quota"
+        if (status in _RETRIED and not no_quota) or (status >= 500 and status != 501):
             return  # 501: it never can
+        details = f" ({message})" if message else ""
+        if status in _REFUSED:
+            raise RefusedError(
+                f"{self.base_url} refuses the request (status {status}){details}",
+                "correct the options model, max_tokens, temperature or extra",
+            )
         hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
         problem = f"returned status {status}{details}"
-        if status == 429:
-            problem, hint = "reports that your quota is exhausted (status 429)", "raise it there"
+        if no_quota:
+            problem, hint = f"reports that your quota is exhausted (status {status})", "raise it"
         elif status in (401, 403):
             key = f"the key in {KEY}" if os.environ.get(KEY) else f"no key; {KEY} is empty"
             problem = f"refuses {key} (status {status})"
@@ -450,12 +493,7 @@ class Endpoint:
         elif status == 404:
             model = request.body.get("model")
             problem = f"has no model {model!r}, or no API at this address (status 404){details}"
-        elif status in _REFUSED:
-            raise RefusedError(
-                f"{server} refuses the request (status {status}){details}",
-                "correct the options model, max_tokens, temperature or extra",
-            )
-        raise InputError(f"{server} {problem}", hint)
+        raise InputError(f"{self.base_url} {problem}", hint)
 
 
 class _TemporaryError(Exception):
@@ -465,34 +503,6 @@ class _TemporaryError(Exception):
         self, reason: str, hint: str, *, pause: float | None = None, retries: int = 1000
     ) -> None:
         self.reason, self.hint, self.pause, self.retries = reason, hint, pause, retries
-
-
-def _answer_cache() -> AbstractContextManager[AnswerCache]:
-    return closing(AnswerCache(cache_folder() / "answers"))
-
-
-def _client(timeout: float, connections: int, base_url: str) -> Any:
-    try:
-        import httpx
-    except ImportError as error:
-        raise MissingExtraError(
-            f"asking a server needs httpx, but it can't be imported: {error}",
-            'install it with: pip install "edokit[llm]"',
-        ) from error
-    key = os.environ.get(KEY, "").strip()
-    if not (key.isascii() and key.isprintable()):
-        raise InputError(f"{KEY} has characters that no key can have", "copy the key again")
-    return httpx.Client(
-        headers={
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-            **({"Authorization": f"Bearer {key}"} if key else {}),
-        },
-        timeout=httpx.Timeout(timeout),
-        limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-        # A proxy of the environment can't reach what is on this machine.
-        trust_env=not is_loopback(urlsplit(base_url).hostname),
-    )
 
 
 class _Token(BaseModel):
@@ -548,9 +558,9 @@ def read_logprobs(logprobs: Any) -> list[list[list[Any]]] | None:
 
 
 def _retry_after(seconds: str | None) -> float | None:
-    with suppress(TypeError, ValueError):
-        return max(0.0, float(seconds))  # type: ignore[arg-type]
-    return None
+    """Seconds to wait; None where a server names no number."""
+    is_number = seconds is not None and re.fullmatch(r"\d{1,9}(\.\d{1,9})?", seconds)
+    return float(seconds or 0) if is_number else None
 
 
 def _error_of(content: bytes, request: Request) -> tuple[str, str]:
@@ -561,11 +571,17 @@ def _error_of(content: bytes, request: Request) -> tuple[str, str]:
         code, message = str(error.get("code")), " ".join(str(error.get("message") or "").split())
     except (ValueError, AttributeError, RecursionError):
         return "", ""
+    if len(message) > _LONGEST_MESSAGE or not message.isprintable():
+        return code, ""
     lines = "\n".join(str(m["content"]) for m in request.body["messages"]).splitlines()
-    sent = " ".join(" ".join(lines).split())
-    pieces = (message[i : i + _QUOTED] for i in range(max(1, len(message) - _QUOTED + 1)))
-    secrets = [line.strip() for line in lines if len(line.strip()) > 2]
-    secrets += filter(None, [os.environ.get(KEY, "").strip()[:8]])
-    quotes = any(secret in message for secret in secrets) or any(piece in sent for piece in pieces)
-    is_plain = message.isprintable() and len(message) <= _LONGEST_MESSAGE
-    return code, message if is_plain and not quotes else ""
+    whole = [line.strip() for line in lines if len(line.strip()) > 2]
+    quotes = any(line in message for line in whole)
+    quotes |= _repeats(message, " ".join(" ".join(lines).split()), _QUOTED)
+    quotes |= _repeats(message, os.environ.get(KEY, "").strip(), _KEY_PART)
+    return code, "" if quotes else message
+
+
+def _repeats(message: str, secret: str, length: int) -> bool:
+    """Whether so many characters in a row of a message are also in what is not to be shown."""
+    pieces = (message[i : i + length] for i in range(len(message) - length + 1))
+    return any(piece in secret for piece in pieces)
