@@ -450,7 +450,7 @@ def _read_answers(
                 if any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_):
                     members = members.with_anonymous()
                 if probabilities is None:
-                    probabilities = _pooled(ensemble, members)
+                    probabilities = ensemble.describe(members).as_predictions()
             members = members.panel_means()
         members = as_predictions(members).on_scale(labelled.scale, "annotations")
         members = members.align(labelled.rows)
@@ -563,18 +563,6 @@ def _annotator_errors(
     columns["served_badly"] = [bool(pair and pair[0] > 0) for pair in columns["against_rest"]]
     people: list[dict[str, Any]] = pd.DataFrame(columns, dtype=object).to_dict("records")  # type: ignore[assignment]
     return people
-
-
-def _pooled(ensemble: EDOEnsemble, members: Predictions) -> Predictions:
-    """What the ensemble answers for each pair, and anonymously."""
-    pooled = ensemble.describe(members)
-    return Predictions(
-        pooled.probabilities[:, None],
-        Rows.of(pooled.items, pooled.annotators),
-        ("edo",),
-        pooled.classes,
-        scale=pooled.scale,
-    ).named()
 
 
 _MEASURES = {

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
-from edokit._errors import HAVE, InputError, are, counted, examples, headings
-from edokit._names import as_names, check_unique, factorized, positions
+from edokit._errors import InputError, are, counted, examples, headings, option
+from edokit._names import as_names, check_unique, positions
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
 from edokit.annotator_effects import Attributes, find_attribute
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
@@ -135,9 +136,8 @@ class Panel:
             raise InputError(f"{name} names no attributes", "name one")
         people: Any = annotations
         if not isinstance(annotations, Annotations):
-            persons = annotations.values()
-            names = dict.fromkeys(key for person in persons for key in person)
-            columns = {key: as_names(person.get(key, "") for person in persons) for key in names}
+            table = pd.DataFrame.from_dict(dict(annotations), orient="index").fillna("")
+            columns = {name: table[name].to_numpy() for name in table}
             people = SimpleNamespace(annotators=[*annotations], attributes=columns)
         groups = [
             _groups(attribute, np.asarray(find_attribute(people, attribute)), share_by_value)
@@ -152,16 +152,22 @@ class Panel:
         members = np.flatnonzero(weights)
         return cls(tuple(str(people.annotators[a]) for a in members), weights[members], size, name)
 
-    def answer(
-        self, items: Strings, annotators: Strings, p: Floats, *, level: float = 0.9
-    ) -> PanelAnswer:
+    def mean(self, rows: Rows, values: Floats) -> Floats:
+        """Return the panel's mean of values [R, ...] for each item [N, ...].
+
+        Where some of the panel did not answer, the others count by their weights.
+        """
+        positions, seats = self._seats(rows)
+        return rows.take(positions).mean(values[positions], self.weights[seats])
+
+    def answer(self, rows: Rows, p: Floats, *, level: float = 0.9) -> PanelAnswer:
         """Return the panel's distribution of each item, from answers for its annotators.
 
         Parameters
         ----------
-        items, annotators : array of str of shape (M,)
-            Item and annotator of each row.
-        p : array of shape (M, C)
+        rows : Rows
+            Pairs of an item and an annotator.
+        p : array of shape (R, C)
             The probabilities of each row.
         level : float, default=0.9
             Level of the intervals.
@@ -170,29 +176,37 @@ class Panel:
         -------
         PanelAnswer
         """
-        weight = dict(zip(self.annotators, self.weights, strict=True))
-        inside = np.flatnonzero(np.isin(annotators, list(weight)))
-        missing = sorted(set(weight) - set(annotators[inside]))
-        if missing:
-            raise InputError(
-                f"{are(len(missing), len(weight), noun='annotator')} of {self.name} without"
-                f" answers: {examples(missing)}",
-                "score the items for them, too",
-            )
-        codes, names = factorized(items[inside])
-        weights = np.array([weight[name] for name in annotators[inside]])
-        # Weights of those who answered, in case some did not.
-        total_weights = _summed(codes, weights[:, None])
-        mean = _summed(codes, weights[:, None] * p[inside]) / total_weights
+        mean = self.mean(rows, p)
+        positions, seats = self._seats(rows)
+        answered = rows.take(positions)
         if self.size is None:  # these people, each with one answer
-            votes = np.zeros((len(names), len(weight), p.shape[1]))
-            weights_by_item = np.zeros(votes.shape[:2])
-            people = positions(annotators[inside], as_names(self.annotators))
-            votes[codes, people], weights_by_item[codes, people] = p[inside], weights
-            low, high = _vote_interval(votes, weights_by_item, level)
+            votes = np.zeros((len(mean), len(self.annotators), p.shape[1]))
+            weights = np.zeros(votes.shape[:2])
+            votes[answered.item_codes, seats] = p[positions]
+            weights[answered.item_codes, seats] = self.weights[seats]
+            low, high = _vote_interval(votes, weights, level)
         else:  # so many people drawn from a population with these shares
             low, high = _drawn_interval(mean, self.size, level)
-        return PanelAnswer(self, names, mean, low, high)
+        return PanelAnswer(self, answered.by_item(), mean, low, high)
+
+    def _seats(self, rows: Rows) -> tuple[Ints, Ints]:
+        """The positions of rows about the panel's annotators, and which of them each is about."""
+        if rows.annotators is None or rows.annotator_codes is None:
+            raise InputError(
+                f"a {option('panel')} needs answers for its annotators, but these are of items",
+                "score the items for annotators: `edo score --annotators`",
+            )
+        seats = positions(rows.annotators, as_names(self.annotators))
+        missing = sorted(set(self.annotators) - set(rows.annotators))
+        if missing:
+            raise InputError(
+                f"{are(len(missing), len(self.annotators), noun='annotator')} of {self.name}"
+                f" without answers: {examples(missing)}",
+                "score the items for them, too",
+            )
+        seat_of_row = seats[rows.annotator_codes]
+        inside = np.flatnonzero(seat_of_row >= 0)
+        return inside, seat_of_row[inside]
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,30 +216,29 @@ class PanelAnswer:
     Attributes
     ----------
     panel : Panel
-    items : ndarray of str of shape (N,)
-        Item ids.
+    rows : Rows
+        The items.
     probabilities : ndarray of shape (N, C)
     low, high : ndarray of shape (N, C)
         Ends of the interval of the share of votes.
     """
 
     panel: Panel
-    items: Strings
+    rows: Rows
     probabilities: Floats
     low: Floats
     high: Floats
 
-    def take(self, rows: Ints) -> PanelAnswer:
-        """Return the answers at these positions."""
-        ends = self.low[rows], self.high[rows]
-        return PanelAnswer(self.panel, self.items[rows], self.probabilities[rows], *ends)
+    @property
+    def items(self) -> Strings:
+        """Item ids [N]."""
+        return self.rows.items
 
-    @classmethod
-    def concatenate(cls, parts: Sequence[PanelAnswer]) -> PanelAnswer:
-        """Further items after the first."""
-        names = ("items", "probabilities", "low", "high")
-        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        return cls(parts[0].panel, *joined)
+    def align(self, rows: Rows, against: str) -> PanelAnswer:
+        """Return the answers to these items, in this order."""
+        order = self.rows.match(rows, self.panel.name, against)
+        ends = self.low[order], self.high[order]
+        return PanelAnswer(self.panel, rows, self.probabilities[order], *ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,30 +274,8 @@ class PanelComparison:
                 f"both panels are called {names[0]!r}", "give their files different names"
             )
         for name in ("other", "anonymous"):
-            answer = getattr(self, name)
-            if answer is None:
-                continue
-            missing = set(self.one.items) - set(answer.items)
-            if name == "other":
-                missing ^= set(answer.items) - set(self.one.items)
-            if missing:
-                raise InputError(
-                    f"{are(len(missing), verb=HAVE, noun='item')} no answer of {names[0]}, of"
-                    f" {names[1]} or of nobody in particular: {examples(sorted(missing))}",
-                    "score all items for the annotators of both panels",
-                )
-            object.__setattr__(self, name, answer.take(positions(self.one.items, answer.items)))
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[PanelComparison]) -> PanelComparison:
-        """Further items after the first, as those of several shards."""
-        nobody = [part.anonymous for part in parts if part.anonymous is not None]
-        return replace(
-            parts[0],
-            one=PanelAnswer.concatenate([part.one for part in parts]),
-            other=PanelAnswer.concatenate([part.other for part in parts]),
-            anonymous=PanelAnswer.concatenate(nobody) if len(nobody) == len(parts) else None,
-        )
+            if (answer := getattr(self, name)) is not None:
+                object.__setattr__(self, name, answer.align(self.one.rows, names[0]))
 
     @property
     def answers(self) -> tuple[PanelAnswer, ...]:
@@ -462,12 +453,6 @@ def _raked(attributes: Sequence[Sequence[tuple[Bools, float]]], count: int) -> F
         if max(map(abs, gaps)) < _CLOSE:
             return weights
     return None
-
-
-def _summed(codes: npt.NDArray[np.intp], rows: Floats) -> Floats:
-    """[N, C] the sum of the rows [M, C] with each code [M]."""
-    columns: Floats = np.stack([np.bincount(codes, column) for column in rows.T], axis=1)
-    return columns
 
 
 def _drawn_interval(mean: Floats, size: int, level: float) -> tuple[Floats, Floats]:

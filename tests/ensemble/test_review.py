@@ -19,13 +19,14 @@ from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.ensemble import Pooled, review
 from edokit.ensemble.reviews import add_urgent, label_studio_tasks, labelling_config, write_review
+from edokit.rows import Rows
 
 
 def pooled(
     p: list[list[float]], spread: list[float], classes: tuple[str, ...] = ("no", "yes")
 ) -> Pooled:
     names = as_names(f"item-{i}" for i in range(len(p)))
-    return Pooled(names, classes, np.array(p), np.array(spread))
+    return Pooled(Rows.of(names), classes, np.array(p), np.array(spread))
 
 
 CASES = pooled(
@@ -115,12 +116,12 @@ def test_shard_by_shard_gives_the_same_queue() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], size=60)
     spread = rng.random(60) / 2
-    whole = Pooled(as_names(range(60)), ("a", "b", "c"), p, spread)
+    whole = Pooled(Rows.of(range(60)), ("a", "b", "c"), p, spread)
     queue: list[Any] = []
     for start in range(0, 60, 7):
         rows = slice(start, start + 7)
         queue = add_urgent(
-            queue, Pooled(whole.items[rows], whole.classes, p[rows], spread[rows]), 10
+            queue, Pooled(Rows.of(whole.items[rows]), whole.classes, p[rows], spread[rows]), 10
         )
     assert queue == review(whole, 10)
 

@@ -114,7 +114,7 @@ def test_panels_and_persons_answer_alike(kind: str, tmp_path: Path) -> None:
     assert bundle.known_annotators == NAMES
     each = [bundle.predict_proba(TEXTS, annotators=[name] * len(TEXTS)) for name in NAMES]
     panel = bundle.describe(TEXTS, panel=Panel(NAMES))
-    assert panel.votes is not None
+    assert panel.low is not None
     np.testing.assert_allclose(panel.probabilities, np.mean(each, axis=0), atol=1e-12)
     both = bundle.predict_proba(TEXTS, annotators=[NAMES[:2]] * len(TEXTS))
     np.testing.assert_allclose(both, np.mean(each[:2], axis=0), atol=1e-12)

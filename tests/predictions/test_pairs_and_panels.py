@@ -13,6 +13,7 @@ from edokit import Annotations, Predictions, read_predictions, write_predictions
 from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.panels import Panel, PanelComparison, read_panel
+from edokit.rows import Rows
 
 ROWS = {
     "item": ["a", "a", "b", "b", "b"],
@@ -96,7 +97,7 @@ def test_a_panel_of_everybody_is_the_mean_of_the_items_answers(seed, members):
     np.testing.assert_allclose(means.probabilities[0], predictions.probabilities[:2].mean(axis=0))
     np.testing.assert_allclose(means.probabilities[1], predictions.probabilities[2:].mean(axis=0))
     pool = predictions.uniform
-    everybody = Panel(("x", "y", "z")).answer(predictions.items, predictions.annotators, pool)
+    everybody = Panel(("x", "y", "z")).answer(predictions.rows, pool)
     np.testing.assert_allclose(everybody.probabilities, means.uniform)
 
 
@@ -107,9 +108,11 @@ def test_ids_and_order_of_a_panel_do_not_matter(seed):
     people = np.array([f"r{k}" for _ in range(4) for k in range(3)], dtype=object)
     p = rng.dirichlet(np.ones(3), 12)
     weights = rng.random(3) + 0.1
-    one = Panel(("r0", "r1", "r2"), weights).answer(items, people, p)
+    one = Panel(("r0", "r1", "r2"), weights).answer(Rows.of(items, people), p)
     order, back = rng.permutation(12), [2, 0, 1]
-    other = Panel(("r2", "r0", "r1"), weights[back]).answer(items[order], people[order], p[order])
+    other = Panel(("r2", "r0", "r1"), weights[back]).answer(
+        Rows.of(items[order], people[order]), p[order]
+    )
     place = [other.items.tolist().index(name) for name in one.items]
     np.testing.assert_allclose(one.probabilities, other.probabilities[place])
     np.testing.assert_allclose(one.low, other.low[place])
@@ -121,9 +124,7 @@ def votes_of(n_people: int, p: np.ndarray, weights=None, **options):
     people = tuple(f"r{k}" for k in range(n_people))
     items = np.repeat([f"i{k}" for k in range(len(p))], n_people).astype(object)
     rows = np.stack([1 - p.ravel(), p.ravel()], axis=1)
-    answer = Panel(people, weights, **options).answer(
-        items, np.array(people * len(p), object), rows
-    )
+    answer = Panel(people, weights, **options).answer(Rows.of(items, people * len(p)), rows)
     return answer.low[:, 1], answer.high[:, 1]
 
 
@@ -162,7 +163,7 @@ def test_a_larger_panel_is_less_uncertain():
     p = np.array([[0.3, 0.7], [0.6, 0.4]])
     widths = []
     for size in (5, 50, 500):
-        answer = Panel(("x", "y"), size=size).answer(items, people, p)
+        answer = Panel(("x", "y"), size=size).answer(Rows.of(items, people), p)
         widths.append(float((answer.high - answer.low)[0, 1]))
     assert widths[0] > widths[1] > widths[2]
 
@@ -223,14 +224,12 @@ def test_panels_come_from_files(tmp_path: Path):
 def test_a_panel_needs_answers_for_its_annotators():
     predictions = pair_predictions().take(range(5))
     with pytest.raises(InputError, match="'nobody'"):
-        Panel(("x", "nobody")).answer(
-            predictions.items, predictions.annotators, predictions.uniform
-        )
+        Panel(("x", "nobody")).answer(predictions.rows, predictions.uniform)
 
 
 def test_panels_part_ways_where_their_people_do():
     items = np.array(["a", "a", "b", "b"], dtype=object)
     who = np.array(["x", "y"] * 2, dtype=object)
     p = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
-    one, other = (Panel((name,), name=name).answer(items, who, p) for name in "xy")
+    one, other = (Panel((name,), name=name).answer(Rows.of(items, who), p) for name in "xy")
     assert PanelComparison(one, other, ("no", "yes")).distances.tolist() == [2.0, 0.0]

@@ -11,6 +11,7 @@ from edokit.ensemble import EDOEnsemble, Pooled, compare_panels
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, write_predictions
 from edokit.report import write_panel_page
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 ONE, OTHER = Panel(("u", "v"), name="lenient"), Panel(("w", "x"), name="strict")
@@ -36,7 +37,7 @@ def compared(p: np.ndarray, scale: Scale = NOMINAL) -> PanelComparison:
     pooled = rows.probabilities[:, 0]
     whose = rows.annotators
     return Pooled(
-        rows.items, rows.classes, pooled, np.zeros(len(rows)), scale, annotators=whose
+        Rows.of(rows.items, whose), rows.classes, pooled, np.zeros(len(rows)), scale
     ).compare(ONE, OTHER)
 
 
@@ -77,7 +78,9 @@ def test_a_gap_beyond_the_draw_of_a_panel_needs_many_people():
     people = np.array(["u", "w", ""], dtype=object)
     p = np.array([[0.7, 0.3], [0.3, 0.7], [0.5, 0.5]])
     for size, apart in ((5, False), (500, True)):
-        both = (Panel((who,), size=size, name=who).answer(items, people, p) for who in "uw")
+        both = (
+            Panel((who,), size=size, name=who).answer(Rows.of(items, people), p) for who in "uw"
+        )
         assert PanelComparison(*both, ("no", "yes")).beyond_chance.tolist() == [apart]
 
 
@@ -100,11 +103,10 @@ def test_every_scale_has_a_page(scale: Scale, tmp_path: Path):
 def test_the_page_mentions_weights_where_annotators_count_differently(tmp_path: Path):
     rows = pool(P)
     pooled = Pooled(
-        rows.items,
+        rows.rows,
         rows.classes,
         rows.probabilities[:, 0],
         np.zeros(len(rows)),
-        annotators=rows.annotators,
     )
     for weights, weighted in ((None, False), ([1, 3], True)):
         panel = Panel(("u", "v"), weights, name="lenient")

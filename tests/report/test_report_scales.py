@@ -27,6 +27,7 @@ from edokit.report.items import filters, item_table, minority_lost
 from edokit.report.results import best_values, parse_search, ranked_scores, read_comparison
 from edokit.report.summary import summarize
 from edokit.report.vega import Spec
+from edokit.rows import Rows
 from edokit.scales import Declared, Scale
 
 SEVEN = Declared(POINTS).on("1234567")
@@ -216,11 +217,9 @@ def test_a_minority_above_a_point_is_lost_below_half_of_its_share() -> None:
 
 
 def queue_of(scale: Scale, classes: str, p: list[float], spread: float = 0.0) -> list[object]:
-    pooled = Pooled(
-        np.array(["a"], dtype=object), tuple(classes), np.array([p]), np.array([spread])
-    )
+    pooled = Pooled(Rows.of(["a"]), tuple(classes), np.array([p]), np.array([spread]))
     return review(
-        Pooled(pooled.items, pooled.classes, pooled.probabilities, pooled.spread, scale), 1
+        Pooled(pooled.rows, pooled.classes, pooled.probabilities, pooled.spread, scale), 1
     )
 
 

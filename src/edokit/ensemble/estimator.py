@@ -24,9 +24,8 @@ from edokit.ensemble.reasons import Reason
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.objective import Objective
-from edokit.predictions import Predictions, Shards
+from edokit.predictions import Shards
 from edokit.predictions.core import ANONYMOUS
-from edokit.rows import Rows
 from edokit.scales import Scale, ScaleLike
 from edokit.solvers import Exact, Gumbel
 
@@ -333,16 +332,8 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         )
         pooled, spread = fitted.pool_members(np.asarray(members.probabilities, dtype=np.float64))
         answers = None if step is None else step.apply(pooled, fitted.scale)
-        return Pooled(
-            members.items,
-            members.classes,
-            pooled,
-            spread,
-            fitted.scale,
-            answer_for,
-            answers,
-            members.annotators,
-        )
+        described = members.classes, pooled, spread, fitted.scale
+        return Pooled(members.rows, *described, answer_for, answers)
 
     def predict_proba(self, predictions: Any, *, answer_for: str | None = None) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes_``.
@@ -422,14 +413,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
     def _aligned(self, predictions: Any, annotations: Any) -> tuple[Floats, Any]:
         """Pooled probabilities and the annotations of the same items and classes."""
         pooled = self.describe(predictions)
-        pool = Predictions(
-            pooled.probabilities[:, None],
-            Rows.of(pooled.items, pooled.annotators),
-            ("pool",),
-            pooled.classes,
-            scale=pooled.scale,
-        )
-        aligned, labelled = align_inputs(pool, annotations, self.scale)
+        aligned, labelled = align_inputs(pooled.as_predictions(), annotations, self.scale)
         return aligned.probabilities[:, 0], labelled
 
     def needed_members(self) -> list[str]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edokit._errors import InputError, option
-from edokit._names import factorized
 from edokit._types import Floats, Strings
 from edokit.metrics import entropy_items
 from edokit.metrics._arrays import medians
 from edokit.panels import Panel, PanelAnswer, PanelComparison
+from edokit.predictions import Predictions
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 
@@ -25,8 +25,9 @@ class Pooled:
     Of sets, a probability per label.
     """
 
-    items: Strings
-    """Item ids [N]."""
+    rows: Rows
+    """The items, or the pairs of an item and an annotator; an empty annotator is the anonymous
+    answer of an item."""
     classes: tuple[str, ...]
     """Class names [C]."""
     probabilities: Floats
@@ -40,25 +41,34 @@ class Pooled:
     """Metric that ``answers`` are for, where they were asked for."""
     answers: Floats | None = None
     """Answers for this metric [N, C], made from the pool."""
-    annotators: Strings | None = None
-    """Whose label each row predicts, where rows are pairs of an item and an annotator; empty for
-    the anonymous answer of an item."""
-    votes: tuple[Floats, Floats] | None = None
+    low: Floats | None = None
+    high: Floats | None = None
     """Ends of the interval of each share of a panel's votes [N, C], where a panel answers."""
 
     @classmethod
     def concatenate(cls, parts: Sequence[Pooled]) -> Pooled:
         """Further items after the first, as those of several shards."""
-        columns = ("items", "probabilities", "spread", "answers", "annotators")
-        joined: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in columns
+            for name in ("probabilities", "spread", "answers", "low", "high")
             if getattr(parts[0], name) is not None
         }
-        if parts[0].votes is not None:
-            low, high = zip(*(part.votes for part in parts if part.votes), strict=True)
-            joined["votes"] = (np.concatenate(low), np.concatenate(high))
-        return replace(parts[0], **joined)
+        return replace(parts[0], rows=Rows.concatenate([part.rows for part in parts]), **arrays)
+
+    @property
+    def items(self) -> Strings:
+        """The item of each row [N]."""
+        return self.rows.item_names
+
+    @property
+    def annotators(self) -> Strings | None:
+        """Whose label each row predicts [N]; None where rows are items."""
+        return self.rows.annotator_names
+
+    def as_predictions(self, name: str = "edo") -> Predictions:
+        """The pool as predictions of one member."""
+        p = self.probabilities[:, None]
+        return Predictions(p, self.rows, (name,), self.classes, scale=self.scale)
 
     @property
     def answer(self) -> Floats:
@@ -67,24 +77,15 @@ class Pooled:
 
     def mean_over_annotators(self) -> Pooled:
         """Return one row per item: the mean over its annotators, else its anonymous answer."""
-        is_named = self._annotators_of_rows() != ""
-        codes, items = factorized(self.items)
-        # The anonymous answer counts where there is no other.
-        share = np.where(np.bincount(codes, is_named)[codes] > 0, is_named, 1.0)
-        share /= np.bincount(codes, share)[codes]
-
-        def mean(values: Floats) -> Floats:
-            total = np.zeros((len(items), *values.shape[1:]))
-            np.add.at(total, codes, values * share.reshape(-1, *[1] * (values.ndim - 1)))
-            return total
-
+        rows = self.rows
+        has_annotators = rows.mean(rows.is_named)[rows.item_codes] > 0
+        weights = np.where(has_annotators, rows.is_named, 1.0)
         return replace(
             self,
-            items=np.asarray(items),
-            probabilities=mean(self.probabilities),
-            spread=mean(self.spread),
-            answers=None if self.answers is None else mean(self.answers),
-            annotators=None,
+            rows=rows.by_item(),
+            probabilities=rows.mean(self.probabilities, weights),
+            spread=rows.mean(self.spread, weights),
+            answers=None if self.answers is None else rows.mean(self.answers, weights),
         )
 
     def panel(self, panel: Panel, *, level: float = 0.9) -> Pooled:
@@ -99,22 +100,19 @@ class Pooled:
         Returns
         -------
         Pooled
-            With ``votes``, the ends of these intervals (one person has one vote, and no share of
-            votes); the spread is the panel's mean.
+            With ``low`` and ``high``, the ends of these intervals (one person has one vote, and no
+            share of votes); the spread is the panel's mean.
         """
-        rows = self.items, self._annotators_of_rows()
-        answer, pooled = (
-            panel.answer(*rows, p, level=level) for p in (self.answer, self.probabilities)
-        )
-        spread = panel.answer(*rows, self.spread[:, None]).probabilities[:, 0]
+        answer = panel.answer(self.rows, self.answer, level=level)
+        has_votes = panel.size or len(panel.annotators) > 1
         return replace(
             self,
-            items=answer.items,
-            probabilities=pooled.probabilities,
-            spread=spread,
+            rows=answer.rows,
+            probabilities=panel.mean(self.rows, self.probabilities),
+            spread=panel.mean(self.rows, self.spread),
             answers=None if self.answers is None else answer.probabilities,
-            annotators=None,
-            votes=(answer.low, answer.high) if panel.size or len(panel.annotators) > 1 else None,
+            low=answer.low if has_votes else None,
+            high=answer.high if has_votes else None,
         )
 
     def compare(self, one: Panel, other: Panel, *, level: float = 0.9) -> PanelComparison:
@@ -131,22 +129,13 @@ class Pooled:
         PanelComparison
             With the anonymous answers, where the rows hold them.
         """
-        annotators = self._annotators_of_rows()
 
         def answer(panel: Panel) -> PanelAnswer:
-            return panel.answer(self.items, annotators, self.answer, level=level)
+            return panel.answer(self.rows, self.answer, level=level)
 
-        anonymous = answer(Panel(("",), name="anonymous")) if (annotators == "").any() else None
+        nobody = None if self.rows.is_named.all() else answer(Panel(("",), name="anonymous"))
         answers = answer(one), answer(other)
-        return PanelComparison(*answers, self.classes, self.scale, anonymous, level)
-
-    def _annotators_of_rows(self) -> Strings:
-        if self.annotators is None:
-            raise InputError(
-                f"a {option('panel')} needs answers for its annotators, but these are of items",
-                "score the items for annotators: `edo score --annotators`",
-            )
-        return self.annotators
+        return PanelComparison(*answers, self.classes, self.scale, nobody, level)
 
     @property
     def entropy(self) -> Floats:
@@ -182,9 +171,9 @@ class Pooled:
         columns: dict[str, Any] = {"item": self.items}
         if self.annotators is not None:
             columns["annotator"] = self.annotators
-        columns |= {f"p_{name}": self.answer[:, c] for c, name in enumerate(self.classes)}
-        for end, shares in zip(("low", "high"), self.votes or (), strict=False):
-            columns |= {f"{end}_{name}": shares[:, c] for c, name in enumerate(self.classes)}
+        for prefix, shares in (("p", self.answer), ("low", self.low), ("high", self.high)):
+            if shares is not None:
+                columns |= {f"{prefix}_{name}": shares[:, c] for c, name in enumerate(self.classes)}
         columns |= {"entropy": self.entropy, "spread": self.spread, "label": self.labels}
         if self.scale.positions is not None:
             columns["median"] = self.medians

@@ -193,9 +193,5 @@ def compare_panels(
     InputError
         If a panel's annotators have no answers, or the panels answered different items.
     """
-    return PanelComparison.concatenate(
-        [
-            ensemble.describe(part, answer_for=answer_for).compare(one, other, level=level)
-            for part in _in_parts(predictions)
-        ]
-    )
+    parts = [ensemble.describe(part, answer_for=answer_for) for part in _in_parts(predictions)]
+    return Pooled.concatenate(parts).compare(one, other, level=level)

@@ -24,7 +24,7 @@ from edokit.predictions import Predictions
 from edokit.predictions.core import COST
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.results import Comparison, Search, read_comparison, read_search
-from edokit.rows import Rows, in_order
+from edokit.rows import in_order
 from edokit.runs import RunRecord, digest
 
 Value = TypeVar("Value")
@@ -184,13 +184,7 @@ def _diagnosis(annotations: Annotations, pooled: Pooled) -> dict[str, Any]:
 
     predictions, rows = None, annotations.rows
     if pooled.annotators is not None:  # of the items of pairs
-        predictions = Predictions(
-            pooled.probabilities[:, None],
-            Rows.of(pooled.items, pooled.annotators),
-            ("edo",),
-            pooled.classes,
-            scale=pooled.scale,
-        )
+        predictions = pooled.as_predictions()
         annotations = replace(
             annotations,
             rows=rows.by_item(),

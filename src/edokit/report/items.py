@@ -11,7 +11,6 @@ from edokit._types import Bools, Floats
 from edokit.metrics import METRIC
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import asset, rounded
-from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 MOST = 20_000
@@ -116,13 +115,12 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
     uncertain = pooled.entropy
     if scale.span is not None:
         uncertain = scale.deviations(pooled.probabilities)
-    annotators = None if pooled.annotators is None else pooled.annotators[rows]
     table: dict[str, Any] = {
         "kind": scale.kind,
         "positions": scale.positions,
         "classes": list(pooled.classes),
         "total": len(pooled.items),
-        "items": Rows.of(pooled.items[rows], annotators).names,
+        "items": pooled.rows.take(rows).names,
         "p": rounded(pooled.probabilities[rows]),
         "entropy": rounded(uncertain[rows]),
         "spread": rounded(pooled.spread[rows]),

@@ -111,9 +111,9 @@ class Answers:
         }
         if pooled.medians is not None:
             columns["median"] = pooled.medians.tolist()
-        if pooled.votes is not None:
-            low, high, *_ = pooled.votes
-            columns |= {"low": self._by_class(low), "high": self._by_class(high)}
+        for name, shares in (("low", pooled.low), ("high", pooled.high)):
+            if shares is not None:
+                columns[name] = self._by_class(shares)
         rows = [
             dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)
         ]
