@@ -12,8 +12,8 @@ from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective import Pool, pool
 from edokit.solvers import solve_gumbel
 from edokit.tuning import SearchSpace
+from edokit.tuning.options import Plan
 from edokit.tuning.run import solve
-from edokit.tuning.study import Plan
 
 SPACE = SearchSpace.paper(epochs=2)
 
@@ -96,7 +96,7 @@ def test_more_folds_than_items_are_refused() -> None:
 def test_a_batch_gives_what_each_configuration_gives_alone() -> None:
     P, q, y = arrays()
     several = configurations(6)
-    found = solve(data(), several, Plan(seed=3))
+    found = solve(data(), several, Plan(random_state=3))
     for one, solution in zip(several, found, strict=True):
         alone = solve_gumbel(
             FitData.from_arrays(P, q, y), one.settings, one.options, random_state=3
@@ -104,21 +104,3 @@ def test_a_batch_gives_what_each_configuration_gives_alone() -> None:
         assert not isinstance(solution, str)
         assert np.allclose(solution.weights, alone.weights, atol=1e-12)
         assert solution.size == alone.size
-
-
-def test_a_numerical_failure_is_told_and_spares_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    import edokit.tuning.run as module
-
-    real, calls = module.solve_exact, []
-
-    def sometimes(*given: object, **named: object) -> object:
-        calls.append(1)
-        if len(calls) == 2:
-            raise np.linalg.LinAlgError("SVD did not converge")
-        return real(*given, **named)
-
-    monkeypatch.setattr(module, "solve_exact", sometimes)
-    found = solve(data(), configurations(3), Plan(solver="exact"))
-    assert found[1] == "LinAlgError: SVD did not converge"
-    assert not isinstance(found[0], str)
-    assert not isinstance(found[2], str)

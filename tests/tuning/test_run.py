@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from search_cases import QUICK, data, essence
 
 from edokit._errors import InputError
 from edokit.tuning import run as run_module
+from edokit.tuning.options import Plan
 from edokit.tuning.run import run
 from edokit.tuning.storage import open_storage
-from edokit.tuning.study import PLACE, Plan, finished, open_study, read_trials, take_trials, tell
+from edokit.tuning.study import PLACE, finished, open_study, read_trials, take_trials, tell
 
 PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
 
@@ -29,7 +31,7 @@ def trials_of(study: optuna.Study, plan: Plan = PLAN) -> list[Any]:
 
 def searched(trials: int, plan: Plan = PLAN) -> list[Any]:
     study = begun(plan)
-    run(study, plan, data(), trials)
+    run(study, replace(plan, trials=trials), data())
     return trials_of(study, plan)
 
 
@@ -61,8 +63,8 @@ def test_children_take_their_values_from_the_best_before_them(straight: list[Any
 
 def test_parents_are_the_elite_of_the_generations_before() -> None:
     study = begun()
-    run(study, PLAN, data(), 8)
-    take_trials(study, PLAN, 12)
+    run(study, replace(PLAN, trials=8), data())
+    take_trials(study, replace(PLAN, trials=12))
     attrs = study._storage.get_study_system_attrs(study._study_id)
     parents = set(attrs["PositionSampler:parent:2"])
     done = study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.COMPLETE])
@@ -75,14 +77,14 @@ def test_parents_are_the_elite_of_the_generations_before() -> None:
 def test_no_two_places_draw_the_same(straight: list[Any]) -> None:
     first = [tuple(t.searched.values()) for t in straight if t.generation == 0]
     assert len(set(first)) == 4
-    assert essence(straight[:4]) != essence(searched(4, Plan(**{**vars(PLAN), "seed": 1})))
+    assert essence(straight[:4]) != essence(searched(4, Plan(**{**vars(PLAN), "random_state": 1})))
 
 
 def test_a_resumed_search_is_the_undisturbed_one(straight: list[Any], tmp_path: Path) -> None:
     for stop in (4, 7, 18):
         with open_storage(tmp_path / "journal.log") as opened:
             study = begun(storage=opened.storage)
-            run(study, PLAN, data(), stop)
+            run(study, replace(PLAN, trials=stop), data())
     with open_storage(tmp_path / "journal.log") as opened:
         study = begun(storage=opened.storage)
         assert essence(trials_of(study)) == essence(straight)
@@ -103,16 +105,16 @@ def test_a_resumed_search_evaluates_no_finished_trial_again(
     monkeypatch.setattr(run_module.Evaluator, "__call__", counted)
     for trials, in_all in ((6, 6), (6, 6), (10, 10)):
         with open_storage(tmp_path / "journal.log") as opened:
-            run(begun(storage=opened.storage), PLAN, data(), trials)
+            run(begun(storage=opened.storage), replace(PLAN, trials=trials), data())
         assert evaluated[0] == in_all
 
 
 def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[Any]) -> None:
     study = begun()
-    run(study, PLAN, data(), 6)
+    run(study, replace(PLAN, trials=6), data())
     # A process asks for the rest of the generation, tells one and is gone; another was killed
     # before its trial had a place.
-    asked = take_trials(study, PLAN, 8)
+    asked = take_trials(study, replace(PLAN, trials=8))
     result = {
         "optimistic": straight[6].estimates["optimistic"],
         "cross-fitted": None,
@@ -121,7 +123,7 @@ def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[An
     }
     tell(study, asked[0], result, "optimistic")
     study.ask()
-    run(study, PLAN, data(), 18)
+    run(study, replace(PLAN, trials=18), data())
     assert essence(trials_of(study)) == essence(straight)
     states = [trial.state.name for trial in study.get_trials()]
     assert states.count("FAIL") == 2
@@ -130,10 +132,10 @@ def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[An
 
 def test_a_longer_search_goes_on_from_a_shorter_one(straight: list[Any]) -> None:
     study = begun()
-    run(study, PLAN, data(), 5)
-    run(study, PLAN, data(), 3)
+    run(study, replace(PLAN, trials=5), data())
+    run(study, replace(PLAN, trials=3), data())
     assert len(trials_of(study)) == 5, "fewer trials than there are change nothing"
-    run(study, PLAN, data(), 18)
+    run(study, replace(PLAN, trials=18), data())
     assert essence(trials_of(study)) == essence(straight)
 
 
@@ -151,7 +153,7 @@ def fragile(monkeypatch: pytest.MonkeyPatch, often: int) -> None:
 def test_failed_trials_do_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     study = begun()
     fragile(monkeypatch, 3)
-    run(study, PLAN, data(), 10)
+    run(study, replace(PLAN, trials=10), data())
     trials = trials_of(study)
     assert len(trials) == 10, "a failed trial counts, and is not tried again"
     assert {t.generation for t in trials} == {0, 1, 2}
@@ -162,14 +164,14 @@ def test_failed_trials_do_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_search_in_which_all_fails_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     study = begun()
     fragile(monkeypatch, 1)
-    run(study, PLAN, data(), 10)
+    run(study, replace(PLAN, trials=10), data())
     assert {t.state for t in trials_of(study)} == {"failed"}
 
 
 def test_progress_tells_how_far_and_how_good() -> None:
     seen: list[Any] = []
     study = begun()
-    run(study, PLAN, data(), 6, progress=lambda *told: seen.append(told))
+    run(study, replace(PLAN, trials=6), data(), progress=lambda *told: seen.append(told))
     assert [done for done, _, _ in seen] == [0, 4, 6]
     assert {total for _, total, _ in seen} == {6}
     assert seen[0][2] == {}
@@ -182,14 +184,14 @@ def test_progress_tells_how_far_and_how_good() -> None:
     ("change", "part"),
     [
         ({"population": 5}, "population 4 and not 5"),
-        ({"seed": 1}, "seed 0 and not 1"),
+        ({"random_state": 1}, "seed 0 and not 1"),
         ({"space": QUICK.with_(lambda_div=0.0)}, r"different space \(lambda_div\)"),
         ({"folds": 2}, "folds 0 and not 2"),
     ],
 )
 def test_another_search_under_the_same_name_is_refused(change: Any, part: str) -> None:
     storage = optuna.storages.InMemoryStorage()
-    run(begun(storage=storage), PLAN, data(), 4)
+    run(begun(storage=storage), replace(PLAN, trials=4), data())
     with pytest.raises(InputError, match=part):
         begun(Plan(**{**vars(PLAN), **change}), storage)
     kept = optuna.load_study(study_name="edo", storage=storage)
@@ -201,7 +203,7 @@ def test_other_data_under_the_same_name_are_refused() -> None:
     begun(storage=storage)
     with pytest.raises(InputError, match=r"different data \(items, digest\)"):
         open_study(storage, PLAN, data(items=61))
-    open_study(storage, Plan(**{**vars(PLAN), "name": "another"}), data(items=61))
+    open_study(storage, Plan(**{**vars(PLAN), "study": "another"}), data(items=61))
 
 
 def test_a_study_of_something_else_is_left_alone() -> None:
@@ -216,9 +218,9 @@ def test_a_study_of_something_else_is_left_alone() -> None:
 
 def test_a_trial_added_by_hand_is_no_part_of_the_search(straight: list[Any]) -> None:
     study = begun()
-    run(study, PLAN, data(), 4)
+    run(study, replace(PLAN, trials=4), data())
     study.add_trial(optuna.create_trial(values=[0.0, 9.0, 9.0]))
-    run(study, PLAN, data(), 18)
+    run(study, replace(PLAN, trials=18), data())
     assert essence(trials_of(study)) == essence(straight)
     assert sum(PLACE in t.user_attrs for t in study.get_trials()) == 18
 
@@ -240,7 +242,7 @@ def test_fifty_trials_in_one_go_or_in_three(tmp_path: Path) -> None:
     for stop in (13, 20, 50):
         with open_storage(tmp_path / "journal.log") as opened:
             study = begun(plan, opened.storage)
-            run(study, plan, data(), stop)
+            run(study, replace(plan, trials=stop), data())
             found = trials_of(study, plan)
     assert essence(found) == essence(whole)
     assert [t.number for t in found] == list(range(50))

@@ -17,9 +17,9 @@ from commands import edo
 from edokit.cli.search import show
 from edokit.predictions import read_predictions, write_predictions
 from edokit.tuning import ParetoFront, search
+from edokit.tuning.options import Plan
 from edokit.tuning.result import SearchResult
 from edokit.tuning.run import Evaluator
-from edokit.tuning.study import Plan
 
 __all__ = ["files"]
 
@@ -119,7 +119,7 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
     scores = ((0.9, 0.3, 0.2), (0.9, 0.3, 0.2), (0.8, 0.4, 0.1))
     trials = tuple(trial(*three, number=number) for number, three in enumerate(scores))
     front, members = ParetoFront(trials), ("a", "b", "c")
-    found = SearchResult(trials, front, trials[0], Plan(), members, "lowest-ce", None, ())
+    found = SearchResult(trials, front, trials[0], Plan(), members, ())
     printed = io.StringIO()
     with redirect_stdout(printed):
         show(found, None, 3)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from edokit._errors import InputError
-from edokit.tuning import SearchSpace, search
-from edokit.tuning.study import Plan, folds_and_judge
+from edokit.tuning import SearchOptions, SearchSpace, search
+from edokit.tuning.options import Plan
 
 FIXED = SearchSpace(
     **{f"lambda_{t}": 1 for t in ("f1", "ce", "div", "reg")},
@@ -26,7 +26,7 @@ FIXED = SearchSpace(
         ({"population": 1}, "population is 1.* whole number of at least 2"),
         ({"folds": 1}, "0 .none. or at least 2"),
         ({"folds": -1}, "folds is -1"),
-        ({"seed": -1}, "seed is -1"),
+        ({"random_state": -1}, "random_state"),
         ({"solver": "simplex"}, "'simplex'"),
         ({"judge": "friends"}, "'friends'"),
         ({"order": "random"}, "'random'"),
@@ -61,12 +61,13 @@ def test_an_exact_plan_keeps_what_exact_can_search() -> None:
     ],
 )
 def test_folds_that_are_asked_for_are_judged_by(
-    folds: Any, judge: Any, solver: str, expected: tuple[int, str]
+    folds: Any, judge: Any, solver: Any, expected: tuple[int, str]
 ) -> None:
-    assert folds_and_judge(folds, judge, solver, SearchSpace()) == expected
+    plan = SearchOptions(folds=folds, judge=judge, solver=solver).plan()
+    assert (plan.folds, plan.judge) == expected
 
 
 def test_in_the_papers_space_trials_compete_in_sample() -> None:
-    assert folds_and_judge(None, None, "gumbel", SearchSpace.paper()) == (5, "optimistic")
     larger_steps = SearchSpace.paper(learning_rate=(1e-2, 1e-1))
-    assert folds_and_judge(None, None, "gumbel", larger_steps) == (5, "cross-fitted")
+    assert SearchOptions(space="paper").plan().judge == "optimistic"
+    assert SearchOptions(space=larger_steps).plan().judge == "cross-fitted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from edokit.metrics import compute_metrics, rps
 from edokit.objective import pool
 from edokit.scales import Scale
 from edokit.tuning import ParetoFront, SearchSpace, search
+from edokit.tuning.options import Plan
 from edokit.tuning.run import Evaluator, run
 from edokit.tuning.storage import open_storage
-from edokit.tuning.study import Plan, finished, open_study, read_trials
+from edokit.tuning.study import finished, open_study, read_trials
 from shard_cases import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*tied:edokit._errors.EDOWarning")
@@ -30,7 +32,7 @@ SETS = Scale("multi-label")
 def search_in_memory(data: FitData, plan: Plan, trials: int = 12) -> ParetoFront:
     with open_storage(None) as opened:
         study = open_study(opened.storage, plan, data)
-        run(study, plan, data, trials)
+        run(study, replace(plan, trials=trials), data)
         return ParetoFront.of(read_trials(finished(study), plan, data))
 
 

@@ -13,9 +13,9 @@ from edokit.fitdata import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective import Pool, Settings
 from edokit.solvers import GumbelSettings
+from edokit.tuning.options import Plan
 from edokit.tuning.run import Evaluator, solve
 from edokit.tuning.space import Configuration
-from edokit.tuning.study import Plan
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
@@ -48,7 +48,9 @@ def test_trials_are_solved_and_judged_as_in_memory(
     shards: ShardedData, arrays: FitData, solver: str
 ) -> None:
     assert (shards.items, shards.members) == (arrays.items, arrays.members)
-    found, wanted = (solve(each, CHOSEN, Plan(solver=solver, seed=3)) for each in (shards, arrays))
+    found, wanted = (
+        solve(each, CHOSEN, Plan(solver=solver, random_state=3)) for each in (shards, arrays)
+    )
     for one, other in zip(found, wanted, strict=True):
         assert not isinstance(one, str)
         assert not isinstance(other, str)

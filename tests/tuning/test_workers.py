@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.tuning import run as run_module
 from edokit.tuning import search
+from edokit.tuning.options import Plan
 from edokit.tuning.run import run, run_study
 from edokit.tuning.storage import StudyStorage, open_storage
-from edokit.tuning.study import Plan, open_study, take_trials
+from edokit.tuning.study import open_study, take_trials
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -36,7 +38,9 @@ def data_and_plan(**changes: Any) -> tuple[Any, Plan]:
     from edokit.ensemble.inputs import align_inputs, as_predictions
 
     named, people = align_inputs(as_predictions(PREDICTIONS), ANSWERS)
-    plan = Plan(**{"population": 6, "folds": 0, "judge": "optimistic", "seed": 3, **changes})
+    plan = Plan(
+        **{"population": 6, "folds": 0, "judge": "optimistic", "random_state": 3, **changes}
+    )
     return FitData.from_predictions(named, people, random_state=3), plan
 
 
@@ -71,7 +75,7 @@ def test_workers_together_find_what_one_process_finds(
 
     def work() -> None:
         with open_storage(url) as opened:
-            run_study(opened, plan, data, HOW["trials"], worker=True)
+            run_study(opened, replace(plan, trials=HOW["trials"], worker=True), data)
 
     data, plan = data_and_plan()
     threads = [threading.Thread(target=work) for _ in range(3)]
@@ -94,10 +98,10 @@ def test_a_silent_workers_trials_are_done_by_another(
     with open_storage(url) as opened, psycopg.connect(url) as connection:
         study = open_study(opened.storage, plan, data)
         # Half a generation is taken by a process on a machine that has since gone down.
-        assert len(take_trials(study, plan, HOW["trials"], limit=3)) == 3
+        assert len(take_trials(study, replace(plan, trials=HOW["trials"]), limit=3)) == 3
         connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
         connection.commit()
-        run(study, plan, data, HOW["trials"])
+        run(study, replace(plan, trials=HOW["trials"]), data)
         assert states(opened).count(TrialState.FAIL) == 3
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
         assert len(states(opened)) == HOW["trials"] + 3
@@ -120,12 +124,12 @@ def test_a_trial_that_was_taken_over_is_not_told_twice(
             with open_storage(url) as other, psycopg.connect(url) as connection:
                 connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
                 connection.commit()
-                run_study(other, plan, data, HOW["trials"], worker=True)
+                run_study(other, replace(plan, trials=HOW["trials"], worker=True), data)
         return real(*given)
 
     monkeypatch.setattr(run_module, "solve", sleepy)
     with open_storage(url) as opened:
-        run_study(opened, plan, data, HOW["trials"], worker=True)
+        run_study(opened, replace(plan, trials=HOW["trials"], worker=True), data)
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
         assert TrialState.RUNNING not in states(opened)
     assert result_in(url) == undisturbed
@@ -134,13 +138,15 @@ def test_a_trial_that_was_taken_over_is_not_told_twice(
 def test_workers_need_a_database(tmp_path: Any) -> None:
     data, plan = data_and_plan()
     with open_storage(tmp_path / "journal.log") as opened, pytest.raises(InputError, match="share"):
-        run_study(opened, plan, data, 5, worker=True)
+        run_study(opened, replace(plan, trials=5, worker=True), data)
 
 
 def test_a_study_of_another_shape_is_not_joined(database_server: Server) -> None:
     with open_storage(database_server.new_database()) as opened:
         data, plan = data_and_plan()
-        run_study(opened, plan, data, 6, worker=True)
+        run_study(opened, replace(plan, trials=6, worker=True), data)
         with pytest.raises(InputError, match="seed 3 and not 4"):
-            run_study(opened, data_and_plan(seed=4)[1], data, 6, worker=True)
+            run_study(
+                opened, replace(data_and_plan(random_state=4)[1], trials=6, worker=True), data
+            )
         assert states(opened) == [TrialState.COMPLETE] * 6

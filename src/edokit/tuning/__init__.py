@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING
 
 from edokit._lazy import lazy_names
+from edokit.tuning.options import SearchOptions
 from edokit.tuning.space import Choice, Range, SearchSpace
 from edokit.tuning.trials import RULES, Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
-    from edokit.tuning.api import SearchOptions, search
+    from edokit.tuning.api import search
     from edokit.tuning.result import SearchResult
 
 __all__ = [
@@ -24,6 +25,4 @@ __all__ = [
     "search",
 ]
 # What needs Optuna.
-__getattr__ = lazy_names(
-    __name__, {"api": ("SearchOptions", "search"), "result": ("SearchResult",)}
-)
+__getattr__ = lazy_names(__name__, {"api": ("search",), "result": ("SearchResult",)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -15,15 +15,15 @@ from edokit._errors import EDOWarning, InputError, local_path
 from edokit._io import read_json, write_json
 from edokit._io.tables import write_table
 from edokit._outputs import output_folder
-from edokit.annotations import Ties
 from edokit.ensemble import EDOEnsemble, from_flat
 from edokit.ensemble.inputs import align_inputs
 from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
 from edokit.scales import NOMINAL
+from edokit.tuning.options import Plan
 from edokit.tuning.space import WHOLE_NUMBERS
 from edokit.tuning.storage import find_storage
-from edokit.tuning.study import Plan, differences
+from edokit.tuning.study import differences
 from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
@@ -43,19 +43,13 @@ class SearchResult:
     front : ParetoFront
         The trials that no other beats in F1, CE and MD (ordinal scales: F1, RPS and W1).
     chosen : SearchTrial
-        The trial that `rule` (and `preference`) chose from the front.
-    plan : Plan
-        What was searched, and how.
+        The trial that ``plan.choose`` (and ``plan.preference``) chose from the front.
+    plan : SearchOptions
+        What was searched, and how, with everything filled in.
     members : tuple of str
         Names of the members, in the order of the trials' weights.
-    rule : str
-        How a trial is chosen from the front.
-    preference : mapping or None
-        What the rule ``closest`` is close to, by metric.
     fit : sequence
         Predictions and annotations, for the ensemble.
-    ties : {"first", "error", "random"}, default="first"
-        Hard label of items whose annotators are evenly split.
     test : dict or None
         Metrics of the chosen ensemble on the test data, if there were some.
     storage : str, default="memory"
@@ -85,13 +79,15 @@ class SearchResult:
     chosen: SearchTrial
     plan: Plan
     members: tuple[str, ...]
-    rule: str
-    preference: Mapping[str, float] | None
     fit: Sequence[Any] = field(repr=False)
-    ties: Ties = "first"
     test: dict[str, float | None] | None = None
     storage: str = "memory"
     done_before: int = 0
+
+    @property
+    def rule(self) -> str:
+        """How the trial was chosen from the front."""
+        return self.plan.choose or self.front.usual_rule
 
     @cached_property
     def ensemble(self) -> EDOEnsemble:
@@ -104,8 +100,8 @@ class SearchResult:
             "solver": self.plan.solver,
             "groups": self.plan.groups,
             "order": self.plan.order,
-            "ties": self.ties,
-            "random_state": self.plan.seed,
+            "ties": self.plan.ties,
+            "random_state": self.plan.random_state,
             **trial.configuration.parameters(self.plan.solver),
         }
         ensemble = EDOEnsemble(**from_flat({"preset": "paper", **parameters}))
@@ -158,8 +154,9 @@ class SearchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The search in plain values, ready for JSON: trials, front, choice and test metrics."""
+        preference = self.plan.preference
         return {
-            "study": self.plan.name,
+            "study": self.plan.study,
             "trials": len(self.trials),
             "metrics": list(self.chosen.metrics),
             "failed": sum(trial.state == "failed" for trial in self.trials),
@@ -167,7 +164,7 @@ class SearchResult:
             "chosen": {
                 **self.chosen.to_dict(),
                 "rule": self.rule,
-                "preference": None if self.preference is None else dict(self.preference),
+                "preference": None if preference is None else dict(preference),
                 "settings": self.chosen.configuration.parameters(self.plan.solver),
                 "weights": dict(zip(self.members, self.chosen.weights, strict=True)),
             },
@@ -175,7 +172,7 @@ class SearchResult:
             "folds": self.plan.folds,
             "solver": self.plan.solver,
             "population": self.plan.population,
-            "seed": self.plan.seed,
+            "seed": self.plan.random_state,
             "test": self.test,
         }
 
@@ -185,7 +182,7 @@ class SearchResult:
         members, labelled = align_inputs(
             predictions, annotations, None if scale == NOMINAL else scale
         )
-        y = labelled.hard_labels(ties=self.ties, random_state=self.plan.seed)
+        y = labelled.hard_labels(ties=self.plan.ties, random_state=self.plan.random_state)
         p = self.ensemble.predict_proba(members)
         return compute_metrics(p, labelled.soft_labels, y, scale=scale)
 
@@ -209,29 +206,30 @@ class SearchResult:
 
 @contextmanager
 def search_folder(
-    folder: Path,
-    plan: Plan,
-    inputs: Sequence[Path],
-    storage: Any = None,
-    *,
-    overwrite: bool = False,
-    wait: bool = False,
+    folder: Path | None, plan: Plan, inputs: Sequence[Path], *, overwrite: bool = False
 ) -> Iterator[None]:
-    """Have a folder to search in; refused if it holds something else, or another search."""
-    if isinstance(storage, str | Path):
-        place = find_storage(storage)
+    """Lock the folder to search in, if there is one; refused if it holds another search."""
+    if folder is None:
+        yield
+        return
+    if plan.storage is not None:
+        place = find_storage(plan.storage)
         if isinstance(place, Path) and place.resolve() != (folder / JOURNAL).resolve():
             inputs = [*inputs, place]
-    with output_folder(folder, "search", *inputs, overwrite=overwrite, wait=wait):
+    with output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker):
         _check_continued(folder, plan)
         yield
 
 
 def _check_continued(folder: Path, plan: Plan) -> None:
-    """Refuse the results of another search."""
-    earlier = _summary(folder)
+    """Refuse the results of another search; what can't be read is written anew."""
+    earlier: Any = None
+    with suppress(InputError):
+        earlier = read_json(folder / SUMMARY)
+    if not isinstance(earlier, dict):
+        return
     # Whether the data are the same is known to the study.
-    requested = {"study": plan.name, **plan.shape({})}
+    requested = {"study": plan.study, **plan.shape({})}
     names = [name for name in ("study", "space", "solver", "population", "seed") if name in earlier]
     changes = differences(earlier, {name: requested[name] for name in names})
     if changes:
@@ -239,11 +237,3 @@ def _check_continued(folder: Path, plan: Plan) -> None:
             f"the search in {folder} can't be continued with other settings: it has {changes}",
             "search as before, or choose another output folder",
         )
-
-
-def _summary(folder: Path) -> dict[str, Any]:
-    """The earlier ``search.json``; empty if it can't be read, for then it is written anew."""
-    content = None
-    with suppress(InputError):
-        content = read_json(folder / SUMMARY)
-    return content if isinstance(content, dict) else {}

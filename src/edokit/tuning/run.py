@@ -16,10 +16,10 @@ from edokit._types import Floats
 from edokit.fitdata import FitData
 from edokit.metrics import search_metrics
 from edokit.solvers import Solution, solve_exact, solve_gumbel
+from edokit.tuning.options import Plan
 from edokit.tuning.space import Configuration
 from edokit.tuning.storage import StudyStorage
 from edokit.tuning.study import (
-    Plan,
     finished,
     give_up_interrupted,
     open_study,
@@ -51,46 +51,29 @@ Progress = Callable[[int, int, Mapping[str, float]], None]
 
 
 def run_study(
-    opened: StudyStorage,
-    plan: Plan,
-    data: FitData,
-    trials: int,
-    *,
-    worker: bool = False,
-    progress: Progress | None = None,
+    opened: StudyStorage, plan: Plan, data: FitData, *, progress: Progress | None = None
 ) -> tuple[list[SearchTrial], int]:
-    """The finished trials of the plan's study, at least ``trials``, and how many it had before.
+    """The finished trials of the plan's study, and how many of them were there before.
 
-    A ``worker`` shares the study with others: it claims a quarter of a generation at a time.
+    A worker shares the study with others: it claims a quarter of a generation at a time.
     """
-    if worker and not opened.shared:
+    if plan.worker and not opened.shared:
         location = option("storage", "postgresql://USER@HOST/DATABASE")
         raise InputError(
             f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
             f"give {location}, or leave {option('worker')} out",
         )
     study = open_study(opened.storage, plan, data)
-    done_before = min(len(finished(study)), trials)
-    limit = -(-plan.population // _SHARE) if worker else None
-    run(study, plan, data, trials, limit=limit, progress=progress)
+    done_before = min(len(finished(study)), plan.trials)
+    run(study, plan, data, progress=progress)
     return read_trials(finished(study), plan, data), done_before
 
 
-def run(
-    study: Study,
-    plan: Plan,
-    data: FitData,
-    trials: int,
-    *,
-    limit: int | None = None,
-    progress: Progress | None = None,
-) -> None:
-    """Finish the study's first ``trials`` trials; those that are done already stay as they are.
-
-    ``limit``: how many trials to take at once; a whole generation by default.
-    """
+def run(study: Study, plan: Plan, data: FitData, *, progress: Progress | None = None) -> None:
+    """Finish the study's trials, as many as are planned; those that are done stay as they are."""
     evaluator, rows = Evaluator(data, plan), len(data.sample.y)
     metrics = search_metrics(data.scale)
+    limit = -(-plan.population // _SHARE) if plan.worker else None
 
     def report() -> None:
         if progress is None:
@@ -98,12 +81,12 @@ def run(
         done = read_trials(finished(study), plan, data)
         successful = [trial for trial in done if trial.estimates]
         best = ParetoFront.of(successful).best if successful else {}
-        progress(min(len(done), trials), trials, best)
+        progress(min(len(done), plan.trials), plan.trials, best)
 
     report()
     give_up_interrupted(study)
-    while len(finished(study)) < trials:
-        batch = take_trials(study, plan, trials, limit=limit)
+    while len(finished(study)) < plan.trials:
+        batch = take_trials(study, plan, limit=limit)
         if not batch:  # other processes have the rest of the generation
             time.sleep(_POLL)
             continue
@@ -130,7 +113,7 @@ class Evaluator:
 
     def __init__(self, data: FitData, plan: Plan) -> None:
         self.data, self.plan = data, plan
-        self._folds = data.folds(plan.folds, plan.seed) if plan.folds else []
+        self._folds = data.folds(plan.folds, plan.random_state) if plan.folds else []
         if plan.solver == "gumbel" and data.is_sampled:
             warn(
                 "gumbel trials learn from a random sample of"
@@ -191,27 +174,19 @@ def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[So
     if any(objective.class_weights for objective in settings):
         # A class without items is refused by its name.
         data.summaries().class_weights(data.row_classes)
-    solutions: list[Solution | str] = []
     with np.errstate(all="ignore"):
         if plan.solver == "gumbel":
             options = [replace(configuration.options, order=plan.order) for configuration in chosen]
-            solutions += solve_gumbel(
-                data, settings, options, random_state=plan.seed, keep=True, trajectory=False
+            solutions = solve_gumbel(
+                data, settings, options, random_state=plan.random_state, keep=True, trajectory=False
             )
         else:
-            for configuration in chosen:
-                limit = configuration.options.max_members
-                try:
-                    solutions.append(
-                        solve_exact(
-                            data, configuration.settings, order=plan.order, max_members=limit
-                        )
-                    )
-                except (np.linalg.LinAlgError, FloatingPointError) as error:
-                    solutions.append(f"{type(error).__name__}: {error}")
+            limits = [configuration.options.max_members for configuration in chosen]
+            solutions = [
+                solve_exact(data, objective, order=plan.order, max_members=limit)
+                for objective, limit in zip(settings, limits, strict=True)
+            ]
     return [
-        "the weights are not finite"
-        if not isinstance(solution, str) and not np.isfinite(solution.weights).all()
-        else solution
+        solution if np.isfinite(solution.weights).all() else "the weights are not finite"
         for solution in solutions
     ]

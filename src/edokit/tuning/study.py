@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import optuna
@@ -21,10 +18,10 @@ from optuna.storages._heartbeat import BaseHeartbeat, is_heartbeat_enabled
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from edokit._errors import InputError, check_number, one_of, option
+from edokit._errors import InputError, option
 from edokit.fitdata import FitData
 from edokit.metrics import SEARCH_METRICS, search_metrics
-from edokit.tuning.space import SearchSpace
+from edokit.tuning.options import FORMAT, Plan
 from edokit.tuning.trials import SearchTrial
 
 DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
@@ -37,7 +34,7 @@ PLACE = "place"  # its generation and its slot in it
 
 def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
     """The plan's study, new or continued; one of another shape under its name is refused."""
-    name, shape = plan.name, plan.shape(data.describe())
+    name, shape = plan.study, plan.shape(data.describe())
     with quiet():
         try:
             # A journal grows by every attempt to make a study, so look first.
@@ -69,9 +66,7 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
     return study
 
 
-def take_trials(
-    study: Study, plan: Plan, trials: int, *, limit: int | None = None
-) -> list[FrozenTrial]:
+def take_trials(study: Study, plan: Plan, *, limit: int | None = None) -> list[FrozenTrial]:
     """Claim the next trials of the current generation, up to all of it; none if others have them.
 
     A trial comes into the storage as a whole, waiting, with its parameters and its place: a
@@ -80,17 +75,18 @@ def take_trials(
     with quiet():
         fail_stale_trials(study)
     known_trials = study.get_trials(deepcopy=False)
-    places = _missing_places(known_trials, plan, trials)
+    places = _missing_places(known_trials, plan)
     if places:
         space = plan.space.distributions()
-        sampler = PositionSampler(plan.population, plan.seed, places[0][0])
+        sampler = PositionSampler(plan.population, plan.random_state, places[0][0])
         for generation, slot in places:
             draft = create_trial(state=TrialState.WAITING, user_attrs={PLACE: [generation, slot]})
             draft.params = sampler.propose(study, draft, space, slot)
             draft.distributions = space
             study.add_trial(draft)
         known_trials = study.get_trials(deepcopy=False)
-    return _claim(study, [trial for trial in known_trials if _number(trial, plan) < trials], limit)
+    planned = [trial for trial in known_trials if _number(trial, plan) < plan.trials]
+    return _claim(study, planned, limit)
 
 
 def _claim(
@@ -207,14 +203,12 @@ def quiet() -> Iterator[None]:
         optuna.logging.set_verbosity(level)
 
 
-def _missing_places(
-    known_trials: Sequence[FrozenTrial], plan: Plan, trials: int
-) -> list[tuple[int, int]]:
+def _missing_places(known_trials: Sequence[FrozenTrial], plan: Plan) -> list[tuple[int, int]]:
     """Places without a trial, in the first generation that is not finished."""
     done = {tuple(trial.user_attrs[PLACE]) for trial in _finished(known_trials)}
     occupied = {tuple(trial.user_attrs[PLACE]) for trial in known_trials if _is_at_work(trial)}
-    for start in range(0, trials, plan.population):
-        size = min(plan.population, trials - start)
+    for start in range(0, plan.trials, plan.population):
+        size = min(plan.population, plan.trials - start)
         places = [(start // plan.population, slot) for slot in range(size)]
         if not done.issuperset(places):
             return [place for place in places if place not in occupied]
@@ -232,79 +226,6 @@ def differences(begun: dict[str, Any], requested: dict[str, Any]) -> str:
         elif before != value:
             texts.append(f"{key} {before!r} and not {value!r}")
     return "; ".join(texts)
-
-
-JUDGES = ("cross-fitted", "optimistic")
-FOLDS = 5
-LONGEST = 512
-_UNKEPT = "[\0\ud800-\udfff]"
-FORMAT = 1  # raised when a search begun by an older version could no longer be continued
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The parameters of `search` but for the data and the number of trials, which may grow."""
-
-    space: SearchSpace = field(default_factory=SearchSpace)
-    solver: str = "gumbel"
-    population: int = 10
-    folds: int = FOLDS
-    judge: str = "cross-fitted"
-    seed: int = 0
-    groups: bool = False
-    order: Literal["ce", "given"] = "ce"
-    name: str = "edo"
-
-    def __post_init__(self) -> None:
-        one_of("judge", self.judge, JUDGES)
-        one_of("order", self.order, ("ce", "given"))
-        two = "NSGA-II needs two parents; the usual is 10"
-        check_number("population", self.population, 2, whole=True, hint=two)
-        check_number("seed", self.seed, 0, whole=True, hint="use seed=0")
-        check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
-        if self.folds == 1:
-            raise InputError(
-                f"one fold holds out nothing: {option('folds')} is 0 (none) or at least 2",
-                "choose 5, the usual number",
-            )
-        if self.judge == "cross-fitted" and not self.folds:
-            raise InputError(
-                f"{option('judge', 'cross-fitted')} needs folds, but got {option('folds', 0)}",
-                f"give {option('judge', 'optimistic')}, or some folds",
-            )
-        # Databases keep no other names.
-        if not (self.name.strip() and len(self.name) <= LONGEST) or re.search(_UNKEPT, self.name):
-            raise InputError(
-                f"{option('study', self.name[:40])} is no name of a study: it has 1 to {LONGEST}"
-                " characters,"
-                " all of them Unicode text and none of them NUL",
-                "choose another name",
-            )
-        object.__setattr__(self, "space", self.space.for_solver(self.solver))
-        if not self.space.searched:
-            raise InputError(
-                "there is nothing to search: every parameter of the space is fixed",
-                "give one of them a range or a list of choices, or use `edo fit`",
-            )
-
-    def shape(self, data: dict[str, Any]) -> dict[str, Any]:
-        """What must be the same for a search to be continued, in plain values."""
-        shape = {"format": FORMAT, **vars(self), "space": self.space.to_dict(), "data": data}
-        del shape["name"]
-        content: dict[str, Any] = json.loads(json.dumps(shape))
-        return content
-
-
-def folds_and_judge(
-    folds: int | None, judge: str | None, solver: str, space: SearchSpace
-) -> tuple[int, str]:
-    """The number of folds and the estimate by which trials compete, with their defaults: five, and
-    the held-out one, but in-sample where gumbel takes the paper's steps: these learn too little to
-    overfit (``benchmarks/selection.py``). Given folds are there to compete by."""
-    if folds is None:
-        in_sample = solver == "gumbel" and space.takes_paper_steps
-        return FOLDS, judge or ("optimistic" if in_sample else "cross-fitted")
-    return folds, judge or ("cross-fitted" if folds else "optimistic")
 
 
 class PositionSampler(NSGAIISampler):
