@@ -35,7 +35,7 @@ from edokit.metrics.scorers import SCORERS, official_items
 from edokit.metrics.scores import annotation_errors
 from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import ANONYMOUS as MEMBER_ANONYMOUS
-from edokit.predictions.core import PREFIX, Invalid, checked
+from edokit.predictions.core import PREFIX, Invalid
 from edokit.predictions.files import from_long_table
 from edokit.rows import Rows
 from edokit.runs import InputReader, merge_options
@@ -710,8 +710,4 @@ def _from_table(
             if set(declared.classes or ()) == set(predictions.classes):
                 predictions = predictions.order_classes(declared.classes or ())
             predictions = replace(predictions, scale=declared.on(predictions.classes))
-    rows, sets = predictions.probabilities, predictions.scale.is_multi_label
-    names = predictions.items, predictions.members
-    return replace(
-        predictions, probabilities=checked(rows, *names, invalid, f" in {path}", sets=sets)
-    )
+        return predictions.checked(invalid)

@@ -19,6 +19,8 @@ from edokit._types import Bools, Codes, Floats, Strings
 
 # Classes without an order, points of a scale, or labels of which any number may be chosen.
 ScaleKind = Literal["nominal", "ordinal", "multi-label"]
+TOLERANCE = 1e-3
+"""How far probabilities may be from summing to one and still count as rounded."""
 # How far steps may differ, relative to the first, and still count as even.
 _EVEN = 1e-9
 
@@ -126,6 +128,54 @@ class Scale:
     def per_item(self, values: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
         """Return one value per item: the mean over its rows (one, or one per label)."""
         return values.reshape(items, -1).mean(axis=1) if self.is_multi_label else values
+
+    def faults(self, values: npt.NDArray[Any], *, normalize: bool = False) -> dict[str, Bools]:
+        """Return what can be wrong with distributions [..., C], and which of them [...] are.
+
+        ``normalize`` says that any sum will do. Of sets, each number is a probability by itself.
+        """
+        total = _totals(values)
+        faults: dict[str, Bools] = {
+            "are not finite": np.asarray(~np.isfinite(total)),
+            "are negative": np.asarray((values < 0).any(axis=-1)),
+        }
+        if self.is_multi_label:
+            return faults | {"are above 1": np.asarray((values > 1).any(axis=-1))}
+        off = np.asarray((np.abs(total - 1) > TOLERANCE) & (not normalize))
+        return faults | {
+            "are all zero": np.asarray(total == 0),
+            f"do not sum to 1 (within {TOLERANCE:g})": off,
+        }
+
+    def are_distributions(self, values: npt.NDArray[Any]) -> Bools:
+        """Return which of the rows over classes [..., C] are distributions."""
+        return np.asarray(~np.logical_or.reduce(list(self.faults(values).values())))
+
+    def distributions(
+        self,
+        values: npt.NDArray[Any],
+        exact: float,
+        refuse: Callable[[str, tuple[int, ...]], InputError],
+        *,
+        normalize: bool = False,
+    ) -> npt.NDArray[Any]:
+        """Return distributions [..., C], divided by their sum where it is off 1 by rounding.
+
+        A sum within ``exact`` of 1 stays as it is, so that writing and reading changes nothing.
+        What is no distribution is refused, with the error for a fault and a row. Each is looked at
+        by itself, so that shards give the same numbers as the whole.
+        """
+        total = _totals(values)
+        is_off = np.zeros(total.shape, bool) if self.is_multi_label else np.abs(total - 1) > exact
+        # Mostly nothing is wrong, and extremes say so; they are NaN where a number is.
+        if values.size and values.min() >= 0 and values.max() <= 1 and not is_off.any():
+            return values
+        for fault, rows in self.faults(values, normalize=normalize).items():
+            if rows.any():
+                raise refuse(fault, tuple(int(axis[0]) for axis in np.nonzero(rows)))
+        normalized = values.copy()
+        normalized[is_off] = values[is_off] / total[is_off][:, None]
+        return normalized
 
     def hard(self, p: Floats) -> Codes:
         """Return hard labels: the likeliest class [N], or whether each label is chosen [N, L]."""
@@ -345,6 +395,17 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
             f" {option('scale', 'ordinal:' + ','.join(map(_name, places)))} if steps are uneven",
         )
     return tuple(places)
+
+
+def _totals(values: npt.NDArray[Any]) -> Floats:
+    """What distributions [..., C] sum to, in float64: many rounded float32 do not add up."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.einsum("...c->...", values, dtype=np.float64))
+
+
+def number_list(values: npt.NDArray[Any]) -> str:
+    """Some numbers for a message."""
+    return examples((f"{value:g}" for value in values), 10).replace("'", "")
 
 
 def looks_ordinal(classes: Sequence[str]) -> bool:

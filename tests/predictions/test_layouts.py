@@ -81,14 +81,14 @@ def test_a_layout_is_found_only_where_names_leave_one(sizes: tuple[int, int, int
 @pytest.mark.parametrize(
     ("shape", "names", "words"),
     [
-        ((2, 3, 4), {}, r"shape \(2, 3, 4\) can be \[N, K, C\] or \[K, N, C\]; say which"),
+        ((2, 3, 4), {}, r"shape \(2, 3, 4\) can be \[N, K, C\] or \[K, N, C\]; say what"),
         ((3, 3, 2), {"items": 3, "members": 3}, r"can be .* with N=3, K=3"),
         ((5, 2), {"classes": 2, "items": 5}, r"can be \[N, C\] or \[N, K\] with N=5, C=2"),
         ((2, 2), {"items": 2, "members": 2}, r"can be \[N, K\] or \[K, N\] with N=2, K=2"),
         ((4, 3), {}, r"can be \[N, C\] or \[N, K\] or \[K, N\]"),
-        ((4, 3, 2), {"items": 5}, r"no layout fits predictions of shape \(4, 3, 2\) with N=5"),
-        ((4,), {}, r"no layout fits .*\(4,\)"),
-        ((), {}, r"no layout fits .*\(\)"),
+        ((4, 3, 2), {"items": 5}, r"shape \(4, 3, 2\) fit no layout with N=5"),
+        ((4,), {}, r"\(4,\) fit no layout"),
+        ((), {}, r"\(\) fit no layout"),
     ],
 )
 def test_an_unclear_shape_is_never_guessed(
@@ -112,9 +112,9 @@ def test_groups_tell_how_many_members_there_are() -> None:
         ([np.ones((2, 2, 1))], {}, r"list holds arrays of shape \(2, 2, 1\)"),
         ({}, {}, "list holds no members"),
         ([np.ones((2, 2))], {"layout": "NKC"}, "a list of arrays has the layout KNC, not"),
-        (np.ones((2, 2, 2)), {"layout": "NC"}, r"do not fit the layout NC with \[N=\?, C=\?\]"),
+        (np.ones((2, 2, 2)), {"layout": "NC"}, "do not fit the layout NC"),
         (np.ones((2, 2, 2)), {"layout": "XYZ"}, "layout must be one of 'NKC'"),
-        (np.ones((2, 1, 2)), {"layout": "NKC", "items": [1]}, r"\[N=1, K=\?, C=\?\]"),
+        (np.ones((2, 1, 2)), {"layout": "NKC", "items": [1]}, "do not fit the layout NKC with N=1"),
         (np.zeros((0, 2, 2)), {"layout": "NKC"}, "lack items, members or classes"),
         ([["a", "b"]], {"layout": "NC"}, "no numbers but of type <U1"),
         ([np.array([["a", "b"]])], {}, "are no .*numbers"),

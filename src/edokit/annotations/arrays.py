@@ -106,9 +106,7 @@ def from_shares(
         item_codes=np.arange(n, dtype=np.int32),
         annotator_codes=np.zeros(n, dtype=np.int32),
         label_codes=None,
-        label_probabilities=checked_shares(
-            shares, scaled.kind, lambda row: f"item {item_names[row]!r}"
-        ),
+        label_probabilities=checked_shares(shares, scaled, lambda row: f"item {item_names[row]!r}"),
     )
 
 

@@ -43,7 +43,7 @@ from edokit.annotations.labels import (
     read_labels,
 )
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Declared, ScaleKind, ScaleLike
+from edokit.scales import NOMINAL, Declared, Scale, ScaleKind, ScaleLike, number_list
 
 Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
@@ -56,8 +56,6 @@ SCALE = "answer_scale"
 """Column that notes the answer scale with its classes, the same in every row."""
 PROBABILITY = "p_"
 """Prefix of the columns with an annotation's probabilities, one per class."""
-TOLERANCE = 1e-3
-"""Largest distance from 1 of the sum of an annotation's probabilities."""
 EXACT = 1e-12
 """Sums this close to 1 are not rescaled."""
 _MOST_COUNTS = 1 << 30
@@ -289,7 +287,8 @@ def _probability_columns(
             "complete or rename the columns",
         )
     values = np.column_stack([number_column(table, name, row=place) for name in expected])
-    return order, checked_shares(values.astype(np.float64, copy=False), kind, place)
+    scale = Scale("multi-label") if kind == "multi-label" else NOMINAL
+    return order, checked_shares(values.astype(np.float64, copy=False), scale, place)
 
 
 def ordered_classes(
@@ -309,47 +308,21 @@ def is_share(name: str) -> bool:
     return name.startswith(PROBABILITY)
 
 
-def checked_shares(values: Floats, kind: ScaleKind, place: Callable[[int], str]) -> Floats:
+def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) -> Floats:
     """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
 
-    Of sets, each number from 0 to 1 is the probability of a label. ``place`` names a row in the
-    message.
+    ``place`` names a row in the message.
     """
-    sets = kind == "multi-label"
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = row_sums(values)
-        exact = total.min() >= 1 - EXACT and total.max() <= 1 + EXACT
-        if not sets and exact and values.min() >= 0:
-            return values
-        bad = (values > 1).any(axis=1) if sets else ~(np.abs(total - 1) <= TOLERANCE)
-    bad |= ~(values >= 0).all(axis=1)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        numbers = examples((f"{value:g}" for value in values[row]), 10).replace("'", "")
-        rule = "between 0 and 1" if sets else "that sum to 1"
-        raise InputError(
-            f"{place(row)} has ({numbers}), which are not probabilities {rule}"
-            f" ({counted(int(bad.sum()), 'such row')})",
+
+    def refuse(fault: str, row: tuple[int, ...]) -> InputError:
+        count = counted(int((~scale.are_distributions(values)).sum()), "such row")
+        return InputError(
+            f"{place(row[0])} has ({number_list(values[row])}), which are not probabilities: they"
+            f" {fault} ({count})",
             "correct or drop these rows",
         )
-    # Rows that sum to 1 are not touched, so that writing and reading a table changes nothing.
-    total[np.abs(total - 1) <= EXACT] = 1
-    return values if sets else np.asarray(values / total[:, None])
 
-
-# Up to so many classes numpy adds up one after the other, and slowly along so short an axis.
-FEW_CLASSES = 7
-
-
-def row_sums(values: npt.NDArray[Any], dtype: type = np.float64) -> npt.NDArray[Any]:
-    """What the last axis, of classes, sums to, in float64: many rounded float32 do not add up."""
-    classes = values.shape[-1]
-    if not 2 <= classes <= FEW_CLASSES:
-        return np.asarray(values.sum(axis=-1, dtype=dtype))
-    total: npt.NDArray[Any] = np.add(values[..., 0], values[..., 1], dtype=dtype)
-    for c in range(2, classes):
-        total += values[..., c]
-    return total
+    return scale.distributions(values, EXACT, refuse)
 
 
 def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> Declared:

@@ -309,7 +309,7 @@ def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
         return False
     if classes is not None and values.shape[1] != len(classes):
         return False
-    if not np.isfinite(values).all() or not np.allclose(values.sum(axis=1), 1.0, atol=1e-3):
+    if not NOMINAL.are_distributions(values).all():
         return False
     if (values != np.round(values)).any():
         return True

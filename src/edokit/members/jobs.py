@@ -461,9 +461,7 @@ def _checked_probabilities(
             f" {expected} is needed",
             "correct the recipe",
         )
-    rows = data.scale.rows(predicted)
-    invalid = ~np.isfinite(rows).all(axis=-1) | (rows < 0).any(axis=-1)
-    invalid |= np.abs(rows.sum(axis=-1) - 1) > 1e-3
+    invalid = ~data.scale.are_distributions(predicted)
     if invalid.any():
         texts = invalid.reshape(n_texts, -1).any(axis=1)
         raise InputError(

@@ -19,11 +19,19 @@ from edokit._names import (
     check_positions,
     check_unique,
 )
-from edokit._types import Bools, Floats, Strings
+from edokit._types import Floats, Strings
 from edokit.annotations import Annotations
-from edokit.annotations.long_table import FEW_CLASSES, row_sums
 from edokit.rows import Rows, in_order
-from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
+from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale, number_list
+
+Invalid: TypeAlias = Literal["error", "normalize"]
+"""What to do with probabilities that do not sum to one: refuse them, or divide by their sum."""
+EXACT = 1e-6
+"""How far the sum of probabilities may be from one without their being divided by it."""
+LOGITS_HINT = (
+    f"; logits become probabilities with {option('logits', True)}: Predictions.from_arrays, or `edo"
+    " predictions join FILE:logits`"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,21 +165,21 @@ class Predictions:
         sizes = {axis: len(listed) for axis, listed in names.items()}
         if grouped is not None:
             sizes.setdefault("K", len(grouped))
-        sets = declared.kind == "multi-label"
+        on_labels = Scale("multi-label") if declared.kind == "multi-label" else NOMINAL
         array = canonical(
-            values, layout, sizes, logits=logits, member_names=names.get("K"), sets=sets
+            values, layout, sizes, logits=logits, member_names=names.get("K"), scale=on_labels
         )
         item_names, member_names, class_names = (
             names[axis] if axis in names else as_names(range(length))
             for axis, length in zip("NKC", array.shape, strict=True)
         )
-        array = checked(array, item_names, list(member_names), invalid, sets=sets)
         whose = None if annotators is None else as_names(annotators)
         if whose is not None and len(whose) != len(item_names):
             raise _wrong_length("annotators", len(whose), array.shape, len(item_names))
         order = tuple(class_names)
         fields = Rows.of(item_names, whose), tuple(member_names), order, grouped
-        return cls(array, *fields, declared.on(order)).with_info(member_info or {})
+        predictions = cls(array, *fields, declared.on(order)).with_info(member_info or {})
+        return predictions.checked(invalid)
 
     def named(self, *, items_differ: bool = False) -> Predictions:
         """Itself, if the names are unique and fit the shape.
@@ -203,6 +211,26 @@ class Predictions:
             if self.member_info.get(name) or added.get(name)
         }
         return replace(self, member_info=combined).named(items_differ=items_differ)
+
+    def checked(self, invalid: Invalid = "error") -> Predictions:
+        """The same predictions, if they are probabilities.
+
+        Sums that are off by rounding are made exact; ``invalid="normalize"`` divides by any.
+        """
+        one_of("invalid", invalid, get_args(Invalid))
+
+        def refuse(fault: str, row: tuple[int, ...]) -> InputError:
+            n, k = row
+            numbers = self.probabilities[n, k]
+            return InputError(
+                f"the probabilities of member {self.members[k]!r} for {self.rows.noun}"
+                f" {self.rows.take([n]).names[0]!r} {fault}: ({number_list(numbers)})",
+                _fault_hint(fault, bool((numbers <= 1).all())),
+            )
+
+        normalize = invalid == "normalize"
+        rows = self.scale.distributions(self.probabilities, EXACT, refuse, normalize=normalize)
+        return replace(self, probabilities=rows)
 
     @property
     def items(self) -> Strings:
@@ -501,8 +529,6 @@ Array = npt.NDArray[Any]
 Layout: TypeAlias = Literal["NKC", "KNC", "NC", "NK", "KN"]
 """What the axes of an array are: items N, members K, classes C. Without K there is one member;
 without C the numbers are probabilities of the second of two classes."""
-Invalid: TypeAlias = Literal["error", "normalize"]
-"""What to do with probabilities that do not sum to one: refuse them, or divide by their sum."""
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
@@ -514,15 +540,16 @@ def canonical(
     *,
     logits: bool = False,
     member_names: Sequence[str] | Strings | None = None,
-    sets: bool = False,
+    scale: Scale = NOMINAL,
 ) -> Array:
     """Predictions as [N, K, C]. Without ``layout`` the known sizes must leave one possibility.
 
     A list of arrays is a list of members, each [N, C], or [N] for two classes. ``logits`` says
     that the numbers are log-odds (two-class layouts) or unnormalised logarithms, not
-    probabilities; a member whose numbers are probabilities already is refused then. ``sets`` are
-    of labels on their own, whose probabilities need not sum to one.
+    probabilities; a member whose numbers are probabilities already is refused then.
     """
+    from scipy.special import expit, softmax
+
     if layout is not None:
         one_of("layout", layout, LAYOUTS)
     if (members := _listed(values)) is None:
@@ -538,48 +565,34 @@ def canonical(
         layout = listed
     layout = _fitting(array.shape, layout, sizes or {})
     array = as_floats(array)
-    if layout in ("NK", "KN"):
-        array = array.T if layout == "KN" else array
-        if not logits:
-            return np.stack([1 - array, array], axis=2)
-        _refuse_probabilities(np.stack([1 - array, array], axis=2), member_names)
-        # Each class from its own logit, since 1 - p is 0 long before the logit is infinite.
-        pair: Array = np.exp(-np.logaddexp(0, np.stack([array, -array], axis=2)))
-        return pair
+    if layout.startswith("K"):
+        array = np.ascontiguousarray(array.swapaxes(0, 1))
     if layout == "NC":
         array = array[:, None, :]
-    elif layout == "KNC":
-        array = np.ascontiguousarray(array.transpose(1, 0, 2))
-    if logits and sets:
-        _refuse_probabilities(array, member_names, sets=True)
-        return np.asarray(np.exp(-np.logaddexp(0, -array)))
-    if logits:
-        _refuse_probabilities(array, member_names)
-        # An infinite logit becomes NaN, which is refused by name later.
-        with np.errstate(invalid="ignore"):
-            array = np.exp(array - array.max(axis=2, keepdims=True))
-            array /= array.sum(axis=2, keepdims=True)
-    return array
+    is_binary = "C" not in layout
+    probabilities = np.stack([1 - array, array], axis=2) if is_binary else array
+    if not logits:
+        return probabilities
+    _refuse_probabilities(probabilities, member_names, scale)
+    if scale.is_multi_label:
+        return np.asarray(expit(array))
+    # An infinite logit becomes NaN, which is refused by name later.
+    with np.errstate(invalid="ignore"):
+        scores = np.stack([np.zeros_like(array), array], axis=2) if is_binary else array
+        return np.asarray(softmax(scores, axis=2))
 
 
 def _refuse_probabilities(
-    array: Array, members: Sequence[str] | Strings | None, sets: bool = False
+    array: Array, members: Sequence[str] | Strings | None, scale: Scale
 ) -> None:
-    """Refuse members [K] whose rows are all distributions: softmax would flatten them.
-
-    Of sets: whose numbers are all between 0 and 1.
-    """
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = np.abs(array.sum(axis=2, dtype=np.float64) - 1) <= TOLERANCE
-    near = (array <= 1).all(axis=2) if sets else near
-    already = np.flatnonzero((near & (array >= 0).all(axis=2)).all(axis=0))
+    """Refuse members [K] whose rows are all distributions: softmax would flatten them."""
+    already = np.flatnonzero(scale.are_distributions(array).all(axis=0))
     if len(already):
         names = list(range(array.shape[1]) if members is None else members)
         several = len(already) > 1
         raise InputError(
             f"the numbers of member{'s' * several} {examples(names[k] for k in already)} are"
-            " probabilities already and no logits: none is negative and"
-            f" {'none is above' if sets else 'every row sums to'} 1",
+            " probabilities already and no logits",
             f"leave out {option('logits', True)}",
         )
 
@@ -635,21 +648,15 @@ def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, 
     """The layout, or without one the only layout that fits the shape and the known sizes."""
     fits = [name for name in LAYOUTS if layout in (None, name) and _fits(shape, name, sizes)]
     if len(fits) != 1:
-        sizes_text = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
-        sizes_text = f" with {sizes_text}" if sizes_text else ""
-        subject = f"predictions of shape {shape}"
-        if layout:
-            axes = ", ".join(f"{axis}={sizes.get(axis, '?')}" for axis in layout)
-            message = f"{subject} do not fit the layout {layout} with [{axes}]"
-            hint = "check the layout and the sizes"
-        elif fits:
-            readings = " or ".join(f"[{', '.join(name)}]" for name in fits)
-            message = f"{subject} can be {readings}{sizes_text}"
-            hint = f"say which, for example {option('layout', fits[0])}"
-        else:
-            message = f"no layout fits {subject}{sizes_text}"
-            hint = f"choose a layout among {', '.join(LAYOUTS)} and check the sizes"
-        raise InputError(message, hint)
+        axes = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
+        readings = " or ".join(f"[{', '.join(name)}]" for name in fits)
+        verdict = f"can be {readings}" if fits else f"do not fit the layout {layout}"
+        verdict = verdict if fits or layout else "fit no layout"
+        raise InputError(
+            f"predictions of shape {shape} {verdict}{f' with {axes}' if axes else ''}",
+            f"say what the axes are, as in {option('layout', (fits or LAYOUTS)[0])}, and check the"
+            " sizes",
+        )
     if 0 in shape:
         raise InputError(
             f"predictions of shape {shape} lack items, members or classes",
@@ -688,90 +695,13 @@ ANONYMOUS = " (anonymous)"
 """After the name of a member whose anonymous answers are a member of their own."""
 PREFIX = "p_"
 """What the names of probability columns start with, before the class."""
-TOLERANCE = 1e-3
-"""How far probabilities may be from summing to one and still count as rounded."""
-EXACT = 1e-6
-"""How far they may be and stay as they are."""
-LOGITS_HINT = f", or say that they are logits with {option('logits', True)}"
-# Numbers that are looked at together while they stay in the cache.
-_BLOCK = 2**17
 
 
-def checked(
-    array: Array,
-    items: Strings,
-    members: Sequence[str],
-    invalid: str,
-    place: str = "",
-    logits_hint: str = LOGITS_HINT,
-    *,
-    sets: bool = False,
-) -> Array:
-    """[N, K, C] with rows that sum to one; anything that is no probability is refused.
-
-    Of sets, each number is a probability on its own.
-
-    Each row is checked and divided by its sum on its own, so that shards give the same numbers as
-    the whole.
-    """
-    one_of("invalid", invalid, get_args(Invalid))
-    result = array
-    step = max(1, _BLOCK // max(1, array.shape[1] * array.shape[2]))
-    # Sums of few float32 are off by less than half of EXACT.
-    is_short = array.dtype == np.float32 and array.shape[2] <= FEW_CLASSES
-    for start in range(0, len(array), step):
-        block = array[start : start + step]
-        with np.errstate(invalid="ignore", over="ignore"):
-            total = row_sums(block, np.float32 if is_short else np.float64)
-        # Mostly nothing is wrong, and three extremes say so; NaN is in none of these ranges.
-        if block.min(initial=0) >= 0 and (
-            block.max(initial=0) <= 1
-            if sets
-            else total.min(initial=1) >= 1 - EXACT / 2 and total.max(initial=1) <= 1 + EXACT / 2
-        ):
-            continue
-        with np.errstate(invalid="ignore", over="ignore"):
-            total = row_sums(block)
-        fault, bad = _fault(block, total, invalid, sets)
-        if fault:
-            n, k = (int(axis[0]) for axis in np.nonzero(bad))
-            numbers = examples((f"{value:g}" for value in block[n, k]), 10).replace("'", "")
-            raise InputError(
-                f"the probabilities of member {members[k]!r} for item {items[start + n]!r}{place}"
-                f" {fault}: ({numbers})",
-                _fault_hint(fault, bool((block <= 1).all()), logits_hint),
-            )
-        rounded = np.abs(total - 1) > EXACT
-        if rounded.any() and not sets:
-            if result is array:
-                result = array.copy()
-            result[start : start + step][rounded] = block[rounded] / total[rounded][:, None]
-    return result
-
-
-def _fault_hint(fault: str, may_be_sets: bool, logits_hint: str) -> str:
+def _fault_hint(fault: str, may_be_sets: bool) -> str:
     hint = "correct the predictions"
     if "sum" in fault:
         hint += f", or divide by the sum with {option('invalid', 'normalize')}"
         if may_be_sets:  # as sigmoids are
             scale = option("scale", "multi-label")
             hint += f", or choose {scale} if each label is predicted on its own"
-    return hint + logits_hint if "sum" in fault or "negative" in fault else hint
-
-
-def _fault(block: Array, total: Floats, invalid: str, sets: bool) -> tuple[str, Bools]:
-    """What is wrong with some rows [n, K], and with which; empty if nothing is."""
-    finite = np.isfinite(total)
-    if not finite.all():
-        return "are not finite", ~finite
-    if block.min() < 0:
-        return "are negative", np.asarray((block < 0).any(axis=2))
-    if sets:
-        above = np.asarray((block > 1).any(axis=2))
-        return ("are above 1", above) if above.any() else ("", above)
-    if (total == 0).any():
-        return "are all zero", total == 0
-    off = np.abs(total - 1) > TOLERANCE
-    if invalid == "error" and off.any():
-        return f"do not sum to 1 (within {TOLERANCE:g})", off
-    return "", off
+    return hint + LOGITS_HINT if "sum" in fault or "negative" in fault else hint

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from edokit._io.npz import read_arrays, write_arrays
 from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Strings
-from edokit.predictions.core import PREFIX, MemberInfo, Predictions, as_floats, checked
+from edokit.predictions.core import PREFIX, Invalid, MemberInfo, Predictions, as_floats
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, Scale
 
@@ -92,7 +91,7 @@ def check_ending(path: Path) -> None:
         )
 
 
-def read_file(path: Path, invalid: str) -> Predictions:
+def read_file(path: Path, invalid: Invalid) -> Predictions:
     """The predictions in one .npz or Parquet file."""
     check_file(path)
     if path.suffix.lower() == ".npz":
@@ -107,17 +106,8 @@ def read_file(path: Path, invalid: str) -> Predictions:
             if path.suffix.lower() in TABLE_SUFFIXES
             else "make one with `edo predictions join`, or `edo score` for a Hugging Face model",
         )
-    array = checked(
-        predictions.probabilities,
-        predictions.items,
-        predictions.members,
-        invalid,
-        f" in {path}",
-        "; stored predictions are no logits: Predictions.from_arrays(…, logits=True) turns these"
-        " into probabilities",
-        sets=predictions.scale.is_multi_label,
-    )
-    return replace(predictions, probabilities=array)
+    with errors_in(path):
+        return predictions.checked(invalid)
 
 
 def _read_npz(path: Path) -> Predictions:

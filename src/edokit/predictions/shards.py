@@ -158,7 +158,7 @@ def check_numbering(files: Sequence[Path]) -> None:
         )
 
 
-def _shards(files: Sequence[Path], invalid: str) -> Iterator[Predictions]:
+def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:
     base: Names | None = None
     keys: list[Keys] = []
     for file in files:
