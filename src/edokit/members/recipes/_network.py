@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,8 +31,6 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
         self.pooling = pooling
         self.dropout = nn.Dropout(_DROPOUT)
         self.head = head
-        self.joint: Any = None
-        """Ensemble weights that learn with the members; part of the state, not of the logits."""
 
     def forward(
         self,
@@ -145,25 +142,21 @@ class Link(nn.Module):  # type: ignore[misc]
 
 
 class Head(nn.Module):  # type: ignore[misc]
-    """Logits [B, …], or [B, K, …] of K members; at the start every text has the class prior."""
+    """Logits [B, …]; at the start every text has the class prior."""
 
-    def __init__(self, width: int, link: Link, n_members: int | None = None) -> None:
+    def __init__(self, width: int, link: Link) -> None:
         super().__init__()
-        self.shape = (link.scores,) if n_members is None else (n_members, link.scores)
-        self.shared = _linear(width, math.prod(self.shape))
+        self.shared = _linear(width, link.scores)
         self.link = link
 
     def forward(self, pooled: torch.Tensor) -> torch.Tensor:
         """Logits of each text."""
-        logits: torch.Tensor = self.link(self.shared(pooled).unflatten(-1, self.shape))
+        logits: torch.Tensor = self.link(self.shared(pooled))
         return logits
 
     def set_prior(self, targets: Floats) -> None:
-        """Predict the mean of targets [N, C], or [N, K, C], whatever the text."""
-        n, *_, c = targets.shape
-        prior = self.link.shares(targets.reshape(n, -1, c).mean(axis=1).sum(axis=0), n)
-        members = self.shape[0] if len(self.shape) > 1 else 1
-        _set_bias(self.shared, np.tile(self.link.bias(prior), members))
+        """Predict the mean of targets [N, C] whatever the text."""
+        _set_bias(self.shared, self.link.bias(self.link.shares(targets.sum(axis=0), len(targets))))
 
     def rescale(self, scale: torch.Tensor) -> None:
         """Start as quietly on features of this scale as on those of an encoder."""
@@ -296,10 +289,9 @@ _ANNOTATORS = ("head.vectors", "head.offsets")
 def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> list[dict[str, Any]]:
     """Parameters for an optimizer, by learning rate and by whether weight decay applies.
 
-    Heads, vectors and biases of annotators, and ensemble weights have learning rates of their own.
-    The encoder's top layer learns at ``layer_decay`` times its learning rate, each layer below at
-    that times the layer above, embeddings slowest. Biases, norms, annotators and ensemble weights
-    don't decay.
+    Heads, and vectors and biases of annotators, have learning rates of their own. The encoder's top
+    layer learns at ``layer_decay`` times its learning rate, each layer below at that times the
+    layer above, embeddings slowest. Biases, norms and annotators don't decay.
     """
     encoder_rate, head_rate = options.learning_rate, options.head_learning_rate
     layers = {
@@ -320,8 +312,6 @@ def parameter_groups(network: nn.Module, options: Any, weight_decay: float) -> l
             rate = encoder_rate * options.layer_decay**height
         elif name in _ANNOTATORS:
             rate, decay = options.annotator_learning_rate, 0.0
-        elif name.startswith("joint."):
-            rate, decay = options.joint_learning_rate, 0.0
         else:
             rate = encoder_rate if head_rate is None else head_rate
         # Few groups: an optimizer launches its kernels for each of them.
@@ -375,7 +365,7 @@ def predict_probabilities(
     device: torch.device,
     pairs: Pairs | None = None,
 ) -> tuple[Floats, Floats | None]:
-    """Probabilities of the texts [N, …, C] and of the pairs [P, C], in their order."""
+    """Probabilities of the texts [N, C] and of the pairs [P, C], in their order."""
     network.eval()
 
     def features(**batch: torch.Tensor) -> torch.Tensor:

@@ -124,13 +124,10 @@ def with_speaker_tags(text: Text) -> Text:
 
 
 class EpochTargets:
-    """Targets [N, C], or [N, K, C], that may be drawn anew for every epoch.
+    """Targets [N, C] that may be drawn anew for every epoch."""
 
-    ``labels`` are arrays of further labels of the items, by name.
-    """
-
-    def __init__(self, targets: Callable[[int], Floats], **labels: npt.NDArray[Any]) -> None:
-        self._targets, self._labels = targets, labels
+    def __init__(self, targets: Callable[[int], Floats]) -> None:
+        self._targets = targets
         self.begin(0)
 
     def begin(self, epoch: int) -> None:
@@ -143,9 +140,8 @@ class EpochTargets:
         return (self.targets.astype(float),)
 
     def of(self, items: Ints) -> Arrays:
-        """Targets of these items [B, …, C], and their further labels."""
-        labels = {name: values[items] for name, values in self._labels.items()}
-        return {"targets": self.targets[items], **labels}
+        """Targets of these items [B, C]."""
+        return {"targets": self.targets[items]}
 
     def only_class(self, epochs: int) -> int | None:
         """The class that all targets of all epochs have; none where there are several."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -21,14 +21,17 @@ from edokit._types import Floats, Ints
 from edokit.members import pretrained
 from edokit.members.recipe import MemberData, Progress, Text, with_context
 from edokit.members.recipes import _network, _tokens
-from edokit.members.recipes._fine_tuning import F1_DELTA, FineTunedMember
 from edokit.members.recipes._network import MemberNetwork
 from edokit.members.recipes._tokens import Arrays, Pairs, Reader
 from edokit.metrics import compute_metrics, rps
 
+if TYPE_CHECKING:
+    from edokit.members.recipes.transformer import TransformerMember
+
 Batch = dict[str, torch.Tensor]
 # In a batch beside the network's inputs.
-_LABELS = ("targets", "soft_labels", "hard_labels", "pair_targets", "pair_weights")
+_LABELS = ("targets", "pair_targets", "pair_weights")
+F1_DELTA = 0.01  # by how much the dev F1 must rise to count as better
 _MAX_GRADIENT_NORM = 1.0
 _SCALE_TEXTS = 8  # texts from which the scale of a model's features is estimated
 
@@ -50,7 +53,7 @@ class FineTuned:
     def predict(
         self, texts: Sequence[Text], batch_size: int, pairs: Pairs | None = None
     ) -> tuple[Floats, Any]:
-        """Probabilities of all heads [N, …, C], and those of pairs [P, C]."""
+        """Probabilities of texts [N, C], and those of pairs [P, C]."""
         with _network.memory_errors("eval_batch_size", batch_size):
             return _network.predict_probabilities(
                 self.network, self.reader(texts), self.reader, batch_size, self.device, pairs
@@ -61,24 +64,20 @@ class FineTuned:
         weights = {
             name: tensor.detach().cpu().contiguous()
             for name, tensor in self.network.state_dict().items()
-            if not name.startswith("joint.")
         }
         (folder / pretrained.WEIGHTS).write_bytes(save(weights))
         self.network.backbone.config.save_pretrained(folder)
         self.reader.tokenizer.save_pretrained(folder)
 
     @classmethod
-    def load(cls, folder: Path, member: FineTunedMember) -> FineTuned:
+    def load(cls, folder: Path, member: TransformerMember) -> FineTuned:
         """The network that was saved in a folder, ready to predict."""
         device = pretrained.choose_device(member.device)
         reader = member.reader(str(folder))
         network = _new_network(pretrained.empty_backbone(folder), member)
         path = folder / pretrained.WEIGHTS
         try:
-            weights = load(path.read_bytes())
-            # The heads of members trained end to end had another name in 0.1.0.
-            names = {name: name.replace("head.members.", "head.shared.") for name in weights}
-            network.load_state_dict({names[name]: weights[name] for name in weights})
+            network.load_state_dict(load(path.read_bytes()))
         except Exception as error:  # cut off, missing, or of another model
             reason = str(error).strip().split("\n")[0]
             raise InputError(
@@ -88,7 +87,7 @@ class FineTuned:
         return cls(network.to(device).eval(), reader, device)
 
 
-def _new_network(backbone: nn.Module, member: FineTunedMember) -> MemberNetwork:
+def _new_network(backbone: nn.Module, member: TransformerMember) -> MemberNetwork:
     width = int(backbone.config.hidden_size) * (2 if member.pooling == "mean+target" else 1)
     return MemberNetwork(backbone, member.pooling, member.new_head(width))
 
@@ -99,25 +98,22 @@ class Training:
 
     Attributes
     ----------
-    member : FineTunedMember
-        The options, the loss of a batch and how the heads are pooled.
+    member : TransformerMember
+        The options, and the loss of a batch.
     data : MemberData
         Texts to train on, and dev texts.
     targets : EpochTargets
         What the network learns.
     dev_pairs : tuple of Pairs and ndarray
         Who labelled the dev texts, and these labels [P, C], where annotators are known.
-    joint : Module
-        Ensemble weights that are trained with the members; each training starts from a copy.
     """
 
-    member: FineTunedMember
+    member: TransformerMember
     data: MemberData
     targets: _tokens.EpochTargets
     seed: int
     progress: Progress | None = None
     dev_pairs: tuple[Pairs, Floats] | None = None
-    joint: nn.Module | None = None
 
     def run(self) -> FineTuned:
         """Train from the pretrained weights; random numbers of the caller stay as they were."""
@@ -154,8 +150,6 @@ class Training:
         best = BestEpoch(self._criterion)
         for epoch in range(1, member.epochs + 1):
             self.targets.begin(epoch - 1)
-            if network.joint is not None:
-                network.joint.set_epoch(epoch - 1)
             network.train()
             losses: list[torch.Tensor] = []
             rng = np.random.default_rng([self.seed, epoch - 1])
@@ -183,8 +177,6 @@ class Training:
         network.head.set_prior(*self.targets.prior)
         network.to(device)
         network.rescale_heads(**_network.on_device(first_texts, device))
-        if self.joint is not None:
-            network.joint = copy.deepcopy(self.joint).to(device)
         return network
 
     def _backward(self, tuned: FineTuned, tokens: Sequence[Arrays], items: Ints) -> torch.Tensor:
@@ -218,8 +210,7 @@ class Training:
         texts = with_context(data.dev_texts, data.dev_context)
         answers, pair_answers = tuned.predict(texts, self.member.eval_batch_size, pairs)
         soft_labels = np.asarray(data.dev_soft_labels, dtype=np.float64)
-        pooled = self.member.pooled(tuned.network, answers)
-        scores = self._scores(pooled, soft_labels, data.dev_hard_labels)
+        scores = self._scores(answers, soft_labels, data.dev_hard_labels)
         score = scores[criterion]
         if labels is not None:
             pair_scores = self._scores(pair_answers, labels, None)
