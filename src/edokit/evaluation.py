@@ -16,7 +16,6 @@ from edokit._errors import InputError, counted, errors_in, examples, one_of, opt
 from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
-from edokit.annotations.long_table import scale_of_table
 from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
@@ -34,9 +33,7 @@ from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.metrics.scorers import SCORERS, official_items
 from edokit.metrics.scores import annotation_errors
 from edokit.predictions import Predictions, model_from_table, read_predictions
-from edokit.predictions.core import ANONYMOUS as MEMBER_ANONYMOUS
 from edokit.predictions.core import PREFIX, Invalid
-from edokit.predictions.files import from_long_table
 from edokit.rows import Rows
 from edokit.runs import InputReader, merge_options
 from edokit.scales import NOMINAL, Scale, check_same_scale
@@ -409,6 +406,18 @@ class _Answers:
     anonymous: Floats | None = None
     uniform: Floats | None = None
 
+    @classmethod
+    def of(cls, answers: Predictions, labelled: Annotations, uniform: Floats | None) -> _Answers:
+        """Answers in the order of the annotations; both must hold the same items and pairs."""
+        by_annotator = anonymous = None
+        is_named = answers.rows.is_named
+        if is_named.any():
+            by_annotator = answers.pairs().align(labelled.pairs().rows).uniform
+            if not is_named.all():
+                anonymous = answers.anonymous().align(labelled.rows).uniform
+        items = answers.panel_means().align(labelled.rows).uniform
+        return cls(labelled, answers.members[0], items, by_annotator, anonymous, uniform)
+
     @property
     def by_name(self) -> dict[str, Floats]:
         """The answers to items."""
@@ -439,54 +448,37 @@ def _read_answers(
     invalid: Invalid,
 ) -> _Answers:
     """The answers to evaluate, from probabilities, or from an ensemble and its members."""
-    members, pairs, anonymous = None, None, None
+    members = None
     if ensemble is not None:
         check_same_scale(labelled.scale, "annotations", ensemble.fitted_.scale, "ensemble")
     if predictions is not None:
-        members = InputReader().predictions("predictions", predictions)
-        if isinstance(members, Predictions) and members.annotators is not None:
-            members = members.annotated(labelled)
-            if ensemble is not None:
-                if any(name.endswith(MEMBER_ANONYMOUS) for name in ensemble.members_):
-                    members = members.with_anonymous()
-                if probabilities is None:
-                    probabilities = ensemble.describe(members).as_predictions()
-            members = members.panel_means()
-        members = as_predictions(members).on_scale(labelled.scale, "annotations")
-        members = members.align(labelled.rows)
+        members = as_predictions(InputReader().predictions("predictions", predictions))
+        members = members.annotated(labelled).on_scale(labelled.scale, "annotations")
     if probabilities is not None:
-        answers, pairs, anonymous = _as_predictions(probabilities, labelled, invalid)
+        answers = _as_predictions(probabilities, labelled, invalid)
     elif members is not None and ensemble is not None:
-        p, classes = ensemble.predict_proba(members), ensemble.fitted_.classes
-        answers = Predictions(p[:, None], members.rows, ("edo",), classes, scale=labelled.scale)
+        answers = ensemble.describe(members).as_predictions()
     else:
         raise InputError(
             "there is nothing to evaluate",
             f"give {option('probabilities', 'FILE')}, or {option('ensemble', 'FOLDER')} and"
             f" {option('predictions', 'FILE')}",
         )
-    if ensemble is not None:
-        if set(ensemble.fitted_.classes) != set(answers.classes):
-            raise InputError(
-                f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
-                f" probabilities are about {examples(answers.classes, 20)}",
-                "give the ensemble that made them",
-            )
-        if members is not None:
-            members = select_members(members, ensemble.members_, "predictions")
-    if set(labelled.classes) < set(answers.classes):
+    if ensemble is not None and {*ensemble.fitted_.classes} != {*answers.classes}:
+        raise InputError(
+            f"the ensemble is about the classes {examples(ensemble.fitted_.classes, 20)}, the"
+            f" probabilities are about {examples(answers.classes, 20)}",
+            "give the ensemble that made them",
+        )
+    if {*labelled.classes} < {*answers.classes}:
         labelled = labelled.with_classes(answers.classes)
-
-    def rows(source: Predictions | None) -> Floats | None:
-        if source is None:
-            return None
-        ordered = source.order_classes(labelled.classes)
-        return ordered.on_scale(labelled.scale, "annotations").uniform
-
-    probabilities = rows(answers)
-    uniform = None if members is None else members.order_classes(labelled.classes).uniform
-    name = answers.members[0]
-    return _Answers(labelled, name, probabilities, rows(pairs), rows(anonymous), uniform)
+    answers = answers.order_classes(labelled.classes).on_scale(labelled.scale, "annotations")
+    uniform = None
+    if members is not None:
+        if ensemble is not None:
+            members = select_members(members, ensemble.members_, "predictions")
+        uniform = members.order_classes(labelled.classes).panel_means().align(labelled.rows).uniform
+    return _Answers.of(answers.annotated(labelled), labelled, uniform)
 
 
 def _official_scores(
@@ -615,16 +607,8 @@ def _constant_of_train(train: Annotations, labelled: Annotations, ties: Ties) ->
     return ConstantAnswer(ties=ties).take_shares(train, "train").constant_
 
 
-def _as_predictions(
-    source: str | Path | Table | Predictions | Annotations | npt.ArrayLike,
-    annotations: Annotations,
-    invalid: Invalid,
-) -> tuple[Predictions, Predictions | None, Predictions | None]:
-    """The probabilities as one member, in the order of the annotations' items, and of pairs.
-
-    Pairs are those of an item and an annotator; None where annotators are not known. Anonymous
-    answers come last, where there are some beside the pairs.
-    """
+def _as_predictions(source: Any, annotations: Annotations, invalid: Invalid) -> Predictions:
+    """The probabilities of items, or of pairs of an item and an annotator, as one member."""
     path: str | Path = "the probabilities"
     if isinstance(source, str | Path):
         path = Path(source)
@@ -650,64 +634,34 @@ def _as_predictions(
     if isinstance(source, pa.Table):
         source = _from_table(source, path, annotations, invalid)
     if isinstance(source, Annotations):
-        source = _as_answers(source, annotations)
-    assert isinstance(source, Predictions)
-    member = replace(
-        source, probabilities=source.uniform[:, None], members=("predictions",), groups=None
-    )
-    if member.annotators is None:
-        return member.align(annotations.rows), None, None
-    member = member.annotated(annotations)
-    assert member.annotators is not None
-    pairs = member.pairs().align(annotations.pairs().rows)
-    anonymous = None
-    if (member.annotators == "").any():
-        anonymous = member.anonymous().align(annotations.items)
-    return member.panel_means().align(annotations.items), pairs, anonymous
+        source = _certain_answers(source, annotations)
+    p = source.uniform[:, None]
+    return Predictions(p, source.rows, ("predictions",), source.classes, scale=source.scale)
 
 
-def _as_answers(answers: Annotations, annotations: Annotations) -> Predictions:
+def _certain_answers(answers: Annotations, annotations: Annotations) -> Predictions:
     """Labels of annotators as predictions that are certain."""
-    scale = annotations.scale
-    check_same_scale(answers.scale, "answers", scale, "annotations")
+    check_same_scale(answers.scale, "answers", annotations.scale, "annotations")
     if answers.classes != annotations.classes:
         answers = answers.with_classes(annotations.classes)
-    shares = answers.labels
-    if shares.ndim == 1:
-        shares = scale.indicators(shares, len(answers.classes)).astype(np.float64)
-    return Predictions(
-        shares[:, None],
-        Rows.of(answers.items[answers.item_codes], answers.annotators[answers.annotator_codes]),
-        ("predictions",),
-        answers.classes,
-        scale=scale,
-    ).named()
+    shares = label_shares(answers, len(answers.classes))
+    rows = Rows.of(answers.items[answers.item_codes], answers.annotators[answers.annotator_codes])
+    members, classes = ("predictions",), answers.classes
+    return Predictions(shares[:, None], rows, members, classes, scale=annotations.scale).named()
 
 
 def _from_table(
-    table: pa.Table,
-    path: str | Path,
-    annotations: Annotations,
-    invalid: Invalid,
+    table: pa.Table, path: str | Path, annotations: Annotations, invalid: Invalid
 ) -> Predictions | Annotations:
     """Probabilities of items or of pairs, or the answer of each annotator."""
     names = table.column_names
+    if "annotator" in names and not any(name.startswith(PREFIX) for name in names):
+        columns = [name for name in names if name in ("item", "annotator", "label")]
+        about: Any = {"classes": annotations.classes, "scale": annotations.scale}
+        with errors_in(path):
+            return Annotations.from_table(table.select(columns), **about)
+    if "annotator" in names and "member" not in names:
+        table = table.append_column("member", pa.array(["predictions"] * len(table)))
+    # Rows of sets need not sum to one; an order of the classes is declared later.
     scale = annotations.scale if annotations.scale.is_multi_label else None
-    if "annotator" not in names:
-        return model_from_table(table, path, "predictions", invalid=invalid, scale=scale)
-    with errors_in(path):
-        if not any(name.startswith(PREFIX) for name in names):
-            return Annotations.from_table(
-                table.select([name for name in names if name in ("item", "annotator", "label")]),
-                classes=annotations.classes,
-                scale=annotations.scale,
-            )
-        if "member" not in names:
-            table = table.append_column("member", pa.array(["predictions"] * len(table)))
-        predictions = from_long_table(table, Path(path))
-        if predictions.scale == NOMINAL:
-            declared = scale_of_table(table, scale)
-            if set(declared.classes or ()) == set(predictions.classes):
-                predictions = predictions.order_classes(declared.classes or ())
-            predictions = replace(predictions, scale=declared.on(predictions.classes))
-        return predictions.checked(invalid)
+    return model_from_table(table, path, "predictions", invalid=invalid, scale=scale)

@@ -137,7 +137,7 @@ def test_predictions_of_pairs_are_scored_as_answers_of_annotators(files: list[An
         ("ordinal", "lewidi2023", "lewidi2023 is about nominal classes, .* ordinal"),
         ("multi-label", "lewidi2023", "lewidi2023 is about nominal classes, .* multi-label"),
         ("ordinal:1=0,2=1,3=5", "lewidi2025-a", "steps are 1, but the scale is ordinal"),
-        ("nominal", "lewidi2024", "--scorer .*'lewidi2023', 'lewidi2025-a'"),
+        ("nominal", "lewidi2024", "--scorer.*lewidi2023.*lewidi2025-a"),
     ],
 )
 def test_a_scorer_that_does_not_fit_is_one_clear_error(

@@ -242,11 +242,7 @@ def pooled_members(
     On the scale of the ensemble, where one is given.
     """
     weighted_members = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
-    if isinstance(predictions, Predictions):
-        missing = set(weighted_members) - set(predictions.members)
-        if predictions.annotators is not None and any(n.endswith(ANONYMOUS) for n in missing):
-            predictions = predictions.with_anonymous()
-    else:
+    if not isinstance(predictions, Predictions):
         predictions = as_predictions(predictions, members, classes, scale)
     selected = select_members(predictions, weighted_members, "predictions").order_classes(classes)
     return selected if scale is None else selected.on_scale(scale, "ensemble")
@@ -270,8 +266,13 @@ def check_disjoint(dev: Predictions, test: Predictions) -> None:
 
 
 def select_members(predictions: Predictions, members: Sequence[str], role: str) -> Predictions:
-    """Predictions of these members, in this order; all of them must be there."""
+    """Predictions of these members, in this order; all of them must be there.
+
+    Anonymous answers are members of their own where these are named.
+    """
     missing = [name for name in members if name not in predictions.members]
+    if any(name.endswith(ANONYMOUS) for name in missing) and predictions.rows.is_named.any():
+        return select_members(predictions.with_anonymous(), members, role)
     if missing:
         raise InputError(
             f"the {role} lack members that were fitted on: {are(len(missing), len(members))}"

@@ -328,7 +328,9 @@ class Predictions:
         return replace(answers, rows=answers.rows.by_item())
 
     def panel_means(self) -> Predictions:
-        """Return the mean answer for the annotators of each item, one row per item."""
+        """Return the mean answer for the annotators of each item; items stay as they are."""
+        if not self.rows.is_named.any():
+            return self
         named = self.pairs()
         means = named.rows.mean(named.probabilities)
         return replace(named, probabilities=means, rows=named.rows.by_item())
@@ -512,7 +514,7 @@ def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
     if learn is None:
         return predictions
     if learn == "items":
-        return predictions.panel_means() if predictions.rows.is_named.any() else predictions
+        return predictions.panel_means()
     return predictions.pairs(anonymous=learn == WITH_ANONYMOUS)
 
 
