@@ -15,29 +15,36 @@ from edokit.diagnosis.permutation import LEVEL
 from edokit.diagnosis.render import render_lines
 from edokit.diagnosis.vectors import label_sums, totals
 
+# Labels from which on one annotator can train a member.
 ENOUGH = 200
-"""Labels from which on one annotator can train a member."""
+# Labels outside the annotator's most frequent class that this takes.
 ENOUGH_RARE = 20
-"""Labels outside the annotator's most frequent class that this takes."""
 _FEWEST_TRAINERS = 3
+# Share of all labels that those who can train a member must have given, and of the items that each
+# of them must have labelled, for their members to represent everyone on the same items.
 _MOST = 0.8
-"""Share of all labels that those who can train a member must have given, and of the items that each
-of them must have labelled, for their members to represent everyone on the same items."""
+# Systematic shares of the disagreement: below the first it is called slight, and no advice follows
+# from it; from the second on the disagreement is called structured without "partly".
 SLIGHT, STRONG = 0.1, 0.3
-"""Systematic shares of the disagreement: below the first it is called slight, and no advice follows
-from it; from the second on the disagreement is called structured without "partly"."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One piece of advice."""
+    """One piece of advice.
+
+    Attributes
+    ----------
+    topic : str
+        structure, supervision, diversity, careless, labels, balance or coverage.
+    choice : str or None
+        What to choose, or the finding; None where nothing is known.
+    text : str
+        The advice as sentences.
+    """
 
     topic: str
-    """structure, supervision, diversity, careless, labels, balance or coverage."""
     choice: str | None
-    """What to choose, or the finding; None where nothing is known."""
     text: str
-    """The advice as sentences."""
 
     def to_dict(self) -> dict[str, Any]:
         """Topic, choice and text."""

@@ -13,12 +13,12 @@ from edokit.annotations import Annotations
 from edokit.diagnosis.vectors import LabelVectors, products, squares, totals
 from edokit.scales import Scale
 
+# Smallest share of random labels that is reported.
 SMALLEST = 0.1
-"""Smallest share of random labels that is reported."""
 _RATES = np.linspace(0.0, 1.0, 21)
 _CONCENTRATIONS = 2.0 ** np.arange(-3, 6)
+# Shares of a scale over which nearness falls to a third.
 _WIDTHS = (0.05, 0.1, 0.2, 0.4)
-"""Shares of a scale over which nearness falls to a third."""
 _ROUNDS = 10
 
 

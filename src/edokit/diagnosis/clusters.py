@@ -13,12 +13,12 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 from edokit._types import Bools, Floats, Ints
 from edokit.diagnosis.vectors import BiasDesign, LabelVectors, estimate_bias, squares
 
+# Largest number of groups.
 MOST_GROUPS = 4
-"""Largest number of groups."""
+# Contested items that an annotator must have labelled to be assigned to a group.
 FEWEST_CONTESTED = 10
-"""Contested items that an annotator must have labelled to be assigned to a group."""
+# Tables of pairs of up to so many annotators, with such a share of cells filled, are arrays.
 _DENSE, _FILLED = 1500, 0.05
-"""Tables of pairs of up to so many annotators, with such a share of cells filled, are arrays."""
 _ROUNDS = 8
 
 
@@ -28,18 +28,26 @@ class Overlaps:
 
     On each item the excesses of all pairs sum to 0: what counts is who agrees with whom, not the
     overall agreement.
+
+    Attributes
+    ----------
+    placed : Ints
+        Annotators with enough contested items to be assigned to a group [P].
+    number : Ints
+        The number of each annotator among them [A], -1 for the others.
+    information : Any
+        Variance of each pair's excess if annotators were interchangeable [P, P], diagonal 0.
+    chance : float
+        Sum of the variances of all pairs, placed or not.
+    smallest : int
+        Smallest size of a group; from two on its views can be distinguished from noise.
     """
 
     placed: Ints
-    """Annotators with enough contested items to be assigned to a group [P]."""
     number: Ints
-    """The number of each annotator among them [A], -1 for the others."""
     information: Any
-    """Variance of each pair's excess if annotators were interchangeable [P, P], diagonal 0."""
     chance: float
-    """Sum of the variances of all pairs, placed or not."""
     smallest: int
-    """Smallest size of a group; from two on its views can be distinguished from noise."""
 
     @classmethod
     def of(cls, vectors: LabelVectors, fewest: int = FEWEST_CONTESTED) -> Overlaps:
@@ -84,14 +92,21 @@ class Overlaps:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Groups of annotators, and how clearly they are separated."""
+    """Groups of annotators, and how clearly they are separated.
+
+    Attributes
+    ----------
+    group : Ints
+        The group of each annotator [A], -1 for those who are in none.
+    count : int
+        Number of groups; 0 where none could be looked for.
+    score : float
+        How much more pairs agree within groups than across, in standard errors.
+    """
 
     group: Ints
-    """The group of each annotator [A], -1 for those who are in none."""
     count: int
-    """Number of groups; 0 where none could be looked for."""
     score: float
-    """How much more pairs agree within groups than across, in standard errors."""
 
 
 def contrast(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Clusters:
@@ -216,16 +231,25 @@ def _off_diagonal(table: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """What stays when labels are permuted: who labelled what, and the declared groups."""
+    """What stays when labels are permuted: who labelled what, and the declared groups.
+
+    Attributes
+    ----------
+    bias : BiasDesign
+    overlaps : Overlaps
+    declared : Ints or None
+        The declared group of each annotator [A], -1 for none; None where groups are looked for.
+    count : int
+        Number of declared groups.
+    within : float
+        Mean variance of the labels of an item.
+    """
 
     bias: BiasDesign
     overlaps: Overlaps
     declared: Ints | None
-    """The declared group of each annotator [A], -1 for none; None where groups are looked for."""
     count: int
-    """Number of declared groups."""
     within: float
-    """Mean variance of the labels of an item."""
 
     @classmethod
     def of(
@@ -267,15 +291,23 @@ SPLITS = 5
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Groups of annotators, and the items on which they are evaluated."""
+    """Groups of annotators, and the items on which they are evaluated.
+
+    Attributes
+    ----------
+    group : Ints
+        The group of each annotator [A], -1 for none.
+    count : int
+    items : Bools
+        Where they are evaluated [N].
+    by_labels : bool
+        Whether groups weigh by labels instead of annotators: those with few are assigned poorly.
+    """
 
     group: Ints
-    """The group of each annotator [A], -1 for none."""
     count: int
     items: Bools
-    """Where they are evaluated [N]."""
     by_labels: bool
-    """Whether groups weigh by labels instead of annotators: those with few are assigned poorly."""
 
 
 def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS) -> list[Grouping]:

@@ -41,43 +41,64 @@ class Diagnosis:
     """What kind of disagreement is in annotations, as `edokit.diagnose` returns it.
 
     Every figure is a plain value; what is unknown is None. ``print`` shows it in words.
+
+    Attributes
+    ----------
+    items : int
+        Number of items.
+    annotators : int
+        Number of annotators.
+    annotations : int
+        Number of annotations.
+    classes : list[str]
+        Names of the classes.
+    scale : str
+        The answer scale with its classes, as in ``ordinal:1,2,3``; ``nominal`` has none.
+    coverage : dict[str, Any]
+        Labels per item and annotator, gaps, pairs of annotators with shared items.
+    balance : dict[str, Any]
+        Classes by share of labels and by hard label.
+    agreement : dict[str, Any]
+        Krippendorff's alpha, agreeing pairs, and the matrix of all pairs of annotators.
+    entropy : dict[str, Any]
+        Mean and histogram of the entropy of items.
+    per_annotator : list[dict[str, Any]]
+        Labels, base rates, agreement with the others and group of each annotator.
+    groups : dict[str, Any]
+        Declared or found groups: size, base rates, agreement within and between.
+    variance : dict[str, Any] or None
+        Shares of the variance: items, annotators, groups by items, rest.
+    test : dict[str, Any] or None
+        p-values of the permutation test; None without permutations.
+    careless : dict[str, Any] or None
+        Annotators whose labels look partly random, and the test without them; None: nobody.
+    advice : list[Advice]
+        What to try first, and why.
+    limits : list[str]
+        What these data can't show.
+    explained : dict[str, Any] or None
+        Share of the disagreement within items that answers for known annotators explain, and
+        whether more ``labels`` per annotator or more ``annotators`` would help; None without
+        predictions.
     """
 
     items: int
-    """Number of items."""
     annotators: int
-    """Number of annotators."""
     annotations: int
-    """Number of annotations."""
     classes: list[str]
-    """Names of the classes."""
     scale: str
-    """The answer scale with its classes, as in ``ordinal:1,2,3``; ``nominal`` has none."""
     coverage: dict[str, Any]
-    """Labels per item and annotator, gaps, pairs of annotators with shared items."""
     balance: dict[str, Any]
-    """Classes by share of labels and by hard label."""
     agreement: dict[str, Any]
-    """Krippendorff's alpha, agreeing pairs, and the matrix of all pairs of annotators."""
     entropy: dict[str, Any]
-    """Mean and histogram of the entropy of items."""
     per_annotator: list[dict[str, Any]]
-    """Labels, base rates, agreement with the others and group of each annotator."""
     groups: dict[str, Any]
-    """Declared or found groups: size, base rates, agreement within and between."""
     variance: dict[str, Any] | None
-    """Shares of the variance: items, annotators, groups by items, rest."""
     test: dict[str, Any] | None
-    """p-values of the permutation test; None without permutations."""
     careless: dict[str, Any] | None
-    """Annotators whose labels look partly random, and the test without them; None: nobody."""
     advice: list[Advice]
-    """What to try first, and why."""
     limits: list[str]
-    """What these data can't show."""
     explained: dict[str, Any] | None = None
-    """Share of the disagreement within items that answers for known annotators explain, and whether
-    more ``labels`` per annotator or more ``annotators`` would help; None without predictions."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo diagnose --json`` prints it.
@@ -221,7 +242,18 @@ def diagnose(
 
 @dataclass
 class _Analysis:
-    """Structure of the disagreement; empty where nothing varies."""
+    """Structure of the disagreement; empty where nothing varies.
+
+    Attributes
+    ----------
+    variance : dict[str, Any] or None
+    test : dict[str, Any] or None
+    clusters : Clusters or None
+    careless : dict[str, Any] or None
+    groupings : list[Grouping]
+    single_groups : list[str]
+        Declared groups of one annotator.
+    """
 
     variance: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
@@ -229,7 +261,6 @@ class _Analysis:
     careless: dict[str, Any] | None = None
     groupings: list[Grouping] = field(default_factory=list)
     single_groups: list[str] = field(default_factory=list)
-    """Declared groups of one annotator."""
 
 
 def _analyse(

@@ -103,8 +103,8 @@ def _by_class(annotations: Annotations, values: Any) -> dict[str, Any]:
     return dict(zip(annotations.classes, values.tolist(), strict=True))
 
 
+# Largest number of annotators for a table of all pairs.
 LARGEST_MATRIX = 40
-"""Largest number of annotators for a table of all pairs."""
 
 
 def agreement(annotations: Annotations) -> dict[str, Any]:
@@ -276,8 +276,8 @@ def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
 
 
 _LISTED = 20
+# Differences between shares below this are not worth a word.
 _SLIGHT = 0.02
-"""Differences between shares below this are not worth a word."""
 DeclaredGroups = str | Mapping[Any, Any] | Sequence[Any]
 
 

@@ -87,13 +87,13 @@ def _rank(column: Floats) -> Floats:
     return reached
 
 
+# Sweeps in which strictness is estimated and the labels forget where they came from.
 _LEARNING = 40
-"""Sweeps in which strictness is estimated and the labels forget where they came from."""
+# Keeps annotators with few labels near the others; with this value their bias after permutation is
+# about that of the data, in full panels and in sparse crowds.
 _PRIOR = 0.25
-"""Keeps annotators with few labels near the others; with this value their bias after permutation is
-about that of the data, in full panels and in sparse crowds."""
+# Sweeps between two tables.
 _BETWEEN = 6
-"""Sweeps between two tables."""
 
 
 def strict_permutations(vectors: LabelVectors, rng: np.random.Generator) -> Iterator[LabelVectors]:

@@ -10,8 +10,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from edokit._errors import counted
 from edokit.scales import Declared
 
+# Labels from which on the agreement of an annotator with the others says something.
 _FEWEST = 10
-"""Labels from which on the agreement of an annotator with the others says something."""
 
 
 def render_lines(

@@ -23,20 +23,28 @@ from edokit.diagnosis.vectors import (
 from edokit.predictions import Predictions
 
 BLOCKS = 20
+# Width of a 95 % interval from 20 blocks, in standard errors.
 _T = 2.093
-"""Width of a 95 % interval from 20 blocks, in standard errors."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A share of the total variance, with a 95 % interval over items."""
+    """A share of the total variance, with a 95 % interval over items.
+
+    Attributes
+    ----------
+    share : float
+    low : float
+    high : float
+    hidden : float
+        How much more it could be if the rest were views of single annotators: with few annotators
+        these can't be distinguished from noise, and count as noise.
+    """
 
     share: float
     low: float
     high: float
     hidden: float
-    """How much more it could be if the rest were views of single annotators: with few annotators
-    these can't be distinguished from noise, and count as noise."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +52,25 @@ class Shares:
     """Parts of the variance of the label of a random item by a random annotator.
 
     They sum to 1; NaN is unknown, and counts as 0.
+
+    Attributes
+    ----------
+    total : float
+    item : Part
+        Differences between items.
+    annotator : Part
+        Differences between annotators, whatever the item.
+    group_item : Part
+        Groups of annotators see items differently.
+    rest : Part
+        Noise, and views of single annotators.
     """
 
     total: float
     item: Part
-    """Differences between items."""
     annotator: Part
-    """Differences between annotators, whatever the item."""
     group_item: Part
-    """Groups of annotators see items differently."""
     rest: Part
-    """Noise, and views of single annotators."""
 
     @property
     def disagreement(self) -> float:

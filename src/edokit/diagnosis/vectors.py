@@ -16,20 +16,29 @@ from edokit.annotations import Annotations
 
 @dataclass(frozen=True, eq=False)
 class LabelVectors:
-    """M labels as vectors, sorted by item, at most one per annotator and item."""
+    """M labels as vectors, sorted by item, at most one per annotator and item.
+
+    Attributes
+    ----------
+    item : Ints
+        The item of each label [M], ascending.
+    annotator : Ints
+        The annotator of each label [M].
+    values : Floats
+        The labels as vectors [M, D], whose squared distances are how much two labels disagree
+        (`Scale.vectors`): their variance is half the sum over classes of the variance of "the label
+        is this class", that of the positions on a scale, or the mean over the labels of a set.
+    items : int
+        Number of items, N.
+    annotators : int
+        Number of annotators, A.
+    """
 
     item: Ints
-    """The item of each label [M], ascending."""
     annotator: Ints
-    """The annotator of each label [M]."""
     values: Floats
-    """The labels as vectors [M, D], whose squared distances are how much two labels disagree
-    (`Scale.vectors`): their variance is half the sum over classes of the variance of "the label is
-    this class", that of the positions on a scale, or the mean over the labels of a set."""
     items: int
-    """Number of items, N."""
     annotators: int
-    """Number of annotators, A."""
 
     @classmethod
     def of(cls, annotations: Annotations, of_classes: Floats | None = None) -> LabelVectors:
@@ -135,19 +144,25 @@ def totals(codes: npt.NDArray[Any], numbers: Floats, size: int) -> Floats:
     return sums if numbers.ndim > 1 else sums[:, 0]
 
 
+# Labels from which on an annotator has about full weight.
 _TYPICAL = 20.0
-"""Labels from which on an annotator has about full weight."""
 _ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
 class BiasDesign:
-    """Constants of the estimated variance of annotator bias; they depend on who labelled what."""
+    """Constants of the estimated variance of annotator bias; they depend on who labelled what.
+
+    Attributes
+    ----------
+    weight : Floats
+        Weight of each annotator's pairs of labels [A].
+    expected : float
+        Expected weighted sum if the variance of the biases is 1.
+    """
 
     weight: Floats
-    """Weight of each annotator's pairs of labels [A]."""
     expected: float
-    """Expected weighted sum if the variance of the biases is 1."""
 
     @classmethod
     def of(cls, vectors: LabelVectors) -> BiasDesign:

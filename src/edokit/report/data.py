@@ -34,32 +34,47 @@ ROLES = {
     "test_predictions": "Test predictions",
     "test_annotations": "Test annotations",
 }
+# Items of the review queue on a page.
 QUEUE = 10
-"""Items of the review queue on a page."""
 _NO_FOLDER = "name a folder made by `edo search`, `edo compare`, `edo demo --out` or `edo fit`"
 
 
 @dataclass
 class ReportData:
-    """What is known of a run: the content of its page and figures."""
+    """What is known of a run: the content of its page and figures.
+
+    Attributes
+    ----------
+    name : str
+        Of the folder.
+    record : RunRecord or None
+    ensemble : EDOEnsemble or None
+    evaluation : Evaluation or None
+    search : Search or None
+    comparison : Comparison or None
+    trade_off : TradeOff or None
+        What cheaper ensembles lose, where the members' costs are known.
+    diagnosis : dict[str, Any] or None
+        `edokit.diagnose` of the annotations, as a dictionary.
+    review : list[dict[str, Any]]
+        The items most in need of annotators, most urgent first.
+    inputs : dict[str, str]
+        State of each input by role: ``same``, ``changed``, ``gone`` or ``large`` (over one GiB).
+    missing : list[str]
+        What is missing and why, one sentence each.
+    """
 
     name: str
-    """Of the folder."""
     record: RunRecord | None = None
     ensemble: EDOEnsemble | None = None
     evaluation: Evaluation | None = None
     search: Search | None = None
     comparison: Comparison | None = None
     trade_off: TradeOff | None = None
-    """What cheaper ensembles lose, where the members' costs are known."""
     diagnosis: dict[str, Any] | None = None
-    """`edokit.diagnose` of the annotations, as a dictionary."""
     review: list[dict[str, Any]] = field(default_factory=list)
-    """The items most in need of annotators, most urgent first."""
     inputs: dict[str, str] = field(default_factory=dict)
-    """State of each input by role: ``same``, ``changed``, ``gone`` or ``large`` (over one GiB)."""
     missing: list[str] = field(default_factory=list)
-    """What is missing and why, one sentence each."""
 
     def attempt(self, title: str, read: Callable[[], Value]) -> Value | None:
         """The result of ``read``; if it fails, a note instead."""

@@ -43,40 +43,57 @@ ABOUT = {
     "best-single": "member with the lowest CE on the fit data",
     "constant": "same probabilities and label for every item",
 }
+# Bootstrap samples, and those for more than ``MANY`` items.
 SAMPLES, FEWER = 1000, 200
-"""Bootstrap samples, and those for more than ``MANY`` items."""
 MANY = 20_000
 UNDEFINED = Interval(None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Items with the ensemble's probabilities and, where there are some, annotations."""
+    """Items with the ensemble's probabilities and, where there are some, annotations.
+
+    Attributes
+    ----------
+    name : str
+        Which items these are: ``test items``, or ``test pairs`` of an item and an annotator.
+    held_out : bool or None
+        Whether the ensemble was fitted without them; None if that is not known.
+    pooled : Pooled
+    predictions : Predictions
+        Of the members, items and classes in the same order as in ``pooled``.
+    annotations : Annotations or None
+        In the same order of items.
+    hard_labels : Codes or None
+        [N]
+    scores : list[Score]
+        Metrics of the ensemble, the uniform mean, the best single member and the constant.
+    source : str
+        Whose shares the constant has, as in `Constant`.
+    ece : float or None
+    rho : Interval
+        Spearman's ρ between the entropies of ensemble and annotations.
+    reliability : Reliability or None
+        Predicted probabilities against shares of annotations.
+    level : float
+        Confidence level of the intervals.
+    slices : tuple[Slice, ...]
+        The same methods by the values of item columns.
+    """
 
     name: str
-    """Which items these are: ``test items``, or ``test pairs`` of an item and an annotator."""
     held_out: bool | None
-    """Whether the ensemble was fitted without them; None if that is not known."""
     pooled: Pooled
     predictions: Predictions
-    """Of the members, items and classes in the same order as in ``pooled``."""
     annotations: Annotations | None = None
-    """In the same order of items."""
     hard_labels: Codes | None = None
-    """[N]"""
     scores: list[Score] = field(default_factory=list)
-    """Metrics of the ensemble, the uniform mean, the best single member and the constant."""
     source: str = "fit"
-    """Whose shares the constant has, as in `Constant`."""
     ece: float | None = None
     rho: Interval = UNDEFINED
-    """Spearman's ρ between the entropies of ensemble and annotations."""
     reliability: Reliability | None = None
-    """Predicted probabilities against shares of annotations."""
     level: float = 0.95
-    """Confidence level of the intervals."""
     slices: tuple[Slice, ...] = ()
-    """The same methods by the values of item columns."""
 
     @property
     def metrics(self) -> dict[str, float | None]:

@@ -98,11 +98,11 @@ def prose(text: object, most: int = 900) -> Markup:
     return Markup("".join(marked))
 
 
+# Of templates, by name.
 FILTERS: dict[str, Any] = {
     function.__name__: function
     for function in (number, signed, percent, count, interval, listed, clean, prose)
 }
-"""Of templates, by name."""
 
 
 def embed(value: Any) -> Markup:

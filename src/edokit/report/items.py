@@ -13,22 +13,22 @@ from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import asset, rounded
 from edokit.scales import NOMINAL, Scale
 
+# Items that a page holds; of more, those with the largest distance are kept.
 MOST = 20_000
-"""Items that a page holds; of more, those with the largest distance are kept."""
+# Characters of a text that a page holds.
 LONGEST = 2_000
-"""Characters of a text that a page holds."""
+# Largest share of a class: up to the first people are divided and an ensemble is uncertain, from
+# the second on it is confident, however many classes there are.
 DIVIDED, SURE = 2 / 3, 0.9
-"""Largest share of a class: up to the first people are divided and an ensemble is uncertain, from
-the second on it is confident, however many classes there are."""
+# The share of annotations from which a class counts as a minority's.
 MINORITY = 0.2
-"""The share of annotations from which a class counts as a minority's."""
+# Draws of labels from the ensemble, for what chance explains.
 DRAWS = 20
-"""Draws of labels from the ensemble, for what chance explains."""
+# The quantile above which spread and distance are high.
 TOP = 0.9
-"""The quantile above which spread and distance are high."""
+# Standard deviation of ratings as a share of the range (at most a half): from the first on people
+# are divided and an ensemble is uncertain, up to the second it is confident.
 WIDE, NARROW = 0.25, 0.125
-"""Standard deviation of ratings as a share of the range (at most a half): from the first on people
-are divided and an ensemble is uncertain, up to the second it is confident."""
 
 
 def filters(evaluation: Evaluation) -> dict[str, Bools]:

@@ -27,10 +27,10 @@ from edokit.report.summary import EQUAL, summarize
 from edokit.report.vega import CONFIG, page_spec
 from edokit.scales import NOMINAL
 
+# Trials of the front that are also listed as a table.
 FRONT_ROWS = 50
-"""Trials of the front that are also listed as a table."""
+# Items of two panels on a page; the table has all of them.
 PANEL_ROWS = 200
-"""Items of two panels on a page; the table has all of them."""
 
 
 def render(data: ReportData, *, texts: bool = True) -> str:

@@ -85,17 +85,26 @@ class _Skipped(Document):
 
 
 class Comparison(Document):
-    """The content of ``compare/methods.json``."""
+    """The content of ``compare/methods.json``.
+
+    Attributes
+    ----------
+    methods : list[_Method]
+    samples : Count or None
+        Bootstrap samples.
+    level : Annotated[float, Field(gt=0, lt=1)]
+        Of the intervals.
+    by : list[str]
+        Item columns that it was sliced by.
+    skipped : list[_Skipped]
+        Methods that could not be fitted.
+    """
 
     methods: list[_Method]
     samples: Count | None = None
-    """Bootstrap samples."""
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    """Of the intervals."""
     by: list[str] = Field(default_factory=list)
-    """Item columns that it was sliced by."""
     skipped: list[_Skipped] = Field(default_factory=list)
-    """Methods that could not be fitted."""
 
     @property
     def scores(self) -> list[Score]:
@@ -105,34 +114,55 @@ class Comparison(Document):
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration and its metrics."""
+    """One configuration and its metrics.
+
+    Attributes
+    ----------
+    number : int
+    sign : str
+        ``preserve`` or ``suppress``; empty if the trial has neither.
+    metrics : dict[str, float]
+        By name, in the order of `Search.metrics`.
+    on_front : bool
+    chosen : bool
+    settings : dict[str, str]
+        Every setting as text, size and generation included.
+    """
 
     number: int
     sign: str
-    """``preserve`` or ``suppress``; empty if the trial has neither."""
     metrics: dict[str, float]
-    """By name, in the order of `Search.metrics`."""
     on_front: bool
     chosen: bool
     settings: dict[str, str]
-    """Every setting as text, size and generation included."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """The trials of a search, and how one of them was chosen."""
+    """The trials of a search, and how one of them was chosen.
+
+    Attributes
+    ----------
+    trials : list[Trial]
+    failed : int
+        Trials without a result.
+    rule : str
+        Of the choice.
+    metrics : tuple[str, ...]
+        What it optimised: F1, the headline metric of the answer scale, and a distance.
+    estimates : dict[str, float]
+        Headline metric of the chosen trial by kind of estimate.
+    weights : dict[str, float]
+        Of the chosen trial, by member.
+    correlations : list[Correlation]
+    """
 
     trials: list[Trial]
     failed: int = 0
-    """Trials without a result."""
     rule: str = ""
-    """Of the choice."""
     metrics: tuple[str, ...] = SEARCH_METRICS
-    """What it optimised: F1, the headline metric of the answer scale, and a distance."""
     estimates: dict[str, float] = field(default_factory=dict)
-    """Headline metric of the chosen trial by kind of estimate."""
     weights: dict[str, float] = field(default_factory=dict)
-    """Of the chosen trial, by member."""
     correlations: list[Correlation] = field(default_factory=list)
 
     @property

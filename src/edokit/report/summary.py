@@ -18,31 +18,41 @@ from edokit.report.formatting import FILTERS, clean
 from edokit.report.items import filters, minority_by_chance
 from edokit.report.results import Search
 
+# Weights whose largest is less than this many times their smallest are nearly equal.
 EQUAL = 1.2
-"""Weights whose largest is less than this many times their smallest are nearly equal."""
+# Share of a metric below which a difference, significant or not, is called slight.
 SLIGHT = 0.01
-"""Share of a metric below which a difference, significant or not, is called slight."""
 FEW_ANNOTATIONS = 3
+# Share of an even share below which a class is rare: 10 % of the items with two classes.
 RARE = 0.2
-"""Share of an even share below which a class is rare: 10 % of the items with two classes."""
+# A member differs whose distance to the others is so many times the median member's.
 DISTANT = 1.25
-"""A member differs whose distance to the others is so many times the median member's."""
 
 
 @dataclass
 class Summary:
-    """Sentences by topic."""
+    """Sentences by topic.
+
+    Attributes
+    ----------
+    lead : str
+        The result in one or two sentences.
+    caveats : list[str]
+        The gravest first; the last one holds for every ensemble.
+    tiles : list[tuple[str, ...]]
+        Name, value and note of each number at the top of the page.
+    weights : list[str]
+    improvement : list[str]
+    headline : list[str]
+        What must not be missed; empty where the ensemble is better than a constant answer.
+    """
 
     lead: str
-    """The result in one or two sentences."""
     caveats: list[str]
-    """The gravest first; the last one holds for every ensemble."""
     tiles: list[tuple[str, ...]] = field(default_factory=list)
-    """Name, value and note of each number at the top of the page."""
     weights: list[str] = field(default_factory=list)
     improvement: list[str] = field(default_factory=list)
     headline: list[str] = field(default_factory=list)
-    """What must not be missed; empty where the ensemble is better than a constant answer."""
 
 
 def summarize(data: ReportData) -> Summary:
