@@ -62,15 +62,6 @@ def test_the_excesses_of_an_item_sum_to_zero(seed: int) -> None:
     assert np.sum(overlaps.excess(vectors, vectors.deviations)) == pytest.approx(0, abs=1e-9)
 
 
-def test_large_crowds_are_handled_in_sparse_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = LabelVectors.of(camps(items=600, sizes=(40, 40), per_item=6, apart=0.45))
-    dense = find_structure(vectors, Design.of(vectors)).groups
-    monkeypatch.setattr("edokit.diagnosis.clusters._DENSE", 10)
-    sparse = find_structure(vectors, Design.of(vectors)).groups
-    assert same(dense.group, sparse.group)
-    assert dense.score == pytest.approx(sparse.score)
-
-
 def test_who_answered_too_little_is_in_no_group() -> None:
     table = camps(items=300, sizes=(4, 4)).to_table().to_pylist()
     table += [{**table[0], "annotator": "guest"}]

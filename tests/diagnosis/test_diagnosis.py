@@ -74,13 +74,12 @@ def test_structure_without_enough_answers_per_person_is_left_to_random_select() 
     assert choices(found)["labels"] == "few"
 
 
-def test_declared_groups_are_taken_by_attribute_mapping_or_list() -> None:
+def test_declared_groups_are_taken_by_attribute_or_mapping() -> None:
     annotations = camps(items=200, sizes=(3, 3))
     camp = dict(zip(annotations.annotators, annotations.attributes["camp"], strict=True))
     by_attribute = diagnose(annotations, groups="camp", permutations=0)
-    for groups in (camp, list(camp.values())):
-        same = diagnose(annotations, groups=groups, permutations=0)
-        assert same.variance == by_attribute.variance
+    same = diagnose(annotations, groups=camp, permutations=0)
+    assert same.variance == by_attribute.variance
     assert by_attribute.groups["attribute"] == "camp"
     assert [group["name"] for group in by_attribute.groups["groups"]] == ["camp-0", "camp-1"]
     assert by_attribute.test is None
@@ -91,8 +90,7 @@ def test_declared_groups_are_taken_by_attribute_mapping_or_list() -> None:
     [
         ("party", "'camp'"),
         ({"ann-0": "x"}, "7 of 8 have no entry"),
-        (["x"], "1 entry for 8 annotators"),
-        ([None] * 8, "no annotator to a group"),
+        ({f"ann-{a}": None for a in range(8)}, "no annotator to a group"),
     ],
 )
 def test_groups_that_do_not_fit_are_refused(groups: object, words: str) -> None:
@@ -108,7 +106,9 @@ def test_shuffles_too_few_to_say_anything_are_refused(permutations: object) -> N
 
 def test_declared_groups_of_one_person_are_said_to_be_unknowable() -> None:
     annotations = noise(items=100, annotators=3)
-    found = diagnose(annotations, groups=["x", "y", "z"], permutations=39)
+    found = diagnose(
+        annotations, groups=dict(zip(annotations.annotators, "xyz", strict=True)), permutations=39
+    )
     assert found.variance["group_item"] is None
     assert "two annotators" in found.variance["reason"]
     assert any("one annotator each" in limit for limit in found.limits)
@@ -149,7 +149,9 @@ def test_groups_that_never_meet_cannot_be_compared() -> None:
     labels = np.full((80, 6), None, dtype=object)
     labels[:40, :3] = rng.integers(2, size=(40, 3))
     labels[40:, 3:] = rng.integers(2, size=(40, 3))
-    found = diagnose(Annotations.from_matrix(labels), groups=[*"xxx", *"yyy"], permutations=39)
+    annotations = Annotations.from_matrix(labels)
+    groups = dict(zip(annotations.annotators, "xxxyyy", strict=True))
+    found = diagnose(annotations, groups=groups, permutations=39)
     assert found.variance["group_item"] is None
     assert found.test["group_item"]["p"] is None
     shares = [found.variance[part] for part in ("item", "annotator", "rest")]
@@ -278,7 +280,8 @@ def advised(people: Annotations, variance: dict, test: dict) -> advice.Advice:
     hidden = {"item": {"hidden": 0.0}}
     findings = {"variance": variance | hidden, "test": test, "careless": None}
     findings["balance"] = overview.balance(people)
-    return advice.advise(people, findings, {"kind": "none"})[0][0]
+    findings |= {"groups": {"kind": "none"}, "coverage": overview.coverage(people)}
+    return advice.advise(people, findings)[0][0]
 
 
 def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:

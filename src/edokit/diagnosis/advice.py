@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,38 +54,35 @@ class Advice:
 
 def advise(
     annotations: Annotations,
-    analysis: dict[str, Any],
-    groups: dict[str, Any],
+    results: dict[str, Any],
     unassigned: int = 0,
-    single_groups: list[str] | None = None,
+    single_groups: Sequence[str] = (),
 ) -> tuple[list[Advice], list[str]]:
     """Advice on supervision, diversity, careless annotators, labels, classes and coverage; limits.
 
-    ``analysis`` has ``balance``, ``variance``, ``test`` and ``careless`` of the diagnosis,
+    ``results`` has coverage, balance, groups, variance, test and careless of the diagnosis,
     ``single_groups`` the names of declared groups of one annotator.
     """
     per_item, labels = annotations.annotations_per_item, annotations.annotations_per_annotator
-    active = labels[labels > 0]
-    structure = _structure(**{key: analysis[key] for key in ("variance", "test", "careless")})
+    structure = _structure(**{key: results[key] for key in ("variance", "test", "careless")})
+    structured = structure["structure"] in ("views", "strictness")
     trainers = _trainers(annotations)
     trainer_share = float(labels[trainers].sum() / len(annotations))
     trainer_coverage = float(np.median(annotations.coverage[trainers])) if trainers.any() else 0.0
-    structured = structure["structure"] in ("views", "strictness")
     represent_all = trainers.sum() >= _FEWEST_TRAINERS and trainer_share >= _MOST
     all_same_items = structured and represent_all and trainer_coverage >= _MOST
     lines = render_lines(
         "advice.txt",
-        **analysis,
+        **results,
         **structure,
         kind=annotations.scale.kind,
         label=only_answer(annotations),
-        stability=max(groups.get("stability") or 0, 0) if groups["kind"] == "found" else None,
         structured=structured,
         strong=STRONG,
         choice="per-annotator" if all_same_items else "random-select",
         items=len(annotations.items),
         annotators=len(annotations.annotators),
-        active=len(active),
+        active=int((labels > 0).sum()),
         enough=ENOUGH,
         enough_rare=ENOUGH_RARE,
         varies=annotations.label_codes is not None or annotations.scale.is_multi_label,
@@ -93,19 +91,10 @@ def advise(
         trainer_coverage=trainer_coverage,
         represent_all=represent_all,
         all_train=trainers.all(),
-        per_annotator={
-            "min": active.min(),
-            "median": np.median(active),
-            "few": (active < ENOUGH).sum(),
-        },
-        per_item={
-            "single": int((per_item == 1).sum()),
-            "two": int((per_item == 2).sum()),
-            "three": float((per_item >= 3).mean()),
-            "max": per_item.max(),
-        },
-        repeated=int(annotations.repeated.sum()),
-        single_groups=single_groups or [],
+        with_few=int(((labels > 0) & (labels < ENOUGH)).sum()),
+        with_two=int((per_item == 2).sum()),
+        with_three=float((per_item >= 3).mean()),
+        single_groups=single_groups,
         unassigned=unassigned,
         are=are,
         have=HAVE,

@@ -17,8 +17,8 @@ from edokit.diagnosis.vectors import BiasDesign, LabelVectors, estimate_bias, sq
 MOST_GROUPS = 4
 # Contested items that an annotator must have labelled to be assigned to a group.
 FEWEST_CONTESTED = 10
-# Tables of pairs of up to so many annotators, with such a share of cells filled, are arrays.
-_DENSE, _FILLED = 1500, 0.05
+# Tables of pairs of up to so many annotators are arrays.
+_DENSE = 1000
 _ROUNDS = 8
 
 
@@ -77,17 +77,13 @@ class Overlaps:
         # Without biases deviations are smaller, and so is their variance under chance.
         chance = float(pairs @ _product_variance(vectors, deviations))
         scale = np.sqrt(self.chance / chance) if chance > 0 else 0.0
-        return _off_diagonal(self._products(vectors, mean, deviations) * scale)
-
-    def _products(self, vectors: LabelVectors, mean: Floats, deviations: Floats) -> Any:
-        """What each pair shares: the mean of its items, and products of deviations [P, P]."""
         among = (vectors, self.number, len(self.placed))
         several = (vectors.per_item >= 3)[vectors.item]
         total = _table(*among, mean[vectors.item]) @ _table(*among).T
         for column in deviations.T:
             table = _table(*among, column * several)
             total = total + table @ table.T
-        return total
+        return _off_diagonal(total * scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,18 +138,16 @@ def find_groups(overlaps: Overlaps, excess: Any) -> Clusters:
 
 def _strongest(excess: Any, scale: Floats) -> Floats:
     """The first eigenvector [A] of the scaled excess."""
-    size = len(scale)
-    if size <= 64:
-        table = excess if isinstance(excess, np.ndarray) else excess.toarray()
-        vectors: Floats = np.linalg.eigh(scale[:, None] * table * scale)[1]
+    if len(scale) <= 64:
+        vectors: Floats = np.linalg.eigh(scale[:, None] * excess * scale)[1]
         return vectors[:, -1]
-    operator = LinearOperator(
-        (size, size), matvec=lambda v: scale * (excess @ (scale * v.ravel())), dtype=np.float64
+    scaled = LinearOperator(
+        excess.shape, matvec=lambda v: scale * (excess @ (scale * v.ravel())), dtype=np.float64
     )
     # A fixed start that is not all ones, to which every excess is nearly blind.
-    start: Floats = scale * np.cos(np.arange(size, dtype=np.float64) ** 2)
+    start: Floats = scale * np.cos(np.arange(len(scale), dtype=np.float64) ** 2)
     try:
-        vectors = eigsh(operator, k=1, which="LA", v0=start, tol=1e-3)[1]
+        vectors = eigsh(scaled, k=1, which="LA", v0=start, tol=1e-3)[1]
     except ArpackError:
         # There is no strongest contrast; any start is as good.
         return start
@@ -219,14 +213,9 @@ def _table(vectors: LabelVectors, number: Ints, size: int, numbers: Floats | Non
 
 
 def _off_diagonal(table: Any) -> Any:
-    """The table with zeros on its diagonal; as an array where it is small and not mostly empty."""
-    size = table.shape[0]
-    if size <= _DENSE and table.nnz >= _FILLED * size**2:
-        dense: Floats = table.toarray()
-        np.fill_diagonal(dense, 0.0)
-        return dense
+    """The table with zeros on its diagonal, as an array where it is small."""
     table.setdiag(0.0)
-    return table.tocsr()
+    return table.toarray() if table.shape[0] <= _DENSE else table.tocsr()
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from edokit.diagnosis.clusters import (
 )
 from edokit.diagnosis.overview import DeclaredGroups, declared_groups
 from edokit.diagnosis.permutation import LEVEL, permutation_test
-from edokit.diagnosis.variance import Shares, decompose, explained
+from edokit.diagnosis.variance import Part, Shares, decompose, explained
 from edokit.diagnosis.vectors import LabelVectors
 from edokit.predictions import Predictions
 
@@ -61,7 +61,7 @@ class Diagnosis:
     agreement : dict[str, Any]
         Krippendorff's alpha, agreeing pairs, and the matrix of all pairs of annotators.
     entropy : dict[str, Any]
-        Mean and histogram of the entropy of items.
+        Mean entropy of items, the largest that so many labels can have, unanimous items.
     per_annotator : list[dict[str, Any]]
         Labels, base rates, agreement with the others and group of each annotator.
     groups : dict[str, Any]
@@ -147,9 +147,9 @@ def diagnose(
     ----------
     annotations : Annotations, str or Path
         Who labelled which item how; a path is read with `edokit.read_annotations`.
-    groups : str, mapping or sequence, optional
-        Groups of the annotators: the name of an attribute, a mapping from annotator to group, or
-        one group per annotator. By default groups are searched for in the labels.
+    groups : str or mapping, optional
+        Groups of the annotators: the name of an attribute, or a mapping from annotator to group. By
+        default groups are searched for in the labels.
     predictions : Predictions, optional
         Answers of members that know annotators, for each pair of an item and an annotator in the
         annotations. Their uniform mean is evaluated; the members must not have seen these items.
@@ -203,18 +203,22 @@ def diagnose(
     else:
         group, about["kind"] = declared, "declared"
         about["attribute"] = groups if isinstance(groups, str) else None
-    without = group < 0 if names else np.zeros(len(group), dtype=bool)
-    about["unassigned"] = int(without.sum())
+    unassigned = group < 0 if names else np.zeros(len(group), dtype=bool)
+    about["unassigned"] = int(unassigned.sum())
     about["groups"] = overview.describe_groups(annotations, group, names) if names else []
+    results: dict[str, Any] = {
+        "coverage": overview.coverage(annotations),
+        "balance": overview.balance(annotations),
+        "groups": about,
+        "test": analysis.test,
+        "careless": analysis.careless,
+    }
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
-    results: dict[str, Any] = {"test": analysis.test, "careless": analysis.careless}
-    results["balance"] = overview.balance(annotations)
     advice, limits = advise(
         annotations,
         results | {"variance": estimated},
-        about,
-        int((without & (vectors.per_annotator > 0)).sum()),
+        int((unassigned & (vectors.per_annotator > 0)).sum()),
         analysis.single_groups,
     )
     account = None
@@ -227,11 +231,9 @@ def diagnose(
         annotations=len(annotations),
         classes=list(annotations.classes),
         scale=annotations.scale.to_text(annotations.classes),
-        coverage=overview.coverage(annotations),
         agreement=overview.agreement(annotations) | {"matrix": overview.matrix(annotations, group)},
         entropy=overview.entropy(annotations),
         per_annotator=overview.describe_annotators(annotations, group, names),
-        groups=about,
         variance=variance,
         **results,
         advice=advice,
@@ -387,21 +389,22 @@ def _found_groups(
 
 def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:
     """The shares as plain values: within [0, 1], None where unknown."""
-    parts: dict[str, dict[str, float] | None] = {}
+    parts: dict[str, dict[str, float] | None] = dict.fromkeys(PARTS)
     for name in PARTS:
-        part = getattr(shares, name)
-        bounded = {key: min(max(getattr(part, key), 0.0), 1.0) for key in ("share", "low", "high")}
-        parts[name] = None if math.isnan(part.share) else {**bounded, "hidden": part.hidden}
+        estimate: Part = getattr(shares, name)
+        if not math.isnan(estimate.share):
+            ends = {"share": estimate.share, "low": estimate.low, "high": estimate.high}
+            bounded = {key: min(max(value, 0.0), 1.0) for key, value in ends.items()}
+            parts[name] = bounded | {"hidden": estimate.hidden}
     # Shares that chance put below 0 are 0, and the others still sum to 1.
     total = sum(part["share"] for part in parts.values() if part)
-    for part in parts.values():
-        if part:
-            part["share"] /= total
+    for part in filter(None, parts.values()):
+        part["share"] /= total
     unknown = None
-    if parts["group_item"] is None and declared:
-        unknown = "fewer than two of the declared groups have two annotators who share items"
-    elif parts["group_item"] is None:
+    if parts["group_item"] is None:
         unknown = "no two groups of two annotators were found on enough contested items"
+        if declared:
+            unknown = "fewer than two of the declared groups have two annotators who share items"
     return {
         "total": shares.total,
         "disagreement": min(max(shares.disagreement, 0.0), 1.0),

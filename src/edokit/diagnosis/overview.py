@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from scipy.special import xlogy
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, counted, examples, option
+from edokit._errors import HAVE, EDOWarning, InputError, are, examples, option
 from edokit._names import class_order
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
@@ -20,14 +21,11 @@ from edokit.diagnosis.variance import pair_agreement
 from edokit.diagnosis.vectors import LabelVectors, label_sums, products, squares, totals
 from edokit.scales import Scale
 
-_BINS = 20
-
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
     """Labels per item and per annotator, gaps, and pairs of annotators with shared items."""
     per_item = annotations.annotations_per_item
     per_annotator = annotations.annotations_per_annotator
-    counts, items = np.unique(per_item, return_counts=True)
     labelled = ~annotations.repeated
     annotators = len(annotations.annotators)
     shape = (annotators, len(annotations.items))
@@ -35,9 +33,8 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
     table = sparse.csr_matrix((np.ones(int(labelled.sum()), dtype=np.int32), cells), shape)
     shared: Any = sparse.triu(table @ table.T, k=1, format="csr")
     return {
-        "per_item": _figures(per_item, "min", "median", "mean", "max"),
-        "items_by_annotations": dict(zip(map(str, counts), items.tolist(), strict=True)),
-        "per_annotator": _figures(per_annotator[per_annotator > 0], "min", "median", "max"),
+        "per_item": _ends(per_item),
+        "per_annotator": _ends(per_annotator[per_annotator > 0]),
         "filled": float(labelled.sum() / (shape[0] * shape[1])),
         "single": int((per_item == 1).sum()),
         "silent": [str(name) for name in annotations.annotators[per_annotator == 0]],
@@ -50,8 +47,9 @@ def coverage(annotations: Annotations) -> dict[str, Any]:
     }
 
 
-def _figures(counts: Ints, *names: str) -> dict[str, float]:
-    return {name: getattr(np, name)(counts).item() for name in names}
+def _ends(counts: Ints) -> dict[str, float]:
+    values = counts.min(), np.median(counts), counts.max()
+    return {name: v.item() for name, v in zip(("min", "median", "max"), values, strict=True)}
 
 
 def balance(annotations: Annotations) -> dict[str, Any]:
@@ -73,29 +71,25 @@ def balance(annotations: Annotations) -> dict[str, Any]:
 
 
 def entropy(annotations: Annotations) -> dict[str, Any]:
-    """The distribution of item entropy in nats: mean and histogram.
+    """The mean entropy of items in nats, and the share of unanimous items.
 
     ``attainable`` is the mean of the largest entropy that the labels of each item can have: few
     labels can't show many classes.
     """
     nats = annotations.entropy
     classes = max(len(annotations.scale.row_classes(annotations.classes)), 2)
-    largest = float(np.log(classes))
-    attainable = largest
+    attainable = largest = float(np.log(classes))
     if not _are_probabilities(annotations):
         # The most even counts: n = even · classes + extra; `extra` classes have one label more.
         n = annotations.annotations_per_item.clip(1)
         even, extra = np.divmod(n, classes)
         surprise = (classes - extra) * xlogy(even, even / n)
         attainable = -float(np.mean((surprise + extra * xlogy(even + 1, (even + 1) / n)) / n))
-    counts, edges = np.histogram(np.minimum(nats, largest), bins=_BINS, range=(0.0, largest))
     return {
         "mean": float(nats.mean()),
         "largest": largest,
         "attainable": attainable,
         "unanimous": float((nats < 1e-12).mean()),
-        "edges": edges.tolist(),
-        "counts": counts.tolist(),
     }
 
 
@@ -202,38 +196,43 @@ def describe_annotators(
 
     ``expected`` is the mean agreement of two *others* on the same items, as far as these have two.
     """
-    count = len(annotations.annotators)
-    annotator, item = annotations.annotator_codes, annotations.item_codes
-    rows = label_sums(annotations, np.eye(len(annotations.classes)))
-    labelled = annotations.annotations_per_annotator
-    shares = totals(annotator, rows, count) / np.maximum(labelled, 1)[:, None]
-    positions = annotations.scale.positions
-    # "Peers" are the other annotators of the same item.
-    peers = annotations.annotations_per_item[item] - 1
-    agreeing, pairs = _pairs_by_item(annotations)
-    shared = peers > 0
-    number = np.bincount(annotator[shared], minlength=count)
+    item, positions = annotations.item_codes, annotations.scale.positions
     vectors, lengths = _label_vectors(annotations)
-    peer_sums = totals(item, vectors, len(annotations.items))[item] - vectors
-    peer_lengths = totals(item, lengths, len(annotations.items))[item] - lengths
-    with_peers = peers * (1 - lengths) - peer_lengths + 2 * products(vectors, peer_sums)
-    agreement = totals(annotator[shared], with_peers[shared] / peers[shared], count)
-    two = peers > 1
-    compared = np.bincount(annotator[two], minlength=count)
-    of_peers = (agreeing[item] - 2 * with_peers)[two] / (pairs[item] - 2 * peers)[two]
-    expected = totals(annotator[two], of_peers, count)
-    return [
-        {
-            "annotator": str(name),
-            "annotations": int(labelled[a]),
-            "shares": _by_class(annotations, shares[a]) if labelled[a] else None,
-            "mean": float(shares[a] @ positions) if positions and labelled[a] else None,
-            "agreement": float(agreement[a] / number[a]) if number[a] else None,
-            "expected": float(expected[a] / compared[a]) if compared[a] else None,
-            "group": None if group is None or group[a] < 0 else names[group[a]],
-        }
-        for a, name in enumerate(annotations.annotators)
-    ]
+
+    def of_peers(numbers: Floats) -> Floats:
+        """Sums over the other annotators of the same item."""
+        return totals(item, numbers, len(annotations.items))[item] - numbers
+
+    peers = annotations.annotations_per_item[item] - 1
+    with_peers = (
+        peers * (1 - lengths) - of_peers(lengths) + 2 * products(vectors, of_peers(vectors))
+    )
+    agreeing, pairs = _pairs_by_item(annotations)
+    between_peers, peer_pairs = agreeing[item] - 2 * with_peers, pairs[item] - 2 * peers
+    labels = pd.DataFrame(label_sums(annotations, np.eye(len(annotations.classes))))
+    labels["agreement"] = np.where(peers > 0, with_peers / np.maximum(peers, 1), np.nan)
+    labels["expected"] = np.where(peers > 1, between_peers / np.maximum(peer_pairs, 1), np.nan)
+    by_annotator = labels.groupby(annotations.annotator_codes).mean()
+    means = by_annotator.reindex(range(len(annotations.annotators))).to_numpy()
+    described = []
+    for a, (*shares, agreement, expected) in enumerate(means):
+        known = not np.isnan(shares[0])
+        described.append(
+            {
+                "annotator": str(annotations.annotators[a]),
+                "annotations": int(annotations.annotations_per_annotator[a]),
+                "shares": _by_class(annotations, np.array(shares)) if known else None,
+                "mean": float(np.dot(shares, positions)) if positions and known else None,
+                "agreement": _finite(agreement),
+                "expected": _finite(expected),
+                "group": None if group is None or group[a] < 0 else names[group[a]],
+            }
+        )
+    return described
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
@@ -242,24 +241,21 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
     if count > LARGEST_MATRIX:
         return None
     vectors, lengths = _label_vectors(annotations)
-    labels = np.zeros((count, len(annotations.items), vectors.shape[1]))
-    labelled, squared = np.zeros((2, *labels.shape[:2]))
     rows = ~annotations.repeated
-    cells = (annotations.annotator_codes[rows], annotations.item_codes[rows])
-    labelled[cells] = 1.0
-    labels[cells] = vectors[rows]
-    squared[cells] = lengths[rows]
+    annotator, item = annotations.annotator_codes[rows], annotations.item_codes[rows]
+    table = np.zeros((vectors.shape[1] + 2, count, len(annotations.items)))
+    table[:, annotator, item] = np.vstack([np.ones(len(item)), lengths[rows], vectors[rows].T])
+    labelled, squared, *labels = table
     shared = labelled @ labelled.T
-    flat = labels.reshape(count, -1)
-    agreed = shared - squared @ labelled.T - labelled @ squared.T + 2 * flat @ flat.T
+    agreed = shared - squared @ labelled.T - labelled @ squared.T
+    agreed = agreed + 2 * sum(column @ column.T for column in labels)
     order = np.argsort(np.where(group < 0, count, group), kind="stable")
+    shares = np.divide(agreed, shared, out=np.full_like(agreed, np.nan), where=shared > 0)
+    np.fill_diagonal(shares, np.nan)
     return {
         "annotators": [str(annotations.annotators[a]) for a in order],
-        "agreement": [
-            [float(agreed[a, b] / shared[a, b]) if a != b and shared[a, b] else None for b in order]
-            for a in order
-        ],
-        "shared": [[int(shared[a, b]) for b in order] for a in order],
+        "agreement": [[_finite(share) for share in row] for row in shares[order][:, order]],
+        "shared": shared[order][:, order].astype(int).tolist(),
     }
 
 
@@ -275,36 +271,21 @@ def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
     return n * (n - 1) - 2 * ((n - 1) * by_item(lengths) - inner), n * (n - 1)
 
 
-_LISTED = 20
 # Differences between shares below this are not worth a word.
 _SLIGHT = 0.02
-DeclaredGroups = str | Mapping[Any, Any] | Sequence[Any]
+DeclaredGroups = str | Mapping[Any, Any]
 
 
 def declared_groups(annotations: Annotations, groups: DeclaredGroups) -> tuple[Ints, list[str]]:
     """The group of each annotator [A], -1 for none, and the groups' names.
 
-    ``groups`` names an attribute of the annotators, maps annotators to groups, or lists a group
-    for each of them. Empty text and None are no group.
+    ``groups`` names an attribute of the annotators, or maps annotators to groups. Empty text and
+    None are no group.
     """
-    values = _group_values(annotations, groups)
-    group_of = ["" if value is None else str(value) for value in values]
-    names = list(class_order({name for name in group_of if name}))
-    if not names:
-        raise InputError(
-            f"{option('groups')} assigns no annotator to a group",
-            f"leave {option('groups')} out to have them found",
-        )
-    codes = {name: code for code, name in enumerate(names)}
-    return np.array([codes.get(name, -1) for name in group_of], dtype=np.int64), names
-
-
-def _group_values(annotations: Annotations, groups: DeclaredGroups) -> list[Any]:
-    """The declared group of each annotator, None for none."""
     annotators = [str(name) for name in annotations.annotators]
     if isinstance(groups, str):
-        return list(find_attribute(annotations, groups))
-    if isinstance(groups, Mapping):
+        values = list(find_attribute(annotations, groups))
+    else:
         by_name = {str(name): value for name, value in groups.items()}
         if missing := [name for name in annotators if name not in by_name]:
             raise InputError(
@@ -312,14 +293,15 @@ def _group_values(annotations: Annotations, groups: DeclaredGroups) -> list[Any]
                 f" {examples(missing)}",
                 "add them; None means no group",
             )
-        return [by_name[name] for name in annotators]
-    if len(groups) != len(annotators):
+        values = [by_name[name] for name in annotators]
+    group_of = ["" if value is None else str(value) for value in values]
+    names = list(class_order({name for name in group_of if name}))
+    if not names:
         raise InputError(
-            f"{option('groups')} has {counted(len(groups), 'entry')} for"
-            f" {counted(len(annotators), 'annotator')}",
-            "give them in the order of annotations.annotators",
+            f"{option('groups')} assigns no annotator to a group",
+            f"leave {option('groups')} out to have them found",
         )
-    return list(groups)
+    return pd.Index(names).get_indexer(pd.Index(group_of)).astype(np.int64), names
 
 
 def describe_groups(
@@ -340,7 +322,6 @@ def describe_groups(
     for code, name in enumerate(names):
         group_rows = rows[label_group == code]
         shares = group_rows.mean(axis=0) if len(group_rows) else None
-        members = np.flatnonzero(group == code)
         near, far = within[code], between[code]
         character = "no labels"
         if shares is not None:  # small and chance differences are none
@@ -354,12 +335,11 @@ def describe_groups(
         described.append(
             {
                 "name": name,
-                "annotators": len(members),
+                "annotators": int((group == code).sum()),
                 "annotations": len(group_rows),
                 "shares": None if shares is None else _by_class(annotations, shares),
                 "within": near,
                 "between": far,
-                "members": [str(annotations.annotators[a]) for a in members[:_LISTED]],
                 "character": character,
             }
         )
