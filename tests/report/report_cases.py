@@ -226,7 +226,15 @@ def methods(names: Sequence[str] = ()) -> dict[str, Any]:
                 "intervals": {"ce": [ce - 0.02, ce + 0.03]},
                 "against_reference": {}
                 if name == "uniform"
-                else {"ce": {"difference": -0.01, "low": -0.02, "high": -0.001}},
+                else {
+                    "ce": {
+                        "difference": -0.01,
+                        "low": -0.02,
+                        "high": -0.001,
+                        "p_value": 0.1,
+                        "n": 9,
+                    }
+                },
             }
         )
     return {"methods": rows, "reference": "uniform", "level": 0.95}

@@ -17,7 +17,6 @@ from edokit.report.formatting import (
     number,
     percent,
     prose,
-    rounded,
     signed,
 )
 
@@ -56,7 +55,6 @@ def test_numbers_read_well() -> None:
     assert interval([0.1, 0.2], 1) == "0.1 to 0.2"
     assert interval([None, 0.2]) == ""
     assert listed(["a", "b", "c"]) == "a, b and c"
-    assert rounded([[0.123456, float("inf")], [1, None]]) == [[0.1235, None], [1, None]]
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,9 @@ def test_a_comparison_of_ratings_is_ranked_by_rps(tmp_path: Path) -> None:
             "ce": 1.6,
             "rps": 0.3,
             "w1": 1.0,
-            "against_reference": {"rps": {"difference": -0.01, "low": -0.02, "high": 0.0}},
+            "against_reference": {
+                "rps": {"difference": -0.01, "low": -0.02, "high": 0.0, "p_value": 0.1, "n": 9}
+            },
         },
     ]
     path = tmp_path / "methods.json"

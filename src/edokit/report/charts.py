@@ -14,32 +14,13 @@ from edokit.baselines.slices import Slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.trade_off import TradeOff
 from edokit.metrics import METRIC, Reliability
+from edokit.report import vega
 from edokit.report.colours import BLUE, DIVERGING, INK, MUTED, NOMINAL, ORANGE, SIGNS
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, number
 from edokit.report.results import Search, headline_value, is_ours, ranked_scores
-from edokit.report.vega import (
-    AREA,
-    LINKS,
-    TIPS,
-    Rows,
-    Spec,
-    chart,
-    colours,
-    columns,
-    diagonal,
-    heatmap,
-    histogram,
-    intervals,
-    layer,
-    names,
-    names_below,
-    numbers,
-    points,
-    reference,
-    rows,
-)
+from edokit.report.vega import Spec, rows
 from edokit.scales import Declared, Scale
 from edokit.solvers import Trajectory
 from edokit.tuning import Correlation
@@ -124,14 +105,14 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     data = rows(member=member_names, weight=values, CE=ensemble.member_ce_[order], _text=shown)
     text = {"text": {"field": "_text"}}
     layers = [
-        layer("bar", data, height={"band": 0.65}, tooltip=TIPS),
-        layer("text", data, text, align="left", dx=4, color=INK),
-        *reference("weight", 1 / len(order)),
+        vega.layer("bar", data, height={"band": 0.65}, tooltip=vega.TIPS),
+        vega.layer("text", data, text, align="left", dx=4, color=INK),
+        *vega.reference("weight", 1 / len(order)),
     ]
     largest = max(float(values.max()) * 1.06, 0.05)
-    x = numbers("weight", "weight (dotted: equal weights)", domain=(0, largest))
-    y = names("member", member_names)
-    return chart("Weight of each member", layers, x, y, 90 + 22 * len(order))
+    x = vega.numbers("weight", "weight (dotted: equal weights)", domain=(0, largest))
+    y = vega.names("member", member_names)
+    return vega.chart("Weight of each member", layers, x, y, 90 + 22 * len(order))
 
 
 def costs(trade_off: TradeOff) -> Spec:
@@ -154,17 +135,19 @@ def costs(trade_off: TradeOff) -> Spec:
         }
     )
     layers = [
-        *reference(f"Δ{short}", 0.0),
+        *vega.reference(f"Δ{short}", 0.0),
         # In the order of the path, not of x.
-        layer("line", data, {"order": {"field": f"{trade_off.unit}s", "type": "quantitative"}}),
-        intervals(data),
-        points(data, size=9),
+        vega.layer(
+            "line", data, {"order": {"field": f"{trade_off.unit}s", "type": "quantitative"}}
+        ),
+        vega.intervals(data),
+        vega.points(data, size=9),
     ]
-    return chart(
+    return vega.chart(
         f"{title.capitalize()} and {short} of cheaper ensembles",
         layers,
-        numbers(f"Δ{short}", f"Δ{short} (95 % interval; right is worse)"),
-        numbers(title, title, domain=(0, 1.08 * float(y.max()))),
+        vega.numbers(f"Δ{short}", f"Δ{short} (95 % interval; right is worse)"),
+        vega.numbers(title, title, domain=(0, 1.08 * float(y.max()))),
         height=340,
     )
 
@@ -175,11 +158,11 @@ def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Spec]:
     size = np.arange(smallest, smallest + trajectory.sizes.shape[1])
     # A uniform distribution is shown half-way up the colour scale.
     high = min(max(float(trajectory.sizes.max()), 2 / len(size)), 1.0)
-    sizes = heatmap(
+    sizes = vega.heatmap(
         "Probability of each ensemble size",
         trajectory.sizes.T[::-1],
-        names("epoch", epoch.tolist(), "epoch", labelAngle=0, labelOverlap=True),
-        names("size", size[::-1].tolist(), "ensemble size", labelOverlap=True),
+        vega.names("epoch", epoch.tolist(), "epoch", labelAngle=0, labelOverlap=True),
+        vega.names("size", size[::-1].tolist(), "ensemble size", labelOverlap=True),
         "probability",
         domain=(0, high),
         height=300,
@@ -187,9 +170,9 @@ def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Spec]:
     charts = {"sizes": sizes}
     for name, title in LOSS_TERMS.items():
         data = rows(epoch=epoch, value=getattr(trajectory, name))
-        lines = [layer("line", data), points(data, size=5)]
-        charts[f"term-{name}"] = chart(
-            title, lines, numbers("epoch", "epoch"), numbers("value"), 190
+        lines = [vega.layer("line", data), vega.points(data, size=5)]
+        charts[f"term-{name}"] = vega.chart(
+            title, lines, vega.numbers("epoch", "epoch"), vega.numbers("value"), 190
         )
     return charts
 
@@ -200,7 +183,7 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Spec]:
     labels = [clean(name, 24) for name in evaluation.pooled.classes]
     means = [shares.mean(axis=0) for shares in (q, p)]
     source = np.repeat(list(SOURCES), len(labels))
-    by_source = {"color": colours("of", SOURCES)}
+    by_source = {"color": vega.colours("of", SOURCES)}
     if (places := evaluation.scale.positions) is not None:
         at_most = np.cumsum(means, axis=1).ravel()
         data = rows(of=source, point=labels * 2, share=at_most, _at=[*range(len(labels))] * 2)
@@ -209,16 +192,16 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Spec]:
         fields = ("mean of annotations", "mean of ensemble")
         cloud = _cloud(*fields, q @ places, p @ places, *ends)
         return {
-            "cumulative": chart(
+            "cumulative": vega.chart(
                 "Cumulative shares, mean over items",
-                [layer("line", data, in_order), points(data, by_source, size=8)],
-                names_below("point", labels, "at most this point of the scale"),
-                numbers("share", "share", percent=True),
+                [vega.layer("line", data, in_order), vega.points(data, by_source, size=8)],
+                vega.names_below("point", labels, "at most this point of the scale"),
+                vega.numbers("share", "share", percent=True),
                 height=340,
             ),
-            "ratings": chart(
+            "ratings": vega.chart(
                 "Mean rating of annotations and ensemble",
-                [diagonal(*fields, *ends), *cloud],
+                [vega.diagonal(*fields, *ends), *cloud],
                 *_both_axes(*fields, *ends),
                 height=340,
             ),
@@ -227,11 +210,11 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Spec]:
         return {}
     data = rows(of=source, label=labels * 2, share=np.ravel(means))
     return {
-        "labels": chart(
+        "labels": vega.chart(
             "How often each label is chosen, mean over items",
-            [points(data, by_source, size=10)],
-            numbers("share", "share", domain=(0, 1.08 * float(np.max(means))), percent=True),
-            names("label", labels),
+            [vega.points(data, by_source, size=10)],
+            vega.numbers("share", "share", domain=(0, 1.08 * float(np.max(means))), percent=True),
+            vega.names("label", labels),
             height=max(110 + 30 * len(labels), 200),
         )
     }
@@ -242,7 +225,7 @@ def methods(scores: Sequence[Score]) -> Spec:
     labels = [clean(score.name, 60) for score in scores]
     ours = {"condition": {"test": "datum._ours", "value": BLUE}, "value": MUTED}
     data = rows(method=labels, **_with_ends(scores), _ours=[is_ours(score) for score in scores])
-    layers = [intervals(data, {"color": ours}), points(data, {"color": ours}, size=9)]
+    layers = [vega.intervals(data, {"color": ours}), vega.points(data, {"color": ours}, size=9)]
     return _headline_chart("method", scores[0], layers, labels)
 
 
@@ -251,16 +234,16 @@ def slices(parts: Sequence[Slice]) -> Spec:
     labels = [f"{clean(part.name, 60)} ({part.items})" for part in parts]
     ours = [part.scores[0] for part in parts]
     short = METRIC[ours[0].headline].short
-    shade = colours("of", {"uniform mean": MUTED, "constant": ORANGE, "ensemble": BLUE})
+    shade = vega.colours("of", {"uniform mean": MUTED, "constant": ORANGE, "ensemble": BLUE})
     layers = []
     for method, name in (("uniform", "uniform mean"), ("constant", "constant")):
         values = [
             np.nan if (s := part.score(method)) is None else headline_value(s) for part in parts
         ]
         data = rows(**{"slice": labels, short: values, "of": name})
-        layers.append(points(data, {"color": shade}, size=9, shape="diamond"))
+        layers.append(vega.points(data, {"color": shade}, size=9, shape="diamond"))
     data = rows(slice=labels, **_with_ends(ours), of="ensemble")
-    layers += [intervals(data, {"color": shade}), points(data, {"color": shade}, size=9)]
+    layers += [vega.intervals(data, {"color": shade}), vega.points(data, {"color": shade}, size=9)]
     return _headline_chart("slice", ours[0], layers, labels)
 
 
@@ -280,15 +263,15 @@ def _with_ends(scores: Sequence[Score]) -> dict[str, list[float]]:
 
 def _headline_chart(noun: str, score: Score, layers: Sequence[Spec], labels: Sequence[str]) -> Spec:
     metric = METRIC[score.headline]
-    x, y = _metric_axis(score.headline), names(noun, labels)
+    x, y = _metric_axis(score.headline), vega.names(noun, labels)
     height = 100 + 26 * len(labels)
-    return chart(f"{metric.title.capitalize()} of each {noun}", layers, x, y, height)
+    return vega.chart(f"{metric.title.capitalize()} of each {noun}", layers, x, y, height)
 
 
 def _metric_axis(name: str) -> Spec:
     metric = METRIC[name]
     better = "higher" if metric.higher else "lower"
-    return numbers(metric.short, f"{metric.short} ({better} is better)")
+    return vega.numbers(metric.short, f"{metric.short} ({better} is better)")
 
 
 def pareto(search: Search, x: str, y: str) -> Spec:
@@ -303,7 +286,7 @@ def pareto(search: Search, x: str, y: str) -> Spec:
     )
     shapes = {"domain": list(SIGNS), "range": ["circle", "diamond", "circle"]}
     encoding = {
-        "color": colours("diversity", SIGNS, legend=None),
+        "color": vega.colours("diversity", SIGNS, legend=None),
         "shape": {"field": "diversity", "scale": shapes, "legend": None},
         "size": _first_of(49, {"datum.trial === hovered": 300, "datum._front": 100}),
         "opacity": _first_of(
@@ -311,13 +294,13 @@ def pareto(search: Search, x: str, y: str) -> Spec:
         ),
     }
     brush = {"params": [{"name": "brush", "select": "interval"}]}
-    layers = [points(data, encoding) | brush]
+    layers = [vega.points(data, encoding) | brush]
     if search.chosen is not None:
         place = rows(**{METRIC[name].short: [search.chosen.metrics[name]] for name in (x, y)})
-        ring = points(place, size=20, color=INK, filled=False, strokeWidth=2, tooltip=None)
+        ring = vega.points(place, size=20, color=INK, filled=False, strokeWidth=2, tooltip=None)
         layers.append(ring)
     title = f"{METRIC[x].short} and {METRIC[y].short} of the trials"
-    return chart(title, layers, _metric_axis(x), _metric_axis(y)) | {"params": LINKS}
+    return vega.chart(title, layers, _metric_axis(x), _metric_axis(y)) | {"params": vega.LINKS}
 
 
 def _first_of(otherwise: float, values: dict[str, float]) -> Spec:
@@ -346,11 +329,11 @@ def _correlation_chart(sign: str, correlated: Sequence[Correlation]) -> Spec:
         cell = parameters.index(row.parameter), metrics.index(row.metric)
         rho[cell], p_value[cell], text[cell] = row.rho, row.p_value, _with_stars(row)
     labels = [PARAMETERS.get(name, clean(name.replace("_", " "), 40)) for name in parameters]
-    return heatmap(
+    return vega.heatmap(
         f"{sign} ({count(max(row.trials for row in correlated), 'trial')})",
         rho,
-        names_below("metric", [METRIC[metric].short for metric in metrics]),
-        names("parameter", labels),
+        vega.names_below("metric", [METRIC[metric].short for metric in metrics]),
+        vega.names("parameter", labels),
         "ρ",
         domain=(-1, 1),
         shades=DIVERGING,
@@ -371,20 +354,24 @@ def reliability(curve: Reliability, ece: float | None = None) -> Spec:
     bins = dict(zip(fields, (curve.predicted, curve.observed), strict=True))
     ends = {"from": curve.low, "to": curve.high, "points": curve.count}
     data = rows(**bins, **ends, _area=_areas(curve.count, 14))
-    layers = [diagonal(*fields, 0, 1), layer("line", data), points(data, AREA)]
-    return chart(f"Reliability (ECE {number(ece, 3)})", layers, *_both_axes(*fields, 0, 1), 340)
+    layers = [vega.diagonal(*fields, 0, 1), vega.layer("line", data), vega.points(data, vega.AREA)]
+    return vega.chart(
+        f"Reliability (ECE {number(ece, 3)})", layers, *_both_axes(*fields, 0, 1), 340
+    )
 
 
 def entropies(predicted: Floats, annotated: Floats, max_entropy: float) -> Spec:
     """Histograms of the entropy of the annotations and of the ensemble's probabilities."""
     edges = np.linspace(0, max_entropy, BINS + 1)
-    data: Rows = []
+    data: vega.Rows = []
     for source, values in zip(SOURCES, (annotated, predicted), strict=True):
         # Rounding may leave a value above the last edge.
-        data += histogram(np.clip(values, 0, max_entropy), edges, "entropy", "items", of=source)
-    layers = [columns(data, {"color": colours("of", SOURCES)})]
-    axes = numbers("entropy", "entropy (nats)"), numbers("items", "items", zero=True)
-    return chart("Entropy of annotations and ensemble", layers, *axes, 340)
+        data += vega.histogram(
+            np.clip(values, 0, max_entropy), edges, "entropy", "items", of=source
+        )
+    layers = [vega.columns(data, {"color": vega.colours("of", SOURCES)})]
+    axes = vega.numbers("entropy", "entropy (nats)"), vega.numbers("items", "items", zero=True)
+    return vega.chart("Entropy of annotations and ensemble", layers, *axes, 340)
 
 
 def entropy_against_entropy(
@@ -396,7 +383,7 @@ def entropy_against_entropy(
     fields = ("entropy of annotations", "entropy of ensemble")
     layers = _cloud(*fields, annotated, predicted, 0.0, max_entropy, jitter)
     axes = _both_axes(*fields, 0.0, max_entropy, unit=" (nats)")
-    return chart(f"Entropy correlation (ρ = {number(rho, 2)})", layers, *axes, 340)
+    return vega.chart(f"Entropy correlation (ρ = {number(rho, 2)})", layers, *axes, 340)
 
 
 def _cloud(
@@ -410,16 +397,16 @@ def _cloud(
         **{x_field: at + low, y_field: mean + low, "items": size, "_area": _areas(size, 8)}
     )
     return [
-        points(items, size=5, opacity=0.28, tooltip=None),
-        layer("line", means, color=INK),
-        points(means, AREA, color=INK),
+        vega.points(items, size=5, opacity=0.28, tooltip=None),
+        vega.layer("line", means, color=INK),
+        vega.points(means, vega.AREA, color=INK),
     ]
 
 
 def _both_axes(x: str, y: str, low: float, high: float, unit: str = "") -> tuple[Spec, Spec]:
     margin = 0.04 * (high - low)
     ends = (low - margin, high + margin)
-    return numbers(x, x + unit, domain=ends), numbers(y, y + unit, domain=ends)
+    return vega.numbers(x, x + unit, domain=ends), vega.numbers(y, y + unit, domain=ends)
 
 
 def binned_means(x: Floats, y: Floats, largest: float) -> tuple[Floats, Floats, Ints]:
@@ -477,14 +464,14 @@ def _variance(components: dict[str, Any]) -> Spec | None:
         return None
     ends = {key: [part[key] for part in parts.values()] for key in ("share", "low", "high")}
     data = rows(component=list(parts), **ends)
-    return chart(
+    return vega.chart(
         "Components of the label variance",
         [
-            layer("bar", data, height={"band": 0.6}, tooltip=TIPS),
-            intervals(data, color=INK, tooltip=None),
+            vega.layer("bar", data, height={"band": 0.6}, tooltip=vega.TIPS),
+            vega.intervals(data, color=INK, tooltip=None),
         ],
-        numbers("share", "share of the label variance", percent=True, zero=True),
-        names("component", list(parts)),
+        vega.numbers("share", "share of the label variance", percent=True, zero=True),
+        vega.names("component", list(parts)),
         height=70 + 34 * len(parts),
     )
 
@@ -495,14 +482,14 @@ def _permutations(test: dict[str, Any]) -> Spec | None:
     statistic = test.get("statistic")
     if len(null) < 2 or statistic is None or test.get("p", 1) is None:
         return None
-    bins = histogram(null, np.histogram_bin_edges(null, 24), "difference", "permutations")
+    bins = vega.histogram(null, np.histogram_bin_edges(null, 24), "difference", "permutations")
     side = "right" if statistic > max(null) else "left"
-    observed = reference("difference", float(statistic), "observed", align=side)
-    return chart(
+    observed = vega.reference("difference", float(statistic), "observed", align=side)
+    return vega.chart(
         "Permutation test of groups × items",
-        [columns(bins, color=MUTED), *observed],
-        numbers("difference", "difference between groups (permuted labels)"),
-        numbers("permutations", "permutations", zero=True),
+        [vega.columns(bins, color=MUTED), *observed],
+        vega.numbers("difference", "difference between groups (permuted labels)"),
+        vega.numbers("permutations", "permutations", zero=True),
     )
 
 
@@ -525,8 +512,8 @@ def _annotators(content: dict[str, Any], scale: Scale) -> Spec | None:
     if scale.span is not None:
         x, y = shares @ np.array(scale.positions), (1 - agreement) * scale.span
         axes = (
-            numbers("mean rating", "mean rating"),
-            numbers("distance", "distance from the others"),
+            vega.numbers("mean rating", "mean rating"),
+            vega.numbers("distance", "distance from the others"),
         )
     else:
         # Of two classes, which differ alike, the last.
@@ -537,10 +524,10 @@ def _annotators(content: dict[str, Any], scale: Scale) -> Spec | None:
             column = int((totals @ (shares - mean) ** 2).argmax())
         x, y = shares[:, column], agreement
         label = f"share of label “{clean(classes[column], 24)}”"
-        agreed = numbers("agreement", "agreement with the others", percent=True)
-        axes = numbers("share", label, percent=True), agreed
+        agreed = vega.numbers("agreement", "agreement with the others", percent=True)
+        axes = vega.numbers("share", label, percent=True), agreed
     places = {axis["field"]: values for axis, values in zip(axes, (x, y), strict=True)}
-    return chart(title, [_by_group(people, places, totals)], *axes)
+    return vega.chart(title, [_by_group(people, places, totals)], *axes)
 
 
 def _by_group(people: Sequence[dict[str, Any]], places: dict[str, Floats], totals: Ints) -> Spec:
@@ -557,8 +544,8 @@ def _by_group(people: Sequence[dict[str, Any]], places: dict[str, Floats], total
         group=group_of,
         _area=_areas(totals, 12),
     )
-    colour = {"color": colours("group", shades)} if len(shades) > 1 else {}
-    return points(data, AREA | colour, opacity=0.75)
+    colour = {"color": vega.colours("group", shades)} if len(shades) > 1 else {}
+    return vega.points(data, vega.AREA | colour, opacity=0.75)
 
 
 def _agreement(matrix: dict[str, Any], span: float | None) -> Spec | None:
@@ -584,9 +571,9 @@ def _agreement(matrix: dict[str, Any], span: float | None) -> Spec | None:
 
 def _matrix(title: str, values: Floats, labels: Sequence[str], value: str, **options: Any) -> Spec:
     """A heat map of pairs."""
-    x, y = names_below("and", labels), names("between", labels)
+    x, y = vega.names_below("and", labels), vega.names("between", labels)
     height = min(200 + 28 * len(labels), 740)
-    return heatmap(title, values, x, y, value, height=height, **options)
+    return vega.heatmap(title, values, x, y, value, height=height, **options)
 
 
 def _areas(n: Ints, growth: float) -> Floats:

@@ -25,7 +25,6 @@ from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.metrics import (
     Interval,
-    PairedTest,
     Reliability,
     bootstrap,
     item_values,
@@ -126,11 +125,6 @@ class Evaluation:
             *worth(ours, self.constant, n, subject="The ensemble", source=self.source),
             *worst_slice(self.slices, self.level),
         ]
-
-    @property
-    def differences(self) -> dict[str, PairedTest]:
-        """The ensemble minus the uniform mean, for each main metric."""
-        return dict(self.scores[0].against) if self.scores else {}
 
     @cached_property
     def distance(self) -> Floats | None:

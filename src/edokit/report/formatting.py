@@ -60,17 +60,6 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def rounded(values: Any, digits: int = 4) -> Any:
-    """Nested lists of numbers, short enough for a page; what is not finite becomes None."""
-    if isinstance(values, list | tuple | range):
-        return [rounded(value, digits) for value in values]
-    if hasattr(values, "tolist"):
-        return rounded(values.tolist(), digits)
-    if isinstance(values, float):
-        return round(values, digits) if math.isfinite(values) else None
-    return values
-
-
 # A name must not reorder or break the text around it.
 _UNWANTED = {"Cc", "Cs", "Zl", "Zp"}
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -10,7 +10,7 @@ from edokit._io.json import parse_json
 from edokit._types import Bools, Floats
 from edokit.metrics import METRIC
 from edokit.report.evaluation import Evaluation
-from edokit.report.formatting import asset, rounded
+from edokit.report.formatting import asset
 from edokit.scales import NOMINAL, Scale
 
 # Items that a page holds; of more, those with the largest distance are kept.
@@ -121,9 +121,9 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
         "classes": list(pooled.classes),
         "total": len(pooled.items),
         "items": pooled.rows.take(rows).names,
-        "p": rounded(pooled.probabilities[rows]),
-        "entropy": rounded(uncertain[rows]),
-        "spread": rounded(pooled.spread[rows]),
+        "p": pooled.probabilities[rows].round(4).tolist(),
+        "entropy": uncertain[rows].round(4).tolist(),
+        "spread": pooled.spread[rows].round(4).tolist(),
         "flags": np.asarray(flags)[rows].tolist(),
         "filters": described,
     }
@@ -131,10 +131,10 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
         measure = annotations.entropy
         if scale.span is not None:
             measure = scale.deviations(annotations.soft_labels)
-        table["counts"] = rounded(annotations.counts[rows], 2)
+        table["counts"] = annotations.counts[rows].round(2).tolist()
         table["annotators"] = annotations.annotations_per_item[rows].tolist()
-        table["annotated"] = rounded(measure[rows])
-        table["distance"] = rounded(distance[rows])
+        table["annotated"] = measure[rows].round(4).tolist()
+        table["distance"] = distance[rows].round(4).tolist()
         table["metric"] = METRIC[evaluation.distance_metric].short
         if texts and annotations.texts is not None:
             table["texts"] = [shortened(text) for text in annotations.texts[rows]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import AfterValidator, Field, create_model
 
 from edokit._errors import InputError
@@ -20,10 +21,6 @@ from edokit.report.evaluation import ABOUT, Evaluation
 from edokit.report.formatting import number
 from edokit.tuning import Correlation
 
-_ABOUT = ABOUT | {
-    "edo": "EDO, kind of pool selected on dev",
-    "edo-paper": "EDO with the search of the paper",
-}
 # Columns of the table of trials that are not settings.
 _OUTCOMES = {
     *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
@@ -38,19 +35,10 @@ def _is_metric(name: str) -> str:
     return name
 
 
-class _Correlation(Document):
-    diversity: str
-    parameter: str
-    metric: str
-    rho: float
-    p_value: float
-    trials: Count
-
-
 class _ChosenTrial(Document):
     rule: str | None = None
-    estimates: dict[str, dict[str, float | None] | None] | None = None
-    weights: dict[str, float] | None = None
+    estimates: dict[str, dict[str, float | None] | None] = Field(default_factory=dict)
+    weights: dict[str, float] = Field(default_factory=dict)
 
 
 class _SearchFile(Document):
@@ -58,21 +46,15 @@ class _SearchFile(Document):
         list[Annotated[str, AfterValidator(_is_metric)]], Field(min_length=3, max_length=3)
     ] = Field(default_factory=lambda: list(SEARCH_METRICS))
     chosen: _ChosenTrial | None = None
-    correlations: list[_Correlation] = Field(default_factory=list)
-
-
-class _Test(Document):
-    difference: float
-    low: float
-    high: float
+    correlations: list[Correlation] = Field(default_factory=list)
 
 
 class _MethodBase(Document):
     name: str
-    about: str | None = None
-    intervals: dict[str, tuple[float, float]] | None = None
-    against_reference: dict[str, _Test] | None = None
-    against_constant: dict[str, _Test] | None = None
+    about: str = ""
+    intervals: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    against_reference: dict[str, PairedTest] = Field(default_factory=dict)
+    against_constant: dict[str, PairedTest] = Field(default_factory=dict)
 
 
 _METRICS: dict[str, Any] = dict.fromkeys(METRIC, (float | None, None))
@@ -192,14 +174,12 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
     about = {"title": "the result of a search", "hint": "run the search again"}
     document = to_model(content, _SearchFile, "search.json", **about)
-    chosen = document.chosen or _ChosenTrial()
-    headline = document.metrics[1]
-    estimates = {
-        kind: (values or {}).get(headline) for kind, values in (chosen.estimates or {}).items()
-    }
+    chosen, headline = document.chosen or _ChosenTrial(), document.metrics[1]
+    estimates = {kind: (of or {}).get(headline) for kind, of in chosen.estimates.items()}
     try:
-        done = [row for row in rows if all(_finite(row[metric]) for metric in document.metrics)]
-        trials = [_trial(row, document.metrics) for row in done]
+        values = {k: [row[metric] for metric in document.metrics] for k, row in enumerate(rows)}
+        done = [k for k in values if None not in values[k] and np.isfinite(values[k]).all()]
+        trials = [_trial(rows[k], document.metrics) for k in done]
     # Anyone may have written the table.
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         message = f"trials.parquet is damaged ({error!r})"
@@ -210,8 +190,8 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
         str(chosen.rule),
         tuple(document.metrics),
         {kind: value for kind, value in estimates.items() if value is not None},
-        chosen.weights or {},
-        [Correlation(**dict(row)) for row in document.correlations],
+        chosen.weights,
+        document.correlations,
     )
 
 
@@ -234,10 +214,6 @@ def _trial(row: Mapping[str, Any], metrics: Sequence[str]) -> Trial:
     )
 
 
-def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def read_comparison(path: Path) -> Comparison:
     """Read ``compare/methods.json``."""
     about = {"title": "the result of a comparison", "hint": "run the comparison again"}
@@ -249,16 +225,11 @@ def _score(row: Any) -> Score:
     metrics = {metric: value for metric, value in values.items() if value is not None}
     # An ordinal scale has RPS, which ranks methods there.
     headline = "rps" if "rps" in metrics else "ce"
-    about = row.about or _ABOUT.get(row.name, "")
-    tests = _tests(row.against_reference), _tests(row.against_constant)
-    return Score(row.name, about, metrics, row.intervals or {}, *tests, headline=headline)
-
-
-def _tests(tests: dict[str, _Test] | None) -> dict[str, PairedTest]:
-    return {
-        metric: PairedTest(test.difference, test.low, test.high, p_value=math.nan, n=0)
-        for metric, test in (tests or {}).items()
-    }
+    about, tests = (
+        row.about or ABOUT.get(row.name, ""),
+        (row.against_reference, row.against_constant),
+    )
+    return Score(row.name, about, metrics, row.intervals, *tests, headline=headline)
 
 
 def ranked_scores(comparison: Comparison | None, evaluation: Evaluation | None) -> list[Score]:

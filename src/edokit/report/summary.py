@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from edokit.baselines.scores import SHARES
+from edokit.baselines.scores import SHARES, Score
 from edokit.diagnosis.render import render_lines
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import METRIC, PairedTest, search_metrics
@@ -37,34 +37,30 @@ class Summary:
     ----------
     lead : str
         The result in one or two sentences.
-    caveats : list[str]
+    caveats : list of str
         The gravest first; the last one holds for every ensemble.
-    tiles : list[tuple[str, ...]]
+    tiles : list of tuple
         Name, value and note of each number at the top of the page.
-    weights : list[str]
-    improvement : list[str]
-    headline : list[str]
-        What must not be missed; empty where the ensemble is better than a constant answer.
+    weights, improvement : list of str
     """
 
     lead: str
     caveats: list[str]
-    tiles: list[tuple[str, ...]] = field(default_factory=list)
-    weights: list[str] = field(default_factory=list)
-    improvement: list[str] = field(default_factory=list)
-    headline: list[str] = field(default_factory=list)
+    tiles: list[list[str]]
+    weights: list[str]
+    improvement: list[str]
 
 
 def summarize(data: ReportData) -> Summary:
     """The summary of whatever is known."""
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
-    content: dict[str, Any] = {"differences": {}, "headline": "", "edo": None, "about": None}
+    content: dict[str, Any] = {"edo": None, "uniform": None, "about": None, "other_settings": False}
     if ensemble is not None:
         content |= _about_weights(ensemble, evaluation)
         content["other_settings"] = search is not None and _differs(search, ensemble)
-    if evaluation is not None:
-        content |= _about_evaluation(evaluation)
-    states = data.inputs.items()
+    if evaluation is not None and evaluation.scores:
+        content |= _about_scores(*evaluation.scores[:2])
+        content |= {"about": _about_items(evaluation), "searched": search_metrics(evaluation.scale)}
     lines = render_lines(
         "summary.txt",
         package="edokit.report",
@@ -72,24 +68,21 @@ def summarize(data: ReportData) -> Summary:
         ensemble=ensemble,
         evaluation=evaluation,
         search=search,
-        changed=[ROLES.get(role, role).lower() for role, state in states if state == "changed"],
+        changed=[
+            ROLES.get(role, role).lower()
+            for role, state in data.inputs.items()
+            if state == "changed"
+        ],
         metric=METRIC,
         shares=SHARES,
-        **{"other_settings": False} | content,
+        **content,
     )
-    parts = [line.split(" | ", 1) for line in lines]
-    topics = {
-        topic: [text for name, text in parts if name == topic]
-        for topic in ("lead", "tile", "weights", "improvement", "caveats")
-    }
-    return Summary(
-        topics["lead"][0],
-        topics["caveats"],
-        [tuple(text.split(" | ")) for text in topics["tile"]],
-        topics["weights"],
-        topics["improvement"],
-        [] if evaluation is None else [clean(line, 600) for line in evaluation.headline],
-    )
+    topics: dict[str, list[str]] = defaultdict(list)
+    for topic, text in (line.split(" | ", 1) for line in lines):
+        topics[topic].append(text)
+    tiles = [text.split(" | ") for text in topics["tile"]]
+    texts = topics["weights"], topics["improvement"]
+    return Summary(topics["lead"][0], topics["caveats"], tiles, *texts)
 
 
 def _named(metric: str) -> str:
@@ -111,33 +104,16 @@ def _standing(metric: str, test: PairedTest) -> str:
     return "better" if high < 0 else "worse" if low > 0 else "noise"
 
 
-def _about_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    """The metrics by standing, which standings are slight, and what the caveats are about."""
-    edo, uniform = evaluation.scores[:2] if evaluation.scores else (None, None)
-    metrics: dict[str, list[str]] = {"better": [], "worse": [], "noise": []}
+def _about_scores(edo: Score, uniform: Score) -> dict[str, Any]:
+    """The metrics by standing, and which standings are slight."""
+    standings: dict[str, list[str]] = {"better": [], "worse": [], "noise": []}
     clear: set[str] = set()
-    for name, test in evaluation.differences.items():
-        metrics[standing := _standing(name, test)].append(_short(name))
-        if abs(test.difference) >= SLIGHT * abs(getattr(uniform, name)):
+    for name, test in edo.against.items():
+        standings[standing := _standing(name, test)].append(_short(name))
+        if abs(test.difference) >= SLIGHT * abs(uniform.metrics[name]):
             clear.add(standing)
-    headline = "" if edo is None else edo.headline
-    others = [name for name in evaluation.differences if name != headline]
-    f1, ranked, distance = search_metrics(evaluation.scale)
-    return {
-        "n": len(evaluation.pooled.items),
-        "noun": evaluation.name.removesuffix("s"),
-        "differences": evaluation.differences,
-        "standings": metrics,
-        "slight": set(metrics) - clear,
-        "headline": headline,
-        # F1 comes last.
-        "other_metrics": sorted(others, key="f1".__eq__),
-        "tile_metrics": (ranked, distance, f1),
-        "edo": edo,
-        "uniform": uniform,
-        "constant": evaluation.constant,
-        "about": _about_items(evaluation),
-    }
+    slight = set(standings) - clear
+    return {"edo": edo, "uniform": uniform, "standings": standings, "slight": slight}
 
 
 def _about_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> dict[str, Any]:
@@ -189,11 +165,11 @@ def _differs(search: Search, ensemble: EDOEnsemble) -> bool:
     )
 
 
-def _about_items(evaluation: Evaluation) -> dict[str, Any] | None:
+def _about_items(evaluation: Evaluation) -> dict[str, Any]:
     """What there is to say about annotated items, and what the ensemble misses there."""
     annotations, hard = evaluation.annotations, evaluation.hard_labels
-    if annotations is None or hard is None:
-        return None
+    assert annotations is not None
+    assert hard is not None
     per_item = float(np.median(annotations.annotations_per_item))
     coarse = per_item < FEW_ANNOTATIONS and annotations.label_codes is not None
     classes, scale = evaluation.pooled.classes, evaluation.scale
