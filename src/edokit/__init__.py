@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from edokit.diagnosis import diagnose
     from edokit.ensemble import EDOClassifier, EDOEnsemble, fit
     from edokit.evaluation import evaluate
-    from edokit.members import score_members, train_members
+    from edokit.members import add_member, score_members, train_members
     from edokit.objective import Objective
     from edokit.panels import Panel
     from edokit.predictions import Predictions, read_predictions, write_predictions
@@ -48,6 +48,7 @@ __all__ = [
     "SearchResult",
     "SearchSpace",
     "__version__",
+    "add_member",
     "compare",
     "diagnose",
     "evaluate",
@@ -75,7 +76,7 @@ __getattr__ = lazy_names(
         "diagnosis": ("diagnose",),
         "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
         "evaluation": ("evaluate",),
-        "members": ("score_members", "train_members"),
+        "members": ("add_member", "score_members", "train_members"),
         "objective": ("Objective",),
         "panels": ("Panel",),
         "predictions": ("Predictions", "read_predictions", "write_predictions"),

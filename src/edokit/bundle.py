@@ -378,7 +378,7 @@ class Bundle:
     def create(
         cls,
         ensemble: EDOEnsemble | str | Path,
-        members: str | Path,
+        members: str | Path | Sequence[str | Path],
         out: str | Path,
         *,
         device: str | None = None,
@@ -391,8 +391,8 @@ class Bundle:
         ----------
         ensemble : EDOEnsemble, str or Path
             A fitted ensemble, or the folder of one.
-        members : str or Path
-            A folder of members that ``edo train`` made.
+        members : str, Path or sequence of these
+            A folder of members that ``edo train`` made, or several that hold them.
         out : str or Path
             The folder of the bundle. Another bundle in it is not replaced.
         device : str, default=None
@@ -413,7 +413,8 @@ class Bundle:
             If members are missing or do not fit the ensemble, or `out` holds something else;
             nothing is written then.
         """
-        out, source = local_path(out), Path(members)
+        out = local_path(out)
+        sources = [Path(members)] if isinstance(members, str | Path) else [*map(Path, members)]
         saved = Path(ensemble) if isinstance(ensemble, str | Path) else None
         fitted = ensemble if saved is None else EDOEnsemble.load(saved)
         if not isinstance(fitted, EDOEnsemble):
@@ -423,20 +424,20 @@ class Bundle:
                 "train the pipelines of an EDOClassifier as members: the recipe sklearn with"
                 " features=texts; or keep it with its own save",
             )
-        guard = output_folder(out, "bundle", saved, source, overwrite=overwrite)
+        guard = output_folder(out, "bundle", saved, *sources, overwrite=overwrite)
         with guard, whole_content(out, BUNDLE) as folder:
             write_fitted(fitted.fitted_, folder / ENSEMBLE)
             about = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
             (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
             member_names = fitted.needed_members()
-            loaded = LoadedMembers(source, member_names, device=device, trust=trust, keep=False)
+            loaded = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
             _check_classes(loaded, fitted, "name the folder of the members that it was fitted on")
             models, names = dict[str, str](), dict[str, str]()
             for model in loaded.models:
                 place, name = copy_model(model, folder / MODELS), public_name(model)
                 names[model] = name if models.get(name, place) == place else f"{name}-{place}"
                 models[names[model]] = place
-            copy_members(source, loaded.manifest, loaded.names, folder / MEMBERS, names)
+            copy_members(loaded.folders, loaded.manifest, folder / MEMBERS, names)
             files = {
                 name: _File(size=path.stat().st_size, sha256=digest_of(path))
                 for name, path in _files(folder, folder).items()
@@ -453,7 +454,7 @@ class Bundle:
             write_json(bundle._document.model_dump(), folder / BUNDLE)
             card = _card(bundle, about, loaded.manifest)
             (folder / CARD).write_text(card, encoding="utf-8")
-        bundle.folder, bundle.members.folder = out, out / MEMBERS
+        bundle.folder, bundle.members.place = out, str(out / MEMBERS)
         return bundle
 
     def save_pretrained(self, save_directory: str | Path, *, overwrite: bool = False) -> None:
@@ -698,7 +699,7 @@ def _read(folder: Path) -> _Document:
 def _check_classes(members: LoadedMembers, ensemble: EDOEnsemble, hint: str) -> None:
     if sorted(members.classes) != sorted(ensemble.fitted_.classes):
         raise InputError(
-            f"the members in {members.folder} predict {examples(members.classes)}, but the ensemble"
+            f"the members in {members.place} predict {examples(members.classes)}, but the ensemble"
             f" pools {examples(ensemble.fitted_.classes)}",
             hint,
         )

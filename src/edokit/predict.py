@@ -75,12 +75,11 @@ class TextSource:
         texts = self.read()
         return dict(zip(texts.items, map(joined, texts.texts), strict=True))
 
-    def attributes(self, members: Path, people: Path | None) -> dict[str, dict[str, str]]:
-        """Attributes by annotator, as far as the members use them and the file has them."""
-        from edokit.members.score import attributes_of_members
+    def attributes(self, names: Sequence[str], people: Path | None) -> dict[str, dict[str, str]]:
+        """These attributes by annotator, as far as the file has them."""
         from edokit.members.texts import read_attributes
 
-        if people is None or not (names := attributes_of_members(members)):
+        if people is None or not names:
             return {}
         return read_attributes(people, names, columns=self.columns or None)
 
@@ -96,8 +95,8 @@ class PredictOptions:
     ----------
     predictions : Path, optional
         Its members' predictions: .npz, Parquet or shards.
-    members : Path, optional
-        Or its members themselves (a folder of `edo train`; a bundle has them)
+    members : list of Path, optional
+        Or its members themselves (a folder of `edo train`, repeatable; a bundle has them)
     texts : Path, optional
         with texts: item and text columns, or a text per line.
     pairs : bool, default=False
@@ -135,7 +134,7 @@ class PredictOptions:
     """
 
     predictions: Path | None = None
-    members: Path | None = None
+    members: list[Path] | None = None
     texts: Path | None = None
     pairs: bool = False
     max_length: int = 100_000
@@ -343,7 +342,7 @@ class Predictor:
             texts, by_item = source.read_for(people)
             parts = iter([texts])
         named = options.annotators or options.judges
-        attributes = source.attributes(bundle.members.folder, named)
+        attributes = source.attributes(bundle.members.attributes, named)
         if len(panels) == 2:
             names = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
             return (bundle.pairs(part, names, attributes) for part in parts)

@@ -240,7 +240,7 @@ def test_a_bundle_never_decides_where_texts_go(
     budgets = []
 
     def answered(self: Any, texts: Any, annotators: Any = None) -> Any:
-        budgets.append(current_session().budget)
+        budgets.append(current_session().budget.limit)
         return np.full((len(texts), 2), 0.5)
 
     monkeypatch.setattr(LanguageModel, "predict_proba", answered)

@@ -12,7 +12,7 @@ from tiny_transformer import tiny_model
 
 import edokit
 from edokit._errors import InputError
-from edokit.members.hub import match_labels, model_names, score_models
+from edokit.members.existing import match_labels, model_names, score_models
 from edokit.members.pretrained import DOWNLOAD, load_backbone, load_tokenizer, local_folder
 
 TEXTS = ["lovely day", "you are late again please stop it", "rude"]

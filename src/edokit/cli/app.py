@@ -41,12 +41,14 @@ COMMANDS = {
     "data split": "Split by item, stratified by hard label, near-duplicate texts kept on one side.",
     "data get": "Download a dataset from its official repository, or copy it; verify checksums.",
     "data simulate": "Simulate annotators of short posts, whose true label distribution is known.",
+    "members add": "Make a fitted pipeline (skops) or a text classifier a member of a folder.",
     "predictions join": "Put one file per model side by side, items matched by id.",
     "predictions info": "Show items, members, classes and how far the members are from each other.",
 }
 """The first line of each command's docstring, so that `edo --help` imports no command."""
 GROUPS = {
     "data": "See, convert, split, obtain and simulate data.",
+    "members": "Add existing models to members.",
     "predictions": "Join and inspect predictions.",
 }
 OPTIONS = {

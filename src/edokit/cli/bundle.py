@@ -13,7 +13,7 @@ def bundle(
     ensemble: options.Argument,
     /,
     *,
-    members: Path,
+    members: list[Path],
     out: Path,
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     overwrite: options.Overwrite = False,
@@ -25,8 +25,8 @@ def bundle(
     ----------
     ensemble : Path
         A folder made by `edo fit`, or RUN/ensemble of a search.
-    members : Path
-        The folder of its members (`edo train`).
+    members : list of Path
+        The folder of its members (`edo train`); repeatable, where several hold them.
     out : Path
         The folder of the bundle.
     """

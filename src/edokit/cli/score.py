@@ -13,7 +13,7 @@ from edokit._errors import InputError, counted, option
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
-    from edokit.members.hub import LabelMap
+    from edokit.members.existing import LabelMap
     from edokit.members.texts import Texts
     from edokit.predictions import Predictions
 
@@ -65,7 +65,7 @@ def score(
     *,
     texts: Path,
     out: Path,
-    members: Path | None = None,
+    members: list[Path] | None = None,
     ensemble: Path | None = None,
     only: options.Names = None,
     trained: Annotated[Trained, options.FLAT] = Trained(),
@@ -85,8 +85,8 @@ def score(
         annotations.
     out : Path
         The predictions: .npz or .parquet.
-    members : Path, optional
-        A folder of members that `edo train` made.
+    members : list of Path, optional
+        A folder of members that `edo train` made (repeatable: all of them predict together).
     ensemble : Path, optional
         Only the members of this ensemble.
     only : list of str, optional
@@ -95,8 +95,9 @@ def score(
     from edokit._outputs import output_files
     from edokit.ensemble import EDOEnsemble
     from edokit.members import score_members, score_models
-    from edokit.members.hub import model_names
+    from edokit.members.existing import model_names
     from edokit.members.recipes._endpoint import session
+    from edokit.members.score import attributes_of_members
     from edokit.predictions import write_predictions
     from edokit.predictions.files import check_ending
 
@@ -114,7 +115,7 @@ def score(
     labels: dict[str, LabelMap] = {}
     with console.progress() as bars, session(dry=trained.dry_run) as requests:
         step = console.add_bar(bars, "scoring")
-        if members is not None:
+        if members:
             predictions = score_members(
                 members,
                 items,
@@ -122,7 +123,7 @@ def score(
                 annotators=annotators,
                 by_annotator=trained.annotators is not None,
                 budget=trained.budget,
-                attributes=source.attributes(members, trained.people),
+                attributes=source.attributes(attributes_of_members(members), trained.people),
                 step=step,
                 **options.keywords(loading),
             )
@@ -143,7 +144,7 @@ def score(
     _show(predictions, out, labels, trained.judges, json)
 
 
-def _check(members: Path | None, trained: Trained, existing: Existing) -> None:
+def _check(members: list[Path] | None, trained: Trained, existing: Existing) -> None:
     """Refuse options that do not belong together."""
     if (members is None) == (not existing.model):
         raise InputError(

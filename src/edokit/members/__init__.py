@@ -1,7 +1,7 @@
 """From texts and annotations to fitted members and their predictions."""
 
+from edokit.members.existing import add_member, score_models
 from edokit.members.groups import Group, parse_groups
-from edokit.members.hub import score_models
 from edokit.members.jobs import TrainingJob, TrainingPlan
 from edokit.members.recipe import Member, MemberData, find_recipe, recipe_names
 from edokit.members.score import LoadedMembers, load_member, score_members
@@ -38,6 +38,7 @@ __all__ = [
     "TrainingJob",
     "TrainingOptions",
     "TrainingPlan",
+    "add_member",
     "find_recipe",
     "load_member",
     "majority",

@@ -46,7 +46,7 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.training_data import FIT, TrainingData
-from edokit.scales import Declared, Scale
+from edokit.scales import Declared, Scale, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
@@ -399,26 +399,82 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def new_manifest(classes: Sequence[str], scale: Scale) -> dict[str, Any]:
+    """The manifest of a folder in which nothing was trained yet."""
+    return {
+        "format": FORMAT,
+        "data": {
+            "source": "",
+            "items": {},
+            "classes": list(classes),
+            "scale": scale.to_text(tuple(classes)),
+            "pairs": False,
+        },
+        "groups": [],
+        "members": [],
+        "failed": [],
+        "predictions": {},
+        "versions": versions(),
+    }
+
+
+def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, Path]]:
+    """One manifest of the members of several folders, and the folder of each member.
+
+    A member that reads texts otherwise than the manifest says, or has its classes in another order,
+    says so in its entry.
+    """
+    if not folders:
+        raise InputError("no folder of members is named", f"name one: {option('members')}")
+    manifests = [read_manifest(folder) for folder in folders]
+    first = manifests[0]["data"]
+    data = {**first, "pairs": any(manifest["data"]["pairs"] for manifest in manifests)}
+    attributes = chain(*(manifest["data"].get("attributes") or () for manifest in manifests))
+    if names := list(dict.fromkeys(attributes)):
+        data["attributes"] = names
+    members: list[dict[str, Any]] = []
+    folder_of: dict[str, Path] = {}
+    for folder, manifest in zip(folders, manifests, strict=True):
+        own_data = manifest["data"]
+        if sorted(own_data["classes"]) != sorted(first["classes"]):
+            raise InputError(
+                f"the members in {folder} predict {examples(own_data['classes'])}, those in"
+                f" {folders[0]} {examples(first['classes'])}",
+                "name folders of members with the same classes",
+            )
+        check_same_scale(
+            scale_of(own_data), f"members in {folder}", scale_of(first), f"members in {folders[0]}"
+        )
+        repeated = [entry["name"] for entry in manifest["members"] if entry["name"] in folder_of]
+        if repeated:
+            raise InputError(
+                f"{folder_of[repeated[0]]} and {folder} both have a member {examples(repeated)}",
+                "train one of them again as a group with another name (in a TOML file), or name"
+                " one folder",
+            )
+        reading = {key: own_data[key] for key in ("pairs", "classes") if own_data[key] != data[key]}
+        members += [{**reading, **entry} for entry in manifest["members"]]
+        folder_of |= {entry["name"]: folder for entry in manifest["members"]}
+    groups = list(chain(*(manifest.get("groups") or () for manifest in manifests)))
+    return {**manifests[0], "data": data, "groups": groups, "members": members}, folder_of
+
+
 def scale_of(description: Mapping[str, Any]) -> Scale:
     """The answer scale in a manifest or a member's card."""
     return Declared(description["scale"]).on(description["classes"])
 
 
 def copy_members(
-    folder: Path,
-    manifest: Mapping[str, Any],
-    names: Sequence[str],
-    out: Path,
-    models: Mapping[str, str],
+    folders: Mapping[str, Path], manifest: Mapping[str, Any], out: Path, models: Mapping[str, str]
 ) -> None:
-    """Copy these members without their predictions.
+    """Copy members, by name from these folders, without their predictions.
 
     The copy is for others to read: pretrained models that were given as folders are named in it as
     in ``models``, or by the last part of the folder.
     """
     from edokit._io import write_json
 
-    members = [member for member in manifest["members"] if member["name"] in set(names)]
+    members = [member for member in manifest["members"] if member["name"] in folders]
     group_names = {member["group"] for member in members}
     groups = [group for name, group in groups_of(manifest).items() if name in group_names]
     # What a server calls its model is no folder of this machine.
@@ -429,8 +485,8 @@ def copy_members(
     ]
     new_names = {name: public_name(name) for name in local_models if isinstance(name, str)}
     new_names |= models
-    for member in members:
-        for card in sorted((folder / MEMBERS / member["name"]).rglob(CARD)):
+    for name, folder in folders.items():
+        for card in sorted((folder / MEMBERS / name).rglob(CARD)):
             _copy_job(card.parent, out / card.parent.relative_to(folder), new_names)
     source = Path(str(manifest["data"].get("source") or "")).name
     copied_manifest = {

@@ -65,12 +65,7 @@ class Group:
         """The same group with defaults filled in; an invalid one is refused."""
         recipe = find_recipe(self.recipe)
         name = self.name or self.recipe.rpartition(":")[2]
-        if not is_folder_name(name):
-            raise InputError(
-                f"folders are named after groups, but {name!r} is not made of letters, digits, '.',"
-                " '_' and '-', a letter or digit first",
-                "rename the group",
-            )
+        check_folder_name(name)
         if isinstance(self.members, bool) or not isinstance(self.members, int) or self.members < 1:
             raise InputError(
                 f"group {name!r} has {option('members', self.members)}; it needs a whole number"
@@ -166,6 +161,16 @@ def _word(value: str) -> str:
 def is_folder_name(name: object) -> bool:
     """Whether a folder may be named so: no path, no odd characters."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
+
+
+def check_folder_name(name: str) -> None:
+    """Refuse a name of a group or member after which no folder can be named."""
+    if not is_folder_name(name):
+        raise InputError(
+            f"folders are named after groups and members, but {name!r} is not made of letters,"
+            " digits, '.', '_' and '-', a letter or digit first",
+            "choose another name",
+        )
 
 
 def parse_groups(

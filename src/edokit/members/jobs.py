@@ -57,6 +57,7 @@ from edokit.members.supervision import (
     soft,
 )
 from edokit.members.training_data import TRAIN, JobRows, TrainingData, rows_for_job
+from edokit.scales import Scale
 
 FORMAT = 1
 # The folder of a training: members, predictions by split and the manifest, written last. The folder
@@ -267,25 +268,39 @@ def fit_job(
         member.save(folder)
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
     card = {
-        "format": FORMAT,
         **asdict(job),
         "fingerprint": plan.fingerprint(job),
-        "details": dict(member.details),
-        **({"attributes_note": ATTRIBUTES_NOTE} if member.known.attributes else {}),
-        "classes": data.classes,
-        "scale": data.scale.to_text(data.classes),
+        **describe_member(member, folder, data.classes, data.scale),
         "items": len(fit_data.texts),
         "kept": keep_model,
-        "files": file_sizes(folder),
-        "sha256": file_digests(folder),
         "seconds": round(seconds, 3),
         "history": history,
         "notes": [note for _, note in notes],
-        "versions": versions(),
-        "hardware": hardware(),
     }
     write_card(card, folder)
     return tuple(note for foreign, note in notes if not foreign)
+
+
+def describe_member(
+    member: Member, folder: Path, classes: Sequence[str], scale: Scale
+) -> dict[str, Any]:
+    """What the card of every saved member says, whether it was trained here or not."""
+    return {
+        "format": FORMAT,
+        "details": dict(member.details),
+        **({"attributes_note": ATTRIBUTES_NOTE} if member.known.attributes else {}),
+        "classes": list(classes),
+        "scale": scale.to_text(tuple(classes)),
+        "items": 0,
+        "kept": True,
+        "files": file_sizes(folder),
+        "sha256": file_digests(folder),
+        "seconds": 0.0,
+        "history": [],
+        "notes": [],
+        "versions": versions(),
+        "hardware": hardware(),
+    }
 
 
 def predict_splits(

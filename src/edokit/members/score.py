@@ -27,7 +27,7 @@ from edokit._errors import (
 )
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import Attributes
-from edokit.members.folder import fold_details, read_manifest, scale_of
+from edokit.members.folder import fold_details, join_manifests, scale_of
 from edokit.members.jobs import CARD, MANIFEST, MEMBERS, check_digests, finished_card
 from edokit.members.recipe import (
     Member,
@@ -37,6 +37,7 @@ from edokit.members.recipe import (
     predict_texts,
     recipe_names,
     refuse_code,
+    split_context,
 )
 from edokit.members.texts import Texts
 from edokit.scales import check_same_scale
@@ -49,7 +50,7 @@ Step = Callable[[int, int, str], None]
 
 
 def score_members(
-    folder: str | Path,
+    folder: str | Path | Sequence[str | Path],
     texts: Texts | Sequence[Text],
     members: Sequence[str] | None = None,
     *,
@@ -65,10 +66,10 @@ def score_members(
 
     Parameters
     ----------
-    folder : str or Path
-        Folder that `train_members` or ``edo train`` wrote, or folder of a Hugging Face
-        text-classification model (see `edokit.members.score_models` for several, or for labels that
-        stand for other classes).
+    folder : str, Path or sequence of these
+        Folder that `train_members` or ``edo train`` wrote, or several of them; or the folder of a
+        Hugging Face text-classification model (see `edokit.members.score_models` for several, or
+        for labels that stand for other classes).
     texts : Texts or sequence of str or of (str, str)
         Texts with their item ids; without ids they are named 0, 1, 2, ….
     members : sequence of str, default=None
@@ -109,11 +110,12 @@ def score_members(
     --------
     >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
     """
-    folder = Path(folder)
-    if not (folder / MANIFEST).exists() and (folder / "config.json").is_file():
-        from edokit.members.hub import score_models
+    if isinstance(folder, str | Path):
+        path = Path(folder)
+        if not (path / MANIFEST).exists() and (path / "config.json").is_file():
+            from edokit.members.existing import score_models
 
-        return score_models({folder.name: str(folder)}, texts, device=device, step=step)[0]
+            return score_models({path.name: str(path)}, texts, device=device, step=step)[0]
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
     with loaded.requests(budget=budget):
         return loaded.predict(
@@ -126,11 +128,12 @@ def score_members(
 
 
 class LoadedMembers:
-    """Members of a folder that `train_members` or ``edo train`` made, ready to predict.
+    """Members of folders that `train_members` or ``edo train`` made, ready to predict.
 
     Parameters
     ----------
-    folder : str or Path
+    folders : str, Path or sequence of these
+        One folder of members, or several.
     members : sequence of str, default=None
         Names of members, and of groups with per-annotator supervision, each of which is then one
         member. None: all members.
@@ -146,7 +149,7 @@ class LoadedMembers:
 
     def __init__(
         self,
-        folder: str | Path,
+        folders: str | Path | Sequence[str | Path],
         members: Sequence[str] | None = None,
         *,
         device: str | None = None,
@@ -154,8 +157,10 @@ class LoadedMembers:
         models: Mapping[str, Path] | None = None,
         keep: bool = True,
     ) -> None:
-        self.folder = Path(folder)
-        self.manifest = read_manifest(self.folder)
+        paths = [folders] if isinstance(folders, str | Path) else list(folders)
+        self.manifest, folder_of = join_manifests([Path(path) for path in paths])
+        self.place = " and ".join(map(str, paths))
+        """The folders, in messages."""
         self.classes = self.manifest["data"]["classes"]
         self.scale = scale_of(self.manifest["data"])
         self._listed = {member["name"]: member for member in self.manifest["members"]}
@@ -166,15 +171,22 @@ class LoadedMembers:
         unknown = [name for name in names if name not in {*self._listed, *self.pooled}]
         if unknown or not names:
             raise InputError(
-                f"{self.folder} has no member {examples(unknown) or 'to score with'}; its members"
+                f"{self.place} has no member {examples(unknown) or 'to score with'}; its members"
                 f" are {examples(self._listed, 10)}",
-                "check the spelling, or name the folder of the members that the ensemble pools",
+                "check the spelling, or name the folder of the members that the ensemble pools"
+                f" ({option('members')} can be given several times)",
             )
         member_names = chain.from_iterable(voices.get(name) or [name] for name in names)
-        self.names = list(dict.fromkeys(member_names))
+        self.folders = {name: folder_of[name] for name in dict.fromkeys(member_names)}
+        """The folder of each member, by name."""
         self._context: dict[str, Any] = {"device": device, "trust": tuple(trust), "models": models}
         self._keep = keep
-        self._kept: dict[str, list[Any]] = {}
+        self._kept: dict[str, list[tuple[Path, Member]]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the members."""
+        return list(self.folders)
 
     def load(self) -> LoadedMembers:
         """Load all members that are not in memory yet."""
@@ -185,13 +197,12 @@ class LoadedMembers:
     @property
     def models(self) -> tuple[str, ...]:
         """Pretrained models that members need and do not hold."""
-        return tuple(
-            dict.fromkeys(
-                model.get_params()["model"]
-                for model in self._all_models()
-                if "models" in inspect.signature(model.load).parameters
-            )
+        models = (
+            model.get_params()["model"]
+            for model in self._all_models()
+            if "models" in inspect.signature(model.load).parameters
         )
+        return tuple(dict.fromkeys(models))
 
     @property
     def endpoints(self) -> tuple[str, ...]:
@@ -199,25 +210,17 @@ class LoadedMembers:
         addresses = (model.get_params().get("base_url") for model in self._all_models())
         return tuple(dict.fromkeys(filter(None, addresses)))
 
-    def requests(self, **limits: Any) -> AbstractContextManager[Any]:
-        """What the requests of members that ask a server share, such as a ``budget``."""
-        if not self._asks_server:
-            return nullcontext()
-        from edokit.members.recipes._endpoint import session
-
-        return session(**limits)
-
-    @cached_property
-    def _asks_server(self) -> bool:
-        recipes = {str(self._listed[name].get("recipe", "")) for name in self.names}
-        return any(asks_server(find_recipe(name)) for name in recipes & {*recipe_names()})
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of annotators that members were trained with."""
+        return tuple(self.manifest["data"].get("attributes") or ())
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
         """The annotators that some of the members have learned."""
         annotators: dict[str, None] = {}
         for name in self.names:
-            for model in self._models(name):
+            for _, model in self._models(name):
                 annotators |= dict.fromkeys(model.known.annotators)
             if (annotator := _annotator_of(self._listed[name])) is not None:
                 annotators[annotator] = None
@@ -232,6 +235,19 @@ class LoadedMembers:
             if name not in self.known_annotators
             and not any(model.known.seen(values) for model in models)
         ]
+
+    def requests(self, **limits: Any) -> AbstractContextManager[Any]:
+        """What the requests of members that ask a server share, such as a ``budget``."""
+        if not self._asks_server:
+            return nullcontext()
+        from edokit.members.recipes._endpoint import session
+
+        return session(**limits)
+
+    @cached_property
+    def _asks_server(self) -> bool:
+        recipes = {str(self._listed[name].get("recipe", "")) for name in self.names}
+        return any(asks_server(find_recipe(name)) for name in recipes & {*recipe_names()})
 
     def predict(
         self,
@@ -255,17 +271,26 @@ class LoadedMembers:
         rows = None
         if annotators is not None:
             rows = _AnnotatorRows(annotators, checked.items, by_annotator, attributes)
-        predicted, info = self._predict_members(checked, rows, step)
+        columns, info, total = [], dict[str, dict[str, Any]](), len(self.names)
+        for done, name in enumerate(self.names):
+            step(done, total, name)
+            self._announce(name, checked, partial(step, done, total))
+            predicted, info[name] = self._predict_member(name, checked.texts, rows)
+            columns.append(predicted)
+        step(total, total, "")
+        probabilities: Floats = np.stack(columns, axis=1)
         names, items, row_annotators = self.names, list(checked.items), None
         groups = [str(self._listed[name]["group"]) for name in names]
         if rows is not None:
             if by_annotator:
                 items, row_annotators = [items[row] for row in rows.texts], rows.annotators
                 trained_on = [_annotator_of(self._listed[name]) for name in names]
-                predicted, names, groups = rows.pool_voices(predicted, names, groups, trained_on)
+                probabilities, names, groups = rows.pool_voices(
+                    probabilities, names, groups, trained_on
+                )
             rows.warn()
         return Predictions.from_arrays(
-            predicted,
+            probabilities,
             items=items,
             members=names,
             classes=self.classes,
@@ -275,19 +300,6 @@ class LoadedMembers:
             scale=self.scale,
             member_info={name: info[name] for name in names if info.get(name)},
         )
-
-    def _predict_members(
-        self, texts: Texts, rows: _AnnotatorRows | None, step: Step
-    ) -> tuple[Floats, dict[str, Any]]:
-        """Probabilities [N, K, C] of members, and details of each member."""
-        columns, details, total = [], dict[str, dict[str, Any]](), len(self.names)
-        for done, name in enumerate(self.names):
-            step(done, total, name)
-            self._announce(name, texts, partial(step, done, total))
-            predicted, details[name] = self._predict_member(name, texts.texts, rows)
-            columns.append(predicted)
-        step(total, total, "")
-        return np.stack(columns, axis=1), details
 
     def _announce(self, name: str, texts: Texts, report: Callable[[str], None]) -> None:
         """Tell the open session which member asks, and what its texts are called."""
@@ -301,23 +313,25 @@ class LoadedMembers:
         self, name: str, texts: Sequence[Text], rows: _AnnotatorRows | None
     ) -> tuple[Floats, dict[str, Any]]:
         """Probabilities [N, C] of one member, the mean over its folds, and its details."""
-        predicted, details = [], []
-        for fold, model in zip(self._folds(name), self._models(name), strict=True):
-            with _errors_of(fold):
-                if rows is None:
-                    predicted.append(predict_texts(model, texts))
-                else:
-                    predicted.append(rows.predict(name, model, texts))
-                details.append({"details": model.details})  # they may count its predictions
-        with _errors_of(self.folder / MEMBERS / name):
-            mean: Floats = np.mean(predicted, axis=0)
-            if mean.shape != (len(texts if rows is None else rows.texts), len(self.classes)):
-                raise ValueError(f"it predicts an array of shape {mean.shape}")
+        entry, predicted, details = self._listed[name], [], []
+        if entry.get("pairs") is False:  # others in the same call read contexts
+            texts = split_context(texts)[0]
+        for folder, model in self._models(name):
+            with _errors_of(folder):
+                answers = (
+                    predict_texts(model, texts)
+                    if rows is None
+                    else rows.predict(name, model, texts)
+                )
+                expected = (len(texts if rows is None else rows.texts), len(self.classes))
+                if answers.shape != expected:
+                    raise ValueError(f"it predicts an array of shape {answers.shape}")
+            predicted.append(answers)
+            details.append({"details": model.details})  # they may count its predictions
+        mean: Floats = np.mean(predicted, axis=0)
+        if "classes" in entry:
+            mean = mean[:, [entry["classes"].index(label) for label in self.classes]]
         return mean, fold_details(details)
-
-    def _all_models(self) -> Iterable[Any]:
-        """Every member and fold."""
-        return chain(*map(self._models, self.names))
 
     def _voices_of(self, group: str) -> list[str]:
         """The members of a group that were trained on one annotator each."""
@@ -328,43 +342,46 @@ class LoadedMembers:
         ]
 
     def _check_contexts(self, texts: Texts) -> None:
-        trained_with = self.manifest["data"]["pairs"]
+        pairs = self.manifest["data"]["pairs"]
+        reading = {self._listed[name].get("pairs", pairs) for name in self.names} - {None}
         for item, text in zip(texts.items, texts.texts, strict=True):
-            if trained_with == isinstance(text, str):
+            has_context = not isinstance(text, str)
+            if reading and has_context != (True in reading):
                 raise InputError(
-                    f"the members in {self.folder} were trained on texts"
-                    f" {'with a' if trained_with else 'without'} context, but {texts.place(item)}"
-                    f" has {'none' if trained_with else 'one'}",
-                    f"name its column, {option('columns', {'context': 'NAME'})}, or choose"
-                    f" {option('pairs', True)} if it is in the lines after the text"
-                    if trained_with
-                    else "leave the context out",
+                    f"the members in {self.place} were trained on texts"
+                    f" {'without' if has_context else 'with a'} context, but {texts.place(item)}"
+                    f" has {'one' if has_context else 'none'}",
+                    "leave the context out"
+                    if has_context
+                    else f"name its column, {option('columns', {'context': 'NAME'})}, or choose"
+                    f" {option('pairs', True)} if it is in the lines after the text",
                 )
 
-    def _folds(self, name: str) -> list[Path]:
-        """The folders of a member's folds, or its own folder."""
-        folder = self.folder / MEMBERS / name
-        return sorted(folder.glob("fold-*")) or [folder]
+    def _all_models(self) -> Iterable[Member]:
+        """Every member and fold."""
+        return (model for name in self.names for _, model in self._models(name))
 
-    def _models(self, name: str) -> Iterable[Any]:
-        """A member, or its folds."""
+    def _models(self, name: str) -> Iterable[tuple[Path, Member]]:
+        """A member, or its folds, each with its folder."""
         if not self._keep:
             return self._load(name)
         if name not in self._kept:
             self._kept[name] = list(self._load(name))
         return self._kept[name]
 
-    def _load(self, name: str) -> Iterator[Any]:
-        for fold in self._folds(name):
-            card = {**finished_card(fold), "classes": self.classes}
+    def _load(self, name: str) -> Iterator[tuple[Path, Member]]:
+        folder = self.folders[name] / MEMBERS / name
+        for fold in sorted(folder.glob("fold-*")) or [folder]:
+            card = finished_card(fold)
+            card["classes"] = self._listed[name].get("classes", self.classes)
             with errors_in(fold):
                 check_same_scale(scale_of(card), f"member in {fold}", self.scale, "others")
-            yield load_member(fold, **self._context)
+            yield fold, load_member(fold, **self._context)
 
 
-def attributes_of_members(folder: str | Path) -> tuple[str, ...]:
-    """The attributes of annotators that the members in a folder were trained with."""
-    return tuple(read_manifest(Path(folder))["data"].get("attributes") or ())
+def attributes_of_members(folders: Sequence[Path]) -> tuple[str, ...]:
+    """The attributes of annotators that the members in folders were trained with."""
+    return tuple(join_manifests(folders)[0]["data"].get("attributes") or ())
 
 
 def _annotator_of(member: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,56 @@
+"""`edo members add`: a model that one has becomes a member."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from edokit.cli import console, options
+
+
+def add(
+    folder: options.Argument,
+    /,
+    *,
+    name: str,
+    model: str,
+    label: Annotated[dict[str, str] | None, options.keyed("LABEL=CLASS")] = None,
+    classes: options.Names = None,
+    trust: options.Names = None,
+    overwrite: Annotated[bool, Parameter(help="Replace a member of this name.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Make a fitted pipeline (skops) or a text classifier a member of a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder of members (`edo train`), or a new one.
+    name : str
+        The name of the member.
+    model : str
+        A fitted scikit-learn classifier of texts that skops.io.dump wrote, or a Hugging Face
+        text-classification model: folder or hub id.
+    label : dict of str, optional
+        The class of a label of the model, where the names differ (repeatable).
+    classes : list of str, optional
+        The classes of a new folder in order, separated by commas; else the labels of the model.
+    trust : list of str, optional
+        Packages other than scikit-learn whose types the file may hold.
+    """
+    from edokit.members import add_member
+
+    labels = add_member(
+        Path(folder),
+        name,
+        model,
+        labels=label,
+        classes=classes,
+        trust=trust or (),
+        overwrite=overwrite,
+    )
+    listed = ", ".join(f"{label} → {target}" for label, target in labels.items())
+    line = f"{folder}: member {name} ({listed}); predict with `edo score --members {folder} …`"
+    console.done({"folder": str(folder), "member": name, "labels": labels}, line, json)

@@ -1,0 +1,135 @@
+"""Models from elsewhere are members like any other; members of several folders work together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import skops.io
+from member_cases import small_people
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from test_hub import classifier
+
+import edokit
+from commands import printed, status
+from edokit import Bundle, EDOEnsemble, InputError
+from edokit.members import parse_groups, score_members, train_members
+
+PEOPLE = small_people()
+TEXTS = ["sunny tea in the garden", "awful nonsense", "late and noisy bread"]
+LABELS = {"fine": "0", "rude": "1"}
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fitted pipeline of scikit-learn, with other names for the classes, saved by skops."""
+    train = PEOPLE.split("train")
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    model.fit(list(train.texts), np.array(["fine", "rude"])[train.hard_labels()])
+    path = tmp_path_factory.mktemp("pipeline") / "mine.skops"
+    skops.io.dump(model, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, pipeline: Path) -> tuple[Path, Path]:
+    """A folder of trained members, and one of a model from elsewhere, its classes turned round."""
+    root = tmp_path_factory.mktemp("folders")
+    train_members(PEOPLE, parse_groups("linear:2"), out=root / "trained", jobs=1)
+    words = ("--name", "mine", "--model", pipeline, "--classes", "1,0", "--json")
+    labels = ("--label", "fine=0", "--label", "rude=1")
+    shown = json.loads(printed("members", "add", root / "mine", *words, *labels))
+    assert shown["labels"] == LABELS
+    return root / "trained", root / "mine"
+
+
+def test_a_pipeline_predicts_as_it_did_before(folders: tuple[Path, Path], pipeline: Path) -> None:
+    scored = score_members(folders[1], TEXTS)
+    expected = skops.io.load(pipeline).predict_proba(TEXTS)
+    assert scored.classes == ("1", "0")
+    np.testing.assert_allclose(scored.probabilities[:, 0], expected[:, ::-1])
+
+
+def test_members_of_several_folders_are_scored_pooled_and_bundled(
+    folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    dev, data = PEOPLE.split("dev"), tmp_path / "data.csv"
+    edokit.write_annotations(PEOPLE, data)
+    both = [word for folder in folders for word in ("--members", folder)]
+    out = tmp_path / "dev.npz"
+    assert status("score", *both, "--texts", data, "--split", "dev", "--out", out) == 0
+    predictions = edokit.read_predictions(out)
+    assert predictions.members == ("linear-01", "linear-02", "mine")
+    alone = [score_members(folder, list(dev.texts)) for folder in folders]
+    np.testing.assert_allclose(predictions.probabilities[:, :2], alone[0].probabilities)
+    np.testing.assert_allclose(predictions.probabilities[:, 2], alone[1].probabilities[:, 0, ::-1])
+    EDOEnsemble().fit(predictions, dev).save(tmp_path / "ensemble")
+    bundle = Bundle.create(tmp_path / "ensemble", folders, tmp_path / "bundle")
+    texts = tmp_path / "new.txt"
+    texts.write_text("\n".join(TEXTS))
+    pooled = tmp_path / "pooled.csv"
+    words = ("--texts", texts, "--out", pooled, "--json")
+    assert status("predict", tmp_path / "ensemble", *both, *words) == 0
+    expected = np.loadtxt(pooled, delimiter=",", skiprows=1, usecols=(1, 2))
+    np.testing.assert_allclose(bundle.predict_proba(TEXTS), expected, atol=1e-6)
+    again = edokit.load(tmp_path / "bundle")
+    np.testing.assert_array_equal(again.predict_proba(TEXTS), bundle.predict_proba(TEXTS))
+
+
+def test_a_text_classification_model_joins_trained_members(
+    folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    model = classifier(tmp_path / "model", ["fine", "rude"])
+    train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path / "members", jobs=1)
+    assert edokit.add_member(tmp_path / "members", "bert", model, labels=LABELS) == LABELS
+    scored = score_members(tmp_path / "members", TEXTS, device="cpu")
+    assert scored.members == ("linear-01", "bert")
+    alone = score_members(model, TEXTS, device="cpu")
+    np.testing.assert_allclose(scored.probabilities[:, 1], alone.probabilities[:, 0], atol=1e-6)
+
+
+def test_a_name_that_two_folders_have_is_one_clear_message(
+    folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, jobs=1)
+    with pytest.raises(InputError, match="both have a member 'linear-01'"):
+        score_members([folders[0], tmp_path], TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "mine"}, "has a member 'mine' already"),
+        ({"name": "../mine"}, "not made of letters"),
+        ({"labels": {"fine": "0"}}, "has the labels 'fine', 'rude'"),
+        ({"labels": LABELS, "classes": ["a", "b"]}, "have the classes '1', '0', not 'a', 'b'"),
+        ({"model": "nowhere.skops/x/y"}, "does not exist"),
+    ],
+)
+def test_what_can_be_no_member_is_refused(
+    folders: tuple[Path, Path], pipeline: Path, changes: dict[str, Any], words: str
+) -> None:
+    before = (folders[1] / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match=words):
+        edokit.add_member(folders[1], **{"name": "other", "model": pipeline, **changes})
+    assert (folders[1] / "manifest.json").read_bytes() == before
+
+
+def test_members_with_and_without_context_work_together(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    people = replace(PEOPLE, contexts=np.array([f"post {i}" for i in range(72)], dtype=object))
+    train_members(people, parse_groups("linear:1"), out=tmp_path / "with", jobs=1)
+    groups = parse_groups("sklearn:1", options={"estimator": "sklearn.naive_bayes.ComplementNB"})
+    train_members(PEOPLE, groups, out=tmp_path / "without", jobs=1)
+    pairs = [(text, "post 1") for text in TEXTS]
+    both = score_members([tmp_path / "without", tmp_path / "with"], pairs)
+    expected = score_members(tmp_path / "without", TEXTS).probabilities[:, 0]
+    np.testing.assert_array_equal(both.probabilities[:, 0], expected)
+    with pytest.raises(InputError, match="with a context, but text 1 has none"):
+        score_members([tmp_path / "without", tmp_path / "with"], TEXTS)
