@@ -540,3 +540,13 @@ def test_classifiers_of_single_labels_are_wrapped_for_sets():
     ]
     fitted = EDOClassifier(wrapped, ensemble=ensemble, cv=2).fit(X, chosen)
     assert fitted.predict(X).shape == chosen.shape
+
+
+def test_too_few_items_to_hold_out_count_every_penalty_the_same() -> None:
+    P = np.random.default_rng(0).dirichlet((1, 1), size=(9, 3))
+    q = P.mean(axis=1)
+    penalty, record = choose_lambda_reg(FitData.from_arrays(P, q, q.argmax(axis=1)), Settings())
+    assert record["folds"] is None
+    # The geometric mean of .001 to 10 and of 30, which stands for uniform weights.
+    grid = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0]
+    assert penalty == pytest.approx(np.exp(np.log(grid).mean()), rel=5e-3)

@@ -16,7 +16,7 @@ from edokit._errors import InputError
 from edokit._names import as_names
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
+from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators, _covariance
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.supervision import soft
@@ -297,3 +297,22 @@ def test_damaged_effects_are_refused(model: str, tmp_path: Path) -> None:
     np.savez(file, **{**arrays, "effects": arrays["effects"][:, 1:]})
     with pytest.raises(InputError, match=r"damaged: its annotators' effects"):
         find_recipe("linear").load(tmp_path)
+
+
+def test_the_spread_of_effects_is_that_of_people_whose_effects_are_known():
+    rng = np.random.default_rng(0)
+    true = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.2], [0.0, -0.2, 2.0]])
+    effects = rng.multivariate_normal(np.zeros(3), true, size=20_000)
+    learned = _covariance(effects, np.zeros((len(effects), 3, 3)))
+    np.testing.assert_allclose(learned, true, atol=0.06)
+    # What labels leave open counts as spread: twice the variance, half of it seen.
+    unsure = _covariance(effects, np.tile(true, (len(effects), 1, 1)))
+    np.testing.assert_allclose(unsure, 2 * true, atol=0.06)
+
+
+def test_few_people_shrink_the_spread_of_effects_towards_one_that_is_alike_in_all_classes():
+    effects = np.array([[2.0, 0.0, 1.0], [-2.0, 0.0, -1.0]])
+    learned = _covariance(effects, np.zeros((2, 3, 3)))
+    # As many more people as there are effects, with the mean spread of the first two of them.
+    np.testing.assert_allclose(np.diag(learned), [(8 + 3 * 2) / 5, (0 + 3 * 2) / 5, 1.0])
+    assert learned[0, 2] == pytest.approx(4 / 5)

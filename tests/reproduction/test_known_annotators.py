@@ -112,3 +112,10 @@ def test_readme_quotes_the_results_page() -> None:
         ]
         change = row.replace("\\", "").strip("| ").split(" | ")[8]
         assert re.search(rf"{re.escape(change)} (is )?on {dataset}", readme)
+
+
+def test_the_rows_of_both_settings_are_those_with_the_lowest_ce_on_dev(tmp_path: Path) -> None:
+    rows = measured(study_with(tmp_path, 1.0))["items"]
+    for setting in ("anonymous", "known"):
+        best = min(rows, key=lambda name: rows[name][setting]["dev_ce"])
+        assert [name for name, row in rows.items() if setting in row["chosen"]] == [best]
