@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from numbers import Integral, Real
@@ -108,28 +108,7 @@ class EDOWarning(UserWarning):
         super().__init__(show_options(message))
 
 
-class TieWarning(EDOWarning):
-    """Items whose annotators are evenly split take the first of their tied classes.
-
-    Parameters
-    ----------
-    tied : str
-        How many items are tied, and some of them.
-    rule : str
-        What becomes of them.
-    """
-
-    def __init__(self, tied: str, rule: str) -> None:
-        self.tied, self.rule = tied, rule
-        super().__init__(f"{tied}; {rule}")
-
-    @classmethod
-    def merge(cls, notes: Sequence[TieWarning]) -> TieWarning:
-        """One warning for the ties of several sources."""
-        return cls(", and ".join(note.tied for note in notes), notes[-1].rule)
-
-
-def warn(message: str | EDOWarning, category: type[EDOWarning] = EDOWarning) -> None:
+def warn(message: str, category: type[EDOWarning] = EDOWarning) -> None:
     """Warn at the first frame outside this package: the user's own line."""
     package = os.path.dirname(__file__) + os.sep
     frame, level = sys._getframe(1), 2
@@ -138,8 +117,7 @@ def warn(message: str | EDOWarning, category: type[EDOWarning] = EDOWarning) -> 
         or (frame.f_code.co_filename, frame.f_code.co_name) == ("<string>", "__init__")
     ):  # the second is a dataclass's
         frame, level = frame.f_back, level + 1
-    warning = category(message) if isinstance(message, str) else message
-    warnings.warn(warning, stacklevel=level)
+    warnings.warn(category(message), stacklevel=level)
 
 
 def examples(values: Iterable[object], most: int = 3) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from edokit._outputs import begin_run, output_folder
 from edokit.annotations import Annotations
 from edokit.baselines.methods import ConstantAnswer
 from edokit.baselines.scores import Score, item_scores, score_methods
-from edokit.datasets.simulate import simulate
+from edokit.datasets.simulate import Simulation, simulate
 from edokit.ensemble import EDOEnsemble, compare_panels
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
@@ -28,7 +28,7 @@ from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, write_predictions
 from edokit.report import write_panel_page
 from edokit.runs import Input, RunRecord, digest
-from edokit.tuning import search
+from edokit.tuning import SearchResult, search
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50
@@ -58,35 +58,54 @@ def run_demo(
     """
     if members < 1:
         raise InputError(f"the demo needs at least one member, not {members}", "ask for ten")
-    with nullcontext() if out is None else output_folder(out, "demo", overwrite=overwrite):
-        return _run(regime, members, random_state, out, overwrite, step, command)
+    guard: Any = nullcontext() if out is None else output_folder(out, "demo", overwrite=overwrite)
+    with guard:
+        simulation = simulate(regime, random_state=random_state)
+        annotations = simulation.annotations
+        shares = [TRAIN_SHARES[k % len(TRAIN_SHARES)] for k in range(members)]
+        predictions = train_members(annotations, members, random_state, step, shares)
+        dev, test = annotations.split("dev"), annotations.split("test")
+        ensemble = EDOEnsemble(random_state=random_state).fit(predictions["dev"], dev)
+        searched = search(
+            predictions["dev"],
+            dev,
+            trials=TRIALS,
+            space="paper",
+            random_state=random_state,
+            progress=lambda done, total, best: step(done, total, "searching"),
+        )
+        searched.test = searched.evaluate(predictions["test"], test)
+        result = {"regime": regime, "seed": random_state, "members": members}
+        result |= evaluate_pools(simulation, predictions["test"], ensemble, searched, random_state)
+        step(0, 1, "asking two panels")
+        items, panels = compare_camps(random_state)
+        result["panels"] = {"regime": CAMPS, **panels.summary()}
+        if out is not None:
+            begin_run(out)
+            write_json(result, out / "results.json")
+            ensemble.save(out / "ensemble", overwrite=overwrite)
+            searched.save_trials(out)
+            write_table(
+                ensemble.describe(predictions["test"]).to_table(), out / "probabilities.csv"
+            )
+            write_table(panels.to_table(), out / "panels.csv")
+            texts = dict(zip(items.items, _texts(items), strict=True))
+            write_panel_page(panels, out / "panels.html", texts=texts, overwrite=overwrite)
+            inputs = write_inputs(annotations, predictions, out)
+            RunRecord("demo", inputs, seed=random_state, command=command).save(out)
+    return result, panels
 
 
-def _run(
-    regime: str,
-    members: int,
+def evaluate_pools(
+    simulation: Simulation,
+    on_test: Predictions,
+    ensemble: EDOEnsemble,
+    searched: SearchResult,
     random_state: int,
-    out: Path | None,
-    overwrite: bool,
-    step: Step,
-    command: str,
-) -> tuple[dict[str, Any], PanelComparison]:
-    simulation = simulate(regime, random_state=random_state)
+) -> dict[str, Any]:
+    """The ensembles on test beside a constant answer, the best member and the uniform mean."""
     annotations = simulation.annotations
-    dev, test = annotations.split("dev"), annotations.split("test")
-    shares = [TRAIN_SHARES[k % len(TRAIN_SHARES)] for k in range(members)]
-    predictions = train_members(annotations, members, random_state, step, shares)
-    on_test = predictions["test"]
-    ensemble = EDOEnsemble(random_state=random_state).fit(predictions["dev"], dev)
-    search_result = search(
-        predictions["dev"],
-        dev,
-        trials=TRIALS,
-        space="paper",
-        random_state=random_state,
-        progress=lambda done, total, best: step(done, total, "searching"),
-    )
-    search_result.test = search_result.evaluate(on_test, test)
+    test = annotations.split("test")
     constant = ConstantAnswer().take_shares(annotations.split("train"), "train")
     ensemble._keep(replace(ensemble.fitted_, constant=constant.constant_))
     probabilities = {
@@ -94,7 +113,7 @@ def _run(
         "best-single": on_test.probabilities[:, int(ensemble.member_ce_.argmin())],
         "uniform": on_test.uniform,
         "edo": ensemble.predict_proba(on_test),
-        "edo-paper": search_result.ensemble.predict_proba(on_test),
+        "edo-paper": searched.ensemble.predict_proba(on_test),
     }
     q, y, scale = test.soft_labels, test.hard_labels(), test.scale
     headline = headline_metric(scale)
@@ -107,50 +126,37 @@ def _run(
     )
     # Only a simulation knows the true distribution of labels.
     truth = scale.rows(simulation.truth[simulation.rows("test")])
-    methods = [
-        score.on_items() | {"truth_ce": ce(scale.rows(probabilities[score.name]), truth)}
-        for score in scores
-    ]
-    result = {
-        "regime": regime,
-        "seed": random_state,
+    return {
         "items": {name: len(annotations.split(name).items) for name in annotations.split_names},
         "annotators": len(annotations.annotators),
-        "members": members,
-        "methods": methods,
+        "methods": [
+            score.on_items() | {"truth_ce": ce(scale.rows(probabilities[score.name]), truth)}
+            for score in scores
+        ],
         "scale": scale.to_text(test.classes),
         "ce_floor": entropy(scale.rows(q)),
         "truth_ce_floor": entropy(truth),
         "ensemble": ensemble.summary(),
-        "search": search_result.to_dict(),
+        "search": searched.to_dict(),
         "explanation": [str(reason) for reason in ensemble.explain()],
         "headline": headline,
         "gain": next(asdict(score.against[headline]) for score in scores if score.name == "edo"),
     }
-    step(0, 1, "asking two panels")
-    panels, compared = compare_camps(random_state)
-    result["panels"] = {"regime": CAMPS, **compared.summary()}
-    if out is not None:
-        begin_run(out)
-        write_json(result, out / "results.json")
-        write_table(annotations.to_table(), out / "annotations.parquet")
-        for split, table in predictions.items():
-            write_predictions(table, out / "predictions" / f"{split}.npz")
-        ensemble.save(out / "ensemble", overwrite=overwrite)
-        search_result.save_trials(out)
-        write_table(ensemble.describe(on_test).to_table(), out / "probabilities.csv")
-        inputs = {}
-        for role, split in (("", "dev"), ("test_", "test")):
-            for name, path, options in (
-                ("predictions", f"predictions/{split}.npz", {}),
-                ("annotations", "annotations.parquet", {"split": split}),
-            ):
-                inputs[role + name] = Input(path, digest(out / path), options)
-        RunRecord("demo", inputs, seed=random_state, command=command).save(out)
-        write_table(compared.to_table(), out / "panels.csv")
-        texts = dict(zip(panels.items, _texts(panels), strict=True))
-        write_panel_page(compared, out / "panels.html", texts=texts, overwrite=overwrite)
-    return result, compared
+
+
+def write_inputs(
+    annotations: Annotations, predictions: Mapping[str, Predictions], out: Path
+) -> dict[str, Input]:
+    """Write annotations and predictions, as a run record names them."""
+    write_table(annotations.to_table(), out / "annotations.parquet")
+    inputs = {}
+    for split, role in (("dev", ""), ("test", "test_")):
+        path = f"predictions/{split}.npz"
+        write_predictions(predictions[split], out / path)
+        inputs[f"{role}predictions"] = Input(path, digest(out / path))
+        path = "annotations.parquet"
+        inputs[f"{role}annotations"] = Input(path, digest(out / path), {"split": split})
+    return inputs
 
 
 def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:

@@ -15,7 +15,7 @@ from edokit import (
     read_predictions,
     write_predictions,
 )
-from edokit._errors import InputError, TieWarning
+from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.scales import Declared, Scale, looks_ordinal
 
@@ -73,7 +73,7 @@ def test_sets_are_lists_in_a_cell_or_one_row_per_label():
     annotations = Annotations.from_table(SETS, scale="multi-label")
     assert annotations.classes == ("mocking", "rude", "sincere")
     assert annotations.soft_labels.tolist() == [[0.5, 1.0, 0.0], [0.0, 0.5, 0.5]]
-    with pytest.warns(TieWarning, match="'a', 'b'"):
+    with pytest.warns(EDOWarning, match="'a', 'b'"):
         assert annotations.hard_labels().tolist() == [[0, 1, 0], [0, 0, 0]]
     assert len(annotations) == 4
 

@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from edokit import train_members
-from edokit._errors import EDOWarning, InputError, TieWarning
+from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate import REGIMES, Group, Regime, Simulation, simulate
@@ -606,7 +606,7 @@ def test_members_learn_a_good_part_of_the_truth_on_its_scale(name: str, tmp_path
     simulation = simulate(name, items=(400, 40, 100))
     people = simulation.annotations
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TieWarning)
+        warnings.simplefilter("ignore", EDOWarning)
         trained = train_members(people, [MemberGroup("linear", members=2)], out=tmp_path, jobs=1)
     predictions = trained.predictions["test"]
     assert predictions.scale == people.scale

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit import Annotations, Predictions, read_predictions, write_predictions
-from edokit._errors import InputError, TieWarning
+from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.fitdata import FitData
 from edokit.predictions import Shards
@@ -165,7 +165,7 @@ def test_ties_are_counted_by_item(tmp_path: Path) -> None:
         scale="multi-label",
     )
     with (
-        pytest.warns(TieWarning, match="2 of 3 items are tied; a label that half of them chose"),
+        pytest.warns(EDOWarning, match="2 of 3 items are tied; a label that half of them chose"),
         FitData.open(made.predictions, half, jobs=1),
     ):
         pass

@@ -16,7 +16,6 @@ import pyarrow as pa
 from edokit._errors import (
     EDOWarning,
     InputError,
-    TieWarning,
     are,
     counted,
     examples,
@@ -415,7 +414,7 @@ class Annotations:
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
-            warn(TieWarning(tied_items, tie_message(self.scale)))
+            warn(f"{tied_items}; {tie_message(self.scale)}")
         return labels.reshape(shape)
 
     @cached_property

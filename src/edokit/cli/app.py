@@ -129,11 +129,9 @@ def main() -> None:
         # Users see what EDO decided for them, not what libraries tell programmers.
         warnings.simplefilter("default" if debug else "ignore")
         warnings.filterwarnings("always", category=EDOWarning)
-        notes = messages.Notes(options)
-        warnings.showwarning = notes.show
+        warnings.showwarning = messages.Notes(options).show
         try:
             code = _run(app, words, options, debug)
-            notes.show_ties()
         except (BrokenPipeError, SystemExit) as error:
             # rich turns a broken pipe into an exit.
             if not any(isinstance(e, BrokenPipeError) for e in (error, error.__context__)):

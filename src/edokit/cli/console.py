@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, counted, money, printable, warn
@@ -30,25 +29,12 @@ def command_line() -> str:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines on stdout; in a terminal they are broken between words, and go on indented."""
+    """Lines on stdout; in a terminal they are broken between words."""
     from rich.console import Console
 
-    console = Console()
+    console = Console(highlight=False, markup=False, emoji=False)
     for line in map(printable, lines):
-        for part in fitted(line, console.width) if console.is_terminal else [line]:
-            write_line(part)
-
-
-def fitted(line: str, width: int) -> list[str]:
-    """A line in parts of this width at most; what follows is below its first word."""
-    indent = len(line) - len(line.lstrip())
-    return wrap(
-        line,
-        width,
-        subsequent_indent=" " * (indent + 2 if indent else 0),
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [""]
+        console.print(line, soft_wrap=not console.is_terminal)
 
 
 def print_json(value: Any) -> None:

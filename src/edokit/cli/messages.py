@@ -6,9 +6,9 @@ import shlex
 import sys
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from edokit._errors import TieWarning, one_line, option, show_options
+from edokit._errors import one_line, option, show_options
 
 if TYPE_CHECKING:
     from cyclopts import App, Argument
@@ -87,31 +87,15 @@ def _words(value: Any) -> list[str]:
 
 
 class Notes:
-    """Warnings as notes: each once, ties in one note at the end."""
+    """Warnings as notes, each once."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.shown: set[str] = set()
-        self.ties: dict[str, TieWarning] = {}
+        self.texts: set[str] = set()
 
-    def show(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        """Show a warning; the signature is that of `warnings.showwarning`."""
-        if isinstance(message, TieWarning):
-            self.ties[str(message)] = message
-        elif str(message) not in self.shown:
-            self.shown.add(str(message))
-            text = getattr(message, "text", str(message))
-            say(f"note: {self.options.render(text)}")
-
-    def show_ties(self) -> None:
-        """Show one note on tied items, also where a command reads several files."""
-        if self.ties:
-            say(f"note: {self.options.render(TieWarning.merge(list(self.ties.values())).text)}")
+    def show(self, message: Warning | str, *place: Any, **stream: Any) -> None:
+        """Show a warning, as `warnings.showwarning` does."""
+        text = self.options.render(getattr(message, "text", str(message)))
+        if text not in self.texts:
+            self.texts.add(text)
+            say(f"note: {text}")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import TieWarning, are, warn
+from edokit._errors import are, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Bools, Floats, Ints
@@ -359,7 +359,7 @@ class ShardedData(FitData):
             warn(contradiction_message(contradicted, len(self._shards)), PublishedLabelWarning)
         if tied and self._cached[0].ties == "first":
             count = are(tied, len(self._shards), noun="item")
-            warn(TieWarning(f"{count} tied", tie_message(self.scale)))
+            warn(f"{count} tied; {tie_message(self.scale)}")
 
 
 def write_shard(part: CachedShard) -> tuple[LabelCounts | None, Summaries]:
