@@ -247,7 +247,7 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         warnings.simplefilter("ignore")
         fitted = EDOEnsemble("paper-fixed", ties="random")
         fitted.set_params(objective__class_weights=False, solver__epochs=2)
-        fitted.fit(made, people).save(folder)
+        fitted.fit(made, people).save(folder, overwrite=True)
     (folder / "README.md").unlink()
     inputs = {"annotations": Input("people.csv", None, {"duplicates": "all", "splits": None})}
     RunRecord("fit", {**inputs, "predictions": Input("made.npz", "0" * 64)}).save(folder)

@@ -1,7 +1,7 @@
-"""Output folders and files: what each kind holds, and the guard that every command writes behind.
+"""Output folders and files: how each kind is known, and the guard that every command writes behind.
 
-A folder holds one kind of output and is written by one process at a time. An output replaces
-earlier output of its own kind; inputs and files that EDO did not write are kept.
+A folder for results is new, empty or holds earlier results of the same kind, unless the user says
+``overwrite``; one process writes to it at a time. Inputs are kept.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from filelock import FileLock, Timeout
 
 from edokit._errors import InputError, local_path, option, warn
 from edokit._io import cannot_write
-from edokit._io.atomic import is_leftover, keep_others, remove_empty
+from edokit._io.atomic import keep_others, remove_empty
 
 Kind = Literal["bundle", "demo", "search", "comparison", "members", "ensemble"]
 
@@ -30,8 +29,7 @@ LOCK = ".edo.lock"
 REPLACE = f"choose another output folder, or replace it with {option('overwrite', True)}"
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """One kind of output folder."""
 
     title: str
@@ -39,36 +37,18 @@ class Layout:
     markers: dict[str, set[str]]
     """A folder is of this kind if it holds one of these documents, with these keys; a document of
     this kind is written before all other output."""
-    content: tuple[str, ...]
-    """Files and folders that EDO writes there."""
 
 
 _MEMBER = {"format", "recipe", "fingerprint"}
 # A kind comes before those that are part of it.
 LAYOUTS: dict[Kind, Layout] = {
-    "bundle": Layout(
-        "a bundle",
-        {BUNDLE: {"kind", "format", "files"}},
-        (BUNDLE, "ensemble", "members", "models", "README.md"),
-    ),
-    "demo": Layout(
-        "a demo",
-        {"results.json": {"regime", "methods"}},
-        (
-            *("annotations.parquet", "predictions", "ensemble", "search", "probabilities.csv"),
-            *("results.json", RUN_RECORD, REPORT, "panels.csv", "panels.html"),
-        ),
-    ),
+    "bundle": Layout("a bundle", {BUNDLE: {"kind", "format", "files"}}),
+    "demo": Layout("a demo", {"results.json": {"regime", "methods"}}),
     "search": Layout(
         "a search",
         {"search/search.json": {"trials", "front", "chosen"}, "search/journal.log": {"op_code"}},
-        ("search", "ensemble", RUN_RECORD, REPORT),
     ),
-    "comparison": Layout(
-        "a comparison",
-        {"compare/methods.json": {"methods", "lowest_ce"}},
-        ("compare", "ensemble", RUN_RECORD, REPORT),
-    ),
+    "comparison": Layout("a comparison", {"compare/methods.json": {"methods", "lowest_ce"}}),
     "members": Layout(
         "a set of trained members",
         {
@@ -76,13 +56,8 @@ LAYOUTS: dict[Kind, Layout] = {
             "members/*/member.json": _MEMBER,
             "members/*/fold-*/member.json": _MEMBER,
         },
-        ("manifest.json", "members", "predictions"),
     ),
-    "ensemble": Layout(
-        "a fitted ensemble",
-        {"ensemble.json": {"kind", "format", "weights"}},
-        ("ensemble.json", "README.md", RUN_RECORD, "classifier.json", "members"),
-    ),
+    "ensemble": Layout("a fitted ensemble", {"ensemble.json": {"kind", "format", "weights"}}),
 }
 
 
@@ -108,29 +83,24 @@ def _has_keys(path: Path, keys: set[str]) -> bool:
 def check_output(folder: Path, kind: Kind, *inputs: Path | None, overwrite: bool = False) -> None:
     """Refuse, before any work, a folder that this kind of output can't be written to.
 
-    That is a file or a path below one, the root, a folder with another kind of output, one in
-    which an input would be overwritten, one with links that lead out of it and, without
-    ``overwrite``, one that holds files of the same names but no output of this kind.
+    It must be new, empty or of this kind; with ``overwrite`` it may hold what EDO did not write,
+    but no other kind of output. Nor may it hold an input, or links that lead out of it.
     """
-    layout = LAYOUTS[kind]
     _check_folder(folder)
-    present = kind_of(folder)
+    title, present = LAYOUTS[kind].title, kind_of(folder)
     if present not in (None, kind):
-        title = LAYOUTS[present].title
         raise InputError(
-            f"{layout.title} needs a folder of its own, but {folder} holds {title}",
+            f"{title} needs a folder of its own, but {folder} holds {LAYOUTS[present].title}",
             "choose another output folder",
         )
-    refuse_links(folder, layout.content)
-    for name in layout.content:
-        path = folder / name
-        refuse_input(path, *inputs, below=True)
-        if present is None and not overwrite and _is_occupied(path):
-            raise InputError(
-                f"{folder} holds no {layout.title.partition(' ')[2]} of edo's, and {path} would be"
-                " replaced",
-                REPLACE,
-            )
+    refuse_input(folder, *inputs, below=True)
+    refuse_links(folder)
+    file = None if present or overwrite else _first_file(folder)
+    if file is not None:
+        raise InputError(
+            f"{folder} holds no {title.partition(' ')[2]} of edo's, but {file.relative_to(folder)}",
+            REPLACE,
+        )
 
 
 def _check_folder(folder: Path) -> None:
@@ -149,16 +119,13 @@ def _check_folder(folder: Path) -> None:
         )
 
 
-def _is_occupied(path: Path) -> bool:
-    """Whether there is a file, also in folders, that is no leftover of a killed process."""
-    if path.is_symlink() or not path.is_dir():
-        return os.path.lexists(path)
-    try:
-        return any(
-            _is_occupied(inside) for inside in path.iterdir() if not is_leftover(inside.name)
-        )
-    except OSError:
-        return True
+def _first_file(folder: Path) -> Path | None:
+    """A file in a folder, if there is one that is not hidden, as what killed processes left is."""
+    for path in folder.rglob("*"):
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not is_hidden and (path.is_symlink() or not path.is_dir()):
+            return path
+    return None
 
 
 @contextmanager
@@ -249,17 +216,16 @@ def begin_run(folder: Path) -> None:
         raise cannot_write(folder / RUN_RECORD, error) from error
 
 
-def refuse_links(folder: Path, names: Iterable[str]) -> None:
+def refuse_links(folder: Path, name: str = "*") -> None:
     """Refuse links that lead out of the folder, by which other files would be overwritten."""
     home = os.path.realpath(folder)
-    for name in names:
-        for path in (folder / name, *(folder / name).rglob("*")):
-            if not Path(os.path.realpath(path)).is_relative_to(home):
-                raise InputError(
-                    f"{path} leads out of {folder} through a link, and what it leads to would be"
-                    " overwritten",
-                    "remove the link, or choose another output folder",
-                )
+    for path in folder.rglob(name):
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(home):
+            raise InputError(
+                f"{path} leads out of {folder} through a link, and what it leads to would be"
+                " overwritten",
+                "remove the link, or choose another output folder",
+            )
 
 
 def refuse_input(out: Path | None, *inputs: Path | None, below: bool = False) -> None:

@@ -120,10 +120,10 @@ def test_items_and_classes_are_matched_by_name(mixed: list[Path]) -> None:
     ]
 
 
-def test_members_can_be_renamed_and_grouped_file_by_file(mixed: list[Path]) -> None:
-    joined = join_models(mixed, names=["m", None, "k", None], groups=["h", None, "h", "i"])
+def test_members_can_be_renamed_and_grouped(mixed: list[Path]) -> None:
+    joined = join_models(mixed, names=["m", None, "k", None], groups={"m": "h", "k": "h"})
     assert joined.members == ("m", "two", "k", "four", "five")
-    assert joined.groups == ("h", "", "h", "i", "i")
+    assert joined.groups == ("h", "", "h", "g", "g")
 
 
 def test_a_long_parquet_brings_its_members(mixed: list[Path]) -> None:
@@ -147,7 +147,6 @@ def test_a_join_comes_back_from_disk(mixed: list[Path], tmp_path: Path) -> None:
         ("item,p_0,p_1\na,1,0\nd,1,0\n", {}, r"2 of 3 are missing: 'b', 'c'; 1 is extra: 'd'"),
         (MODEL.replace("p_1", "p_2"), {}, r"classes '0', '2', but .* about '0', '1'"),
         (MODEL, {"names": ["m"]}, r"1 names for 2 files"),
-        (MODEL, {"groups": ["m"] * 3}, r"3 groups for 2 files"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(

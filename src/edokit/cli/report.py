@@ -72,7 +72,7 @@ def report(
     page = run / REPORT if out is None else out
     check_page(page, predictions, annotations, overwrite=overwrite)
     if out is None:
-        refuse_links(run, (REPORT,))
+        refuse_links(run, REPORT)
     content = collect(
         run,
         predictions=None if predictions is None else read_predictions(predictions),

@@ -595,7 +595,7 @@ def _refuse_probabilities(
         raise InputError(
             f"the numbers of member{'s' * several} {examples(names[k] for k in already)} are"
             " probabilities already and no logits",
-            f"leave out {option('logits', True)}",
+            f"leave out {option('logits', True)}; mark files to join that hold them as FILE:logits",
         )
 
 

@@ -77,8 +77,8 @@ class JoinOptions:
     names : sequence of str or None, default=None
         Another name for the member of each file; where a file holds several members, a prefix:
         ``a`` makes ``linear-1`` of it ``a-linear-1``.
-    groups : sequence of str or None, or mapping of str to str, default=None
-        The group of each file's members, or a mapping of members to groups.
+    groups : mapping of str to str, default=None
+        The group of members, by name.
     logits : bool or sequence of bool, default=False
         Whether the files hold logits: all of them, or one by one. Numbers that are probabilities
         already are refused then.
@@ -119,7 +119,7 @@ class JoinOptions:
     """
 
     names: Sequence[str | None] | None = None
-    groups: Sequence[str | None] | Mapping[str, str] | None = None
+    groups: Mapping[str, str] | None = None
     logits: bool | Sequence[bool] = False
     invalid: Invalid = "error"
     positive: str | None = None
@@ -159,10 +159,10 @@ class JoinOptions:
                 )
 
     def of_file(self, name: str, file: int, files: int) -> Any:
-        """The value of ``names``, ``groups`` or ``logits`` for one of the files."""
+        """The value of ``names`` or ``logits`` for one of the files."""
         values = getattr(self, name)
-        if values is None or isinstance(values, bool | Mapping):
-            return None if isinstance(values, Mapping) else values
+        if values is None or isinstance(values, bool):
+            return values
         if values and len(values) != files:
             raise InputError(
                 f"there are {len(values)} {name} for {counted(files, 'file')}",
@@ -219,7 +219,7 @@ def join_models(
     parts = [source.part() for source in sources]
     _refuse_unused(options, sources)
     joined = _side_by_side(parts, sources, options.missing)
-    if isinstance(options.groups, Mapping):
+    if options.groups:
         joined = joined.grouped(options.groups)
     if options.items is not None:
         is_listed = np.isin(joined.items, as_names(options.items))
@@ -318,7 +318,6 @@ class _ModelFile:
     member: str
     options: JoinOptions
     logits: bool = False
-    group: str | None = None
     is_renamed: bool = False
     """Whether ``member`` replaces the names in the file."""
     column_names: list[str] = field(default_factory=list)
@@ -331,16 +330,14 @@ class _ModelFile:
     def of(cls, options: JoinOptions, files: Sequence[str | Path], file: int) -> _ModelFile:
         """One of the files to join."""
         path = Path(files[file])
-        name, logits, group = (
-            options.of_file(field, file, len(files)) for field in ("names", "logits", "groups")
-        )
-        return cls(path, name or path.stem, options, bool(logits), group, bool(name))
+        name, logits = (options.of_file(field, file, len(files)) for field in ("names", "logits"))
+        return cls(path, name or path.stem, options, bool(logits), bool(name))
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
 
     def part(self) -> Predictions:
-        """The predictions, with the classes, names and group that the options give them."""
+        """The predictions, with the classes and names that the options give them."""
         part = self._read()
         if self.options.classes is not None:
             with errors_in(self.path):
@@ -350,7 +347,7 @@ class _ModelFile:
             part = part.renamed(
                 [f"{self.member}-{name}" if several else self.member for name in part.members]
             )
-        return part if self.group is None else replace(part, groups=(self.group,) * part.shape[1])
+        return part
 
     def _read(self) -> Predictions:
         path = self.path

@@ -74,7 +74,7 @@ def write_report(
     else:
         data = collect(run, predictions=predictions, annotations=annotations, by=by)
         if out is None:
-            refuse_links(Path(run), (REPORT,))
+            refuse_links(Path(run), REPORT)
             out = Path(run) / REPORT
     return _write(lambda: render(data, texts=texts), Path(out), overwrite)
 
