@@ -23,7 +23,7 @@ from edokit.members import Group, train_members
 from edokit.members.recipe import plain_value
 from edokit.metrics import compute_metrics
 
-ORDERED: tuple[dict[str, Any], ...] = ({"loss": "rps"}, {"link": "cumulative"})
+ORDERED: tuple[dict[str, Any], ...] = ({"link": "cumulative"},)
 METRICS = {"nominal": ("ce", "md"), "ordinal": ("ce", "rps", "w1"), "multi-label": ("ce", "md")}
 
 

@@ -186,7 +186,7 @@ def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
     )
 
 
-@pytest.mark.parametrize("options", [{"link": "cumulative"}, {"loss": "rps"}])
+@pytest.mark.parametrize("options", [{"link": "cumulative"}])
 def test_effects_go_with_every_regression(options: dict[str, str], model: str) -> None:
     member, data = fitted("ordinal", "linear", model, annotators=True, **options)
     found = member.predict_proba(data.texts[:4], annotators=[["person-2"]] * 4)

@@ -13,7 +13,7 @@ import pytest
 from edokit._errors import InputError, MissingExtraError
 from edokit.members.pretrained import check_model, load_tokenizer
 from edokit.members.recipe import MemberData
-from edokit.members.recipes.encoder import Encoder, EncoderMember, TextVectors, embed, identity
+from edokit.members.recipes.encoder import Encoder, EncoderMember, embed, identity
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 TEXTS = ["lovely day", "you are late again please stop it", "nice"]
@@ -176,7 +176,7 @@ def test_pairs_are_the_vectors_of_both_parts_of_the_whole_and_how_far_apart_they
     model: str,
 ) -> None:
     pairs = [("nice", "bus"), ("late", "")]
-    features = TextVectors.of(pairs, model)(pairs, context=0.5)
+    features = EncoderMember(2, model=model, context=0.5)._features(pairs)
     assert features.shape == (2, 64)
     text, context, both, apart = np.split(features, 4, axis=1)
     np.testing.assert_allclose(np.linalg.norm(context, axis=1), 0.5, rtol=1e-5)
@@ -185,9 +185,8 @@ def test_pairs_are_the_vectors_of_both_parts_of_the_whole_and_how_far_apart_they
 
 
 def test_single_texts_and_pairs_do_not_mix(model: str) -> None:
-    vectors = TextVectors.of([("nice", "bus"), "late"], model)
     with pytest.raises(InputError, match="both occur"):
-        vectors([("nice", "bus"), "late"], context=0.5)
+        EncoderMember(2, model=model)._features([("nice", "bus"), "late"])
 
 
 @pytest.mark.parametrize(("option", "value"), [("strength", 0.0), ("context", -1.0)])

@@ -7,7 +7,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from edokit.members.recipes import linear as text_counts
-from edokit.members.recipes.linear import WIDTH, TextCounts, TfIdf, count
+from edokit.members.recipes.linear import WIDTH, TfIdf, count, counts_of
 
 TEXTS = ["A warm cup of tea", "tea in the garden", "the river is warm, warm, warm", "tea"]
 
@@ -62,12 +62,11 @@ def test_utterance_and_context_are_counted_apart() -> None:
 
 
 def test_texts_that_were_read_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = TextCounts.of(TEXTS)
+    counts_of(TEXTS)
     expected = count([TEXTS[2], TEXTS[0]])
     monkeypatch.setattr(text_counts, "_counters", lambda: pytest.fail("read again"))
-    assert (known([TEXTS[2], TEXTS[0]]) != expected).nnz == 0
+    assert (counts_of([TEXTS[2], TEXTS[0]], TEXTS) != expected).nnz == 0
 
 
 def test_new_texts_are_read() -> None:
-    known = TextCounts.of(TEXTS)
-    assert (known(["tea", "coffee"]) != count(["tea", "coffee"])).nnz == 0
+    assert (counts_of(["tea", "coffee"], TEXTS) != count(["tea", "coffee"])).nnz == 0

@@ -262,11 +262,11 @@ def load_backbone(model: str) -> nn.Module:
     from transformers import AutoModel
 
     folder = local_folder(model)
-    if (folder / FINE_TUNED).is_file():
-        return _member_backbone(folder)
+    # A member's own weights are those of its encoder beside its head.
+    names = {r"^backbone\.": ""} if (folder / FINE_TUNED).is_file() else None
     with loading(model):
         backbone, loaded = AutoModel.from_pretrained(
-            folder, output_loading_info=True, trust_remote_code=False
+            folder, output_loading_info=True, trust_remote_code=False, key_mapping=names
         )
     # Heads pool for themselves, without the pooler on top of the first token.
     missing = sorted(name for name in loaded["missing_keys"] if not name.startswith("pooler."))
@@ -276,24 +276,6 @@ def load_backbone(model: str) -> nn.Module:
             f" random: {examples(missing)}; check that the weights belong to the config"
         )
     return _encoder(backbone, model)
-
-
-def _member_backbone(folder: Path) -> nn.Module:
-    """The encoder of a fine-tuned member."""
-    from safetensors.torch import load_file
-
-    backbone = empty_backbone(folder)
-    with loading(str(folder)):
-        weights = load_file(folder / WEIGHTS)
-        prefix = "backbone."
-        backbone.load_state_dict(
-            {
-                name.removeprefix(prefix): tensor
-                for name, tensor in weights.items()
-                if name.startswith(prefix)
-            }
-        )
-    return backbone
 
 
 def empty_backbone(folder: Path) -> nn.Module:

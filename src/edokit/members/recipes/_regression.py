@@ -38,7 +38,6 @@ from edokit.members.recipe import (
 from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.scales import NOMINAL, Scale
 
-LOSSES = ("ce", "rps")  # cross-entropy, or the ranked probability score of ordered classes
 LINKS = ("softmax", "cumulative")  # weights per class, or one score and thresholds between classes
 LABELS = "labels"  # the link of sets: each label has a probability of its own
 MOST_CLASSES = 10_000  # of a member; a file that claims more is damaged
@@ -96,7 +95,6 @@ class Logistic:
         strength: float,
         scale: Scale = NOMINAL,
         *,
-        loss: str = LOSSES[0],
         link: str = LINKS[0],
     ) -> Logistic:
         """Learn targets [N, C] from features [N, F], in double precision.
@@ -114,16 +112,11 @@ class Logistic:
             warn(f"all {n} targets name one class: this member predicts the same for every text")
             return cls(np.zeros((0, size)), np.zeros(0), seen, c, n)
         shares = targets[:, seen]
-        if link == "cumulative":
-            below = np.cumsum(shares.mean(axis=0))[:-1]
-            model = cls(np.zeros((1, size)), np.log(below / (1 - below)), seen, c, n, link)
-        else:
-            model = cls(*_optimum(features, shares, strength), seen, c, n)
-        if (loss, link) == (LOSSES[0], LINKS[0]):
-            return model
-        positions = np.arange(c) if scale.steps is None else np.append(0, np.cumsum(scale.steps))
-        steps = np.diff(positions[seen])
-        return _minimised(model, features, shares, strength, loss, steps / steps.mean())
+        if link == LINKS[0]:
+            return cls(*_optimum(features, shares, strength), seen, c, n)
+        below = np.cumsum(shares.mean(axis=0))[:-1]
+        start = cls(np.zeros((1, size)), np.log(below / (1 - below)), seen, c, n, link)
+        return _cumulative_optimum(start, features, shares, strength)
 
     @classmethod
     def _fit_labels(cls, features: Any, targets: Floats, strength: float) -> Logistic:
@@ -207,41 +200,34 @@ def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Fl
     return model.coef_, model.intercept_
 
 
-def _minimised(
-    start: Logistic, features: Any, shares: Floats, strength: float, loss: str, steps: Floats
+def _cumulative_optimum(
+    start: Logistic, features: Any, shares: Floats, strength: float
 ) -> Logistic:
-    """The regression with the lowest penalised loss, found by L-BFGS from a start."""
-    shape, size = start.weights.shape, start.weights.size
-    cumulative = start.link == "cumulative"
+    """The regression with the lowest penalised cross-entropy, found by L-BFGS from a start."""
+    size = start.weights.size
 
     def model_at(parameters: Floats) -> Logistic:
-        weights, intercepts = parameters[:size].reshape(shape), parameters[size:]
-        if cumulative:  # the first threshold, and the logarithms of the gaps between them
-            intercepts = np.cumsum(np.append(intercepts[0], np.exp(intercepts[1:])))
-        return replace(start, weights=weights, intercepts=intercepts)
+        # The first threshold, and the logarithms of the gaps between them.
+        intercepts = np.cumsum(np.append(parameters[size], np.exp(parameters[size + 1 :])))
+        return replace(start, weights=parameters[None, :size], intercepts=intercepts)
 
     def value_and_gradient(parameters: Floats) -> tuple[float, Floats]:
         model = model_at(parameters)
         p = model.shares(features)
-        total, slope = _loss_and_slope(loss, p, shares, steps)
-        if cumulative:
-            below = np.cumsum(p, axis=1)[:, :-1]
-            of_thresholds = (slope[:, :-1] - slope[:, 1:]) * below * (1 - below)
-            of_scores = -of_thresholds.sum(axis=1, keepdims=True)
-            of_intercepts = np.cumsum(of_thresholds.sum(axis=0)[::-1])[::-1]
-            of_intercepts = of_intercepts * np.append(1.0, np.exp(parameters[size + 1 :]))
-        else:
-            of_scores = p * (slope - (p * slope).sum(axis=1, keepdims=True))
-            of_scores = of_scores[:, -shape[0] :]
-            of_intercepts = of_scores.sum(axis=0)
+        positive = np.maximum(p, _LEAST)
+        slope = -shares / positive
+        below = np.cumsum(p, axis=1)[:, :-1]
+        of_thresholds = (slope[:, :-1] - slope[:, 1:]) * below * (1 - below)
+        of_scores = -of_thresholds.sum(axis=1, keepdims=True)
+        of_intercepts = np.cumsum(of_thresholds.sum(axis=0)[::-1])[::-1]
+        of_intercepts = of_intercepts * np.append(1.0, np.exp(parameters[size + 1 :]))
         of_weights = np.asarray(features.T @ of_scores).T + model.weights / strength
+        total = -float((shares * np.log(positive)).sum())
         total += (model.weights**2).sum() / (2 * strength)
         return total, np.concatenate([of_weights.ravel(), of_intercepts])
 
-    intercepts = start.intercepts
-    if cumulative:
-        intercepts = np.append(intercepts[0], np.log(np.diff(intercepts)))
-    parameters = np.concatenate([start.weights.ravel(), intercepts])
+    gaps = np.log(np.diff(start.intercepts))
+    parameters = np.concatenate([start.weights.ravel(), start.intercepts[:1], gaps])
     with _threads().limit(limits=1):
         result = minimize(
             value_and_gradient,
@@ -251,29 +237,6 @@ def _minimised(
             options={"maxiter": _LBFGS_STEPS},
         )
     return model_at(result.x)
-
-
-def _loss_and_slope(loss: str, p: Floats, shares: Floats, steps: Floats) -> tuple[float, Floats]:
-    """The loss of probabilities [N, P] to shares, and its derivatives by the probabilities."""
-    if loss == "ce":
-        positive = np.maximum(p, _LEAST)
-        return -float((shares * np.log(positive)).sum()), -shares / positive
-    gaps = np.cumsum(p - shares, axis=1)[:, :-1]
-    slope = np.zeros_like(p)
-    slope[:, :-1] = np.cumsum((2 * steps * gaps)[:, ::-1], axis=1)[:, ::-1]
-    return float((steps * gaps**2).sum()), slope
-
-
-def check_loss(loss: str, link: str, scale: Scale | None = None) -> None:
-    """Refuse a loss or link that is unknown, or that needs an order which a scale has not."""
-    one_of("loss", loss, LOSSES)
-    one_of("link", link, LINKS)
-    for name, value, default in (("loss", loss, LOSSES[0]), ("link", link, LINKS[0])):
-        if value != default and scale is not None and scale.positions is None:
-            raise InputError(
-                f"{name}={value!r} is for ordered classes, but the answer scale is {scale}",
-                f"declare it with {option('scale', 'ordinal')}, or choose {name}={default!r}",
-            )
 
 
 def check_seen(path: Path, seen: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
@@ -307,8 +270,6 @@ class ClassifierMember(Member):
         How freely weights may grow.
     context : float
         What a context counts against the text itself.
-    loss : {"ce", "rps"}, default="ce"
-        Cross-entropy or, of ordered classes, the ranked probability score.
     link : {"softmax", "cumulative"}, default="softmax"
         Weights per class or, of ordered classes, one score and thresholds.
     annotators : bool, default=False
@@ -323,7 +284,6 @@ class ClassifierMember(Member):
     _: KW_ONLY
     strength: float = 5.0
     context: float = 0.4
-    loss: str = LOSSES[0]
     link: str = LINKS[0]
     annotators: bool = False
     attributes: str = ""
@@ -332,7 +292,7 @@ class ClassifierMember(Member):
     _effects: AnnotatorEffects | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_loss(self.loss, self.link)
+        one_of("link", self.link, LINKS)
         check_ranges(self, _RANGES)
 
     @property
@@ -366,12 +326,17 @@ class ClassifierMember(Member):
         Effects of annotators are learned from their labels and from anonymous answers that have
         not seen the item: in sample, these are too sure of the labels that they were fitted to.
         """
-        check_loss(self.loss, self.link, data.scale)
-        targets, settings = data.targets(0), {"loss": self.loss, "link": self.link}
+        targets, scale = data.targets(0), data.scale
+        if self.link != LINKS[0] and scale.positions is None:
+            raise InputError(
+                f"{option('link', self.link)} is for ordered classes, but the answer scale is"
+                f" {scale}",
+                f"declare it with {option('scale', 'ordinal')}, or leave the link out",
+            )
 
         def fit_rows(rows: Any) -> Logistic:
             return Logistic.fit(
-                features[rows], targets[rows], self.strength, data.scale, **settings
+                features[rows], targets[rows], self.strength, scale, link=self.link
             ).rounded()
 
         self._model, self._scale, self._effects = fit_rows(slice(None)), data.scale, None

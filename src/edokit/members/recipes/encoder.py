@@ -42,48 +42,6 @@ _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
-@dataclass(frozen=True, eq=False)
-class TextVectors:
-    """Vectors [T, D] of texts that were embedded before, and the row of each text."""
-
-    rows: dict[str, int]
-    vectors: Vectors
-
-    @classmethod
-    def of(
-        cls,
-        texts: Sequence[Text],
-        model: str,
-        device: str | None = None,
-        encoder: Encoder | None = None,
-    ) -> TextVectors:
-        """Embed every text once, pairs in their parts; the last ones are remembered.
-
-        An ``encoder`` that is in memory computes them; otherwise they are also kept on disk.
-        """
-        return _last_vectors(tuple(texts), model, device, encoder)
-
-    def __call__(self, texts: Sequence[Text], context: float) -> Floats:
-        """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
-        as one text, and how far text and context are apart in each dimension."""
-        parts = [_parts(text) for text in texts]
-        if len({len(strings) for strings in parts}) > 1:
-            raise InputError(
-                "texts must all be single or all be pairs (text, context), but both occur",
-                "add a context to every text; it may be empty",
-            )
-        rows = np.array([[self.rows[string] for string in strings] for strings in parts])
-        vectors: list[Floats] = [self.vectors[column].astype(np.float64) for column in rows.T]
-        if len(vectors) == 1:
-            return vectors[0]
-        utterance, before, joined = vectors
-        return np.hstack([utterance, context * before, joined, np.abs(utterance - before)])
-
-    def knows(self, texts: Sequence[Text]) -> bool:
-        """Whether all of the texts were embedded."""
-        return self.rows.keys() >= set(chain.from_iterable(map(_parts, texts)))
-
-
 def _parts(text: Text) -> tuple[str, ...]:
     """What is embedded of a text: itself; of a pair text, context, and both as they were read."""
     if isinstance(text, str):
@@ -91,13 +49,16 @@ def _parts(text: Text) -> tuple[str, ...]:
     return (*text, "\n".join(filter(None, reversed(text))))
 
 
-@lru_cache(maxsize=1)
-def _last_vectors(
+@lru_cache(maxsize=2)
+def _part_vectors(
     texts: tuple[Text, ...], model: str, device: str | None, encoder: Encoder | None
-) -> TextVectors:
-    distinct = list(dict.fromkeys(chain(*map(_parts, texts))))
-    vectors = embed(distinct, model, device) if encoder is None else encoder(distinct)
-    return TextVectors({part: row for row, part in enumerate(distinct)}, vectors)
+) -> tuple[dict[str, int], Vectors]:
+    """The row of each part of the texts, and the vector of each row.
+
+    An ``encoder`` that is in memory computes them; otherwise they are also kept on disk.
+    """
+    rows = {part: row for row, part in enumerate(dict.fromkeys(chain(*map(_parts, texts))))}
+    return rows, embed([*rows], model, device) if encoder is None else encoder([*rows])
 
 
 @dataclass(eq=False)
@@ -110,15 +71,14 @@ class EncoderMember(ClassifierMember):
     context: float = 0.5
     model: str = MODEL
     device: str | None = None
-    _vectors: TextVectors | None = field(default=None, init=False, repr=False)
+    _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
     _encoder: Encoder | None = field(default=None, init=False, repr=False)  # of a bundle
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> EncoderMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        if data.corpus:
-            self._vectors = TextVectors.of(data.corpus, self.model, self.device)
+        self._corpus = data.corpus
         self._learn(self._features(with_context(data.texts, data.context)), data)
         return self
 
@@ -147,10 +107,24 @@ class EncoderMember(ClassifierMember):
         return member
 
     def _features(self, texts: Sequence[Text]) -> Floats:
-        vectors = self._vectors
-        if vectors is None or not vectors.knows(texts):
-            vectors = TextVectors.of(texts, self.model, self.device, self._encoder)
-        return vectors(texts, self.context)
+        """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
+        as one text, and how far text and context are apart in each dimension."""
+        parts = [_parts(text) for text in texts]
+        if len({len(strings) for strings in parts}) > 1:
+            raise InputError(
+                "texts must all be single or all be pairs (text, context), but both occur",
+                "add a context to every text; it may be empty",
+            )
+        source = self.model, self.device, self._encoder
+        row_of, part_vectors = _part_vectors(tuple(self._corpus or texts), *source)
+        if not row_of.keys() >= {*chain(*parts)}:
+            row_of, part_vectors = _part_vectors(tuple(texts), *source)
+        rows = np.array([[row_of[string] for string in strings] for strings in parts])
+        vectors: list[Floats] = [part_vectors[column].astype(np.float64) for column in rows.T]
+        if len(vectors) == 1:
+            return vectors[0]
+        text, context, both = vectors
+        return np.hstack([text, self.context * context, both, np.abs(text - context)])
 
 
 Vectors = npt.NDArray[np.float32]

@@ -47,7 +47,7 @@ class LinearMember(ClassifierMember):
     words: float = 0.5
     fewest: int = 2
     _tfidf: TfIdf = field(init=False, repr=False)
-    _count: Any = field(default=None, init=False, repr=False)
+    _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,8 +57,8 @@ class LinearMember(ClassifierMember):
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> LinearMember:
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        self._count = TextCounts.of(data.corpus) if data.corpus else None
-        counts = self._counts(with_context(data.texts, data.context))
+        self._corpus = data.corpus
+        counts = counts_of(with_context(data.texts, data.context), data.corpus)
         weights = (self.words, 1.0, self.words * self.context, self.context)
         self._tfidf = TfIdf.fit(counts, weights, self.fewest)
         self._learn(self._tfidf.transform(counts), data)
@@ -80,10 +80,7 @@ class LinearMember(ClassifierMember):
         return member
 
     def _features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
-        return self._tfidf.transform(self._counts(texts))
-
-    def _counts(self, texts: Sequence[Text]) -> sparse.csr_matrix:
-        return recall(texts) if self._count is None else self._count(texts)
+        return self._tfidf.transform(counts_of(texts, self._corpus))
 
 
 # Columns of a block: pieces of text are hashed to a column, so that no vocabulary is learned.
@@ -94,28 +91,19 @@ BLOCKS = ("words", "characters", "context words", "context characters")
 _MARKS = dict.fromkeys([*range(0x064B, 0x0653), 0x0670, 0x0640])
 
 
-@dataclass(frozen=True, eq=False)
-class TextCounts:
-    """Counts [T, blocks · WIDTH] of texts that were read before, and the row of each text."""
-
-    rows: dict[Text, int]
-    counts: sparse.csr_matrix
-
-    @classmethod
-    def of(cls, texts: Sequence[Text]) -> TextCounts:
-        """Read every text once; the last ones stay in memory, as members share them."""
-        return _last_counts(tuple(texts))
-
-    def __call__(self, texts: Sequence[Text]) -> sparse.csr_matrix:
-        """Counts [N, blocks · WIDTH]; texts not read before are read now."""
-        rows = [self.rows.get(text, -1) for text in texts]
-        return recall(texts) if -1 in rows else self.counts[rows]
+def counts_of(texts: Sequence[Text], corpus: Sequence[Text] = ()) -> sparse.csr_matrix:
+    """The counts of `count`; texts of a corpus are counted once for all members."""
+    rows, counts = _distinct_counts(tuple(corpus or texts))
+    if any(text not in rows for text in texts):
+        rows, counts = _distinct_counts(tuple(texts))
+    return counts[[rows[text] for text in texts]]
 
 
-@lru_cache(maxsize=1)
-def _last_counts(texts: tuple[Text, ...]) -> TextCounts:
-    distinct = list(dict.fromkeys(texts))
-    return TextCounts({text: row for row, text in enumerate(distinct)}, count(distinct))
+@lru_cache(maxsize=2)
+def _distinct_counts(texts: tuple[Text, ...]) -> tuple[dict[Text, int], sparse.csr_matrix]:
+    """The row of each text, and the counts of each row."""
+    rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    return rows, count(list(rows))
 
 
 def count(texts: Sequence[Text]) -> sparse.csr_matrix:
@@ -131,14 +119,6 @@ def count(texts: Sequence[Text]) -> sparse.csr_matrix:
     empty = sparse.csr_matrix((len(texts), WIDTH * (len(BLOCKS) - len(parts))))
     joined: sparse.csr_matrix = sparse.hstack([*parts, empty], format="csr", dtype=np.float32)
     return joined
-
-
-def recall(texts: Sequence[Text]) -> sparse.csr_matrix:
-    """The counts of `count`; the last ones stay in memory, as many members read the same texts."""
-    return _cached_count(tuple(texts))
-
-
-_cached_count = lru_cache(maxsize=1)(count)
 
 
 @cache

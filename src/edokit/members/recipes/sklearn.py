@@ -28,7 +28,7 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.recipes._regression import check_seen, over_all_classes
-from edokit.members.recipes.linear import TextCounts, TfIdf, recall
+from edokit.members.recipes.linear import TfIdf, counts_of
 
 _ARRAYS, _ESTIMATOR = "sklearn.npz", "estimator.skops"
 _BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
@@ -49,7 +49,7 @@ class SklearnMember(Member):
     _labels = False  # whether it learned sets
     _seen: Ints = np.empty(0, dtype=np.int64)
     _always: Bools = np.zeros(0, dtype=bool)
-    _shared: TextCounts | None = None
+    _corpus: tuple[Text, ...] = ()
 
     def __init__(
         self, n_classes: int, *, estimator: str = "", features: str = "tfidf", allow: str = ""
@@ -85,9 +85,7 @@ class SklearnMember(Member):
         targets = data.targets(0)
         self._labels, self._n = data.scale.is_multi_label, len(targets)
         texts = with_context(data.texts, data.context)
-        self._shared = None
-        if data.corpus and self.features == "tfidf":
-            self._shared = TextCounts.of(data.corpus)
+        self._corpus = data.corpus
         self._fitted = self._new_estimator()
         if self._labels:
             rows, sets, weights = _sets_of(targets)
@@ -100,7 +98,7 @@ class SklearnMember(Member):
             weights = targets[rows, classes]
             self._seen = np.unique(classes)
         if self.features == "tfidf":
-            self._tfidf = TfIdf.fit((self._shared or recall)(texts), _BLOCK_WEIGHTS)
+            self._tfidf = TfIdf.fit(counts_of(texts, self._corpus), _BLOCK_WEIGHTS)
         if self._constant:
             answer = "set" if self._labels else "class"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
@@ -216,7 +214,7 @@ class SklearnMember(Member):
 
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
-            return self._tfidf.transform((self._shared or recall)(texts))
+            return self._tfidf.transform(counts_of(texts, self._corpus))
         return list(map(joined, texts))
 
     def _weight_parameter(self) -> str:

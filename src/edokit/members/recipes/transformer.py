@@ -21,7 +21,7 @@ from edokit.annotator_effects import (
     attribute_names,
     mean_over_pairs,
 )
-from edokit.members.pretrained import load_tokenizer, require_packages
+from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages
 from edokit.members.recipe import (
     Member,
     MemberData,
@@ -40,7 +40,6 @@ WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn fro
 WARMUP_SHARE = 0.1  # warm-up never takes more than this share of the run
 _HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
 _ANONYMOUS_WEIGHT = 0.5  # of the loss for nobody in particular beside that of annotators' labels
-_FILE = "transformer.json"
 CHOICES = {
     "criterion": ("", "ce", "f1", "rps"),
     "loss": ("ce", "md", "rps", "ce+rps"),
@@ -343,12 +342,12 @@ class TransformerMember(Member):
         learned = {name: getattr(self, f"{name}_") for name in _LEARNED}
         state = {"options": self.get_params(), **learned, "scale": asdict(self.scale_)}
         content = json.dumps(state, ensure_ascii=False, indent=2) + "\n"
-        (folder / _FILE).write_text(content, encoding="utf-8")
+        (folder / FINE_TUNED).write_text(content, encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> TransformerMember:
         """Read what ``save`` wrote, onto a device."""
-        path, hint = Path(folder) / _FILE, "name a folder that its method save wrote"
+        path, hint = Path(folder) / FINE_TUNED, "name a folder that its method save wrote"
         title = "a saved transformer member"
         saved = read_model(path, SavedTransformer, title=f"a file of {title}", hint=hint)
         # Options that are constants by now are left out.
