@@ -44,17 +44,7 @@ from edokit.baselines.slices import (
     slice_table,
     worst_slice,
 )
-from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.inputs import (
-    align_inputs,
-    align_test_inputs,
-    as_annotations,
-    check_disjoint,
-    predictions_for,
-    select_members,
-    source_name,
-    warn_if_unanimous,
-)
+from edokit.ensemble import EDOEnsemble, inputs
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions import Predictions, write_predictions
@@ -330,7 +320,7 @@ def compare(
         source = annotations if train_annotations is None else train_annotations
         labels = files.annotations("train_annotations", source, train_split)
         if not isinstance(labels, Annotations):
-            labels = as_annotations(labels, len(labels), data.classes)
+            labels = inputs.as_annotations(labels, len(labels), data.classes)
         train_labels = labels.with_classes(data.classes)
     names, skipped = _method_names(options.methods)
     rows = [_Row(name, find_method(name).about, name, (data.dev, data.test)) for name in names]
@@ -368,7 +358,8 @@ def _refuse_same_items(fit: tuple[Any, Any], test: tuple[Any, Any]) -> None:
     if sources[0] == sources[1] and fit[1] == test[1]:
         splits = f"{option('split', 'dev')} and {option('test_split', 'test')}"
         raise InputError(
-            f"the items to fit on and the items to evaluate on are the same: {source_name(*fit)}",
+            "the items to fit on and the items to evaluate on are the same:"
+            f" {inputs.source_name(*fit)}",
             f"give other {option('test_annotations')}, or {splits}",
         )
 
@@ -397,17 +388,19 @@ def _read_samples(
     """Predictions, annotations and split of dev and test, read and matched."""
     labels = files.annotations("annotations", *fit[1:])
     test_labels = files.annotations("test_annotations", *evaluate[1:])
-    dev, dev_labels = align_inputs(files.predictions("predictions", fit[0]), labels)
+    dev, dev_labels = inputs.align_inputs(files.predictions("predictions", fit[0]), labels)
     test = files.predictions("test_predictions", evaluate[0])
-    test, test_labels = align_test_inputs(test, test_labels, evaluate[2])
+    test, test_labels = inputs.align_test_inputs(test, test_labels, evaluate[2])
     scale, wider = dev_labels.scale, test_labels.classes != dev_labels.classes
     if wider and test_labels.scale.kind == scale.kind:
         test_labels = test_labels.with_classes(dev_labels.classes)
     check_same_scale(scale, "annotations", test_labels.scale, "test annotations")
-    warn_if_unanimous(dev_labels, fit[1], fit[2], "annotations")
-    warn_if_unanimous(test_labels, evaluate[1], evaluate[2], "test annotations")
-    test = select_members(test.order_classes(dev_labels.classes), dev.members, "test predictions")
-    check_disjoint(dev, test)
+    inputs.warn_if_unanimous(dev_labels, fit[1], fit[2], "annotations")
+    inputs.warn_if_unanimous(test_labels, evaluate[1], evaluate[2], "test annotations")
+    test = inputs.select_members(
+        test.order_classes(dev_labels.classes), dev.members, "test predictions"
+    )
+    inputs.check_disjoint(dev, test)
     return _Samples(dev, dev_labels, test, test_labels)
 
 
@@ -437,12 +430,12 @@ def _extra_pools(
             "choose another name",
         )
     dev, test = (
-        predictions_for(data.dev_labels, files.predictions("extra", source))
+        inputs.predictions_for(data.dev_labels, files.predictions("extra", source))
         .align(members.rows, f"the predictions to compare {name!r} with")
         .order_classes(data.classes)
         for source, members in zip(pool, (data.dev, data.test), strict=True)
     )
-    return dev, select_members(test, dev.members, f"test predictions of {name!r}")
+    return dev, inputs.select_members(test, dev.members, f"test predictions of {name!r}")
 
 
 @dataclass
@@ -485,33 +478,30 @@ def _fit_methods(
             # The other methods' results are not lost for it.
             results.failures[row.name] = error.message
             continue
-        results.fitted[row.name] = method
         seconds = time.perf_counter() - start
-        weights = None
-        if hasattr(method, "weights_") and not row.alone:
-            weights = dict(zip(method.members_, method.weights_.tolist(), strict=True))
+        results.fitted[row.name] = method
+        if train_labels is not None and isinstance(method, EDOEnsemble):
+            constant: Any = results.fitted[CONSTANT]
+            method._keep(replace(method.fitted_, constant=constant.constant_))
+        results.probabilities[row.name] = method.predict_proba(row.pools[1])
         (dev_losses, _), (results.losses[row.name], hard) = (
             _losses(row, method, pool, *labels, data.scale)
             for pool, labels in zip(row.pools, truth, strict=True)
         )
-        results.probabilities[row.name] = method.predict_proba(row.pools[1])
-        score = Score(
-            row.name,
-            row.about,
-            dev={metric: float(values.mean()) for metric, values in dev_losses.items()},
-            seconds=seconds,
-            size=None if row.alone else getattr(method, "size_", None),
-            weights=weights,
-            only_label=None if hard is None else only_label(hard, data.classes),
-        )
-        results.scores.append(score)
+        score = _fitted_score(row, method, dev_losses)
+        label = None if hard is None else only_label(hard, data.classes)
+        results.scores.append(replace(score, seconds=seconds, only_label=label))
     step(len(rows), len(rows), "done")
-    if train_labels is not None:
-        constant: Any = results.fitted[CONSTANT]
-        for method in results.fitted.values():
-            if isinstance(method, EDOEnsemble):
-                method._keep(replace(method.fitted_, constant=constant.constant_))
     return results
+
+
+def _fitted_score(row: _Row, method: Any, dev_losses: Mapping[str, Floats]) -> Score:
+    """What is known of a method before it is evaluated on test."""
+    dev = {metric: float(values.mean()) for metric, values in dev_losses.items()}
+    if row.alone or not hasattr(method, "weights_"):
+        return Score(row.name, row.about, dev=dev)
+    weights = dict(zip(method.members_, method.weights_.tolist(), strict=True))
+    return Score(row.name, row.about, dev=dev, size=method.size_, weights=weights)
 
 
 def _facts(

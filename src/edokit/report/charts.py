@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from edokit._types import Floats, Ints
 from edokit.baselines.scores import Score
@@ -48,6 +49,7 @@ PARTS = {
     "rest": "residual",
 }
 SOURCES = {"annotations": ORANGE, "ensemble": BLUE}
+RIVALS = {"uniform mean": MUTED, "constant": ORANGE}
 BINS = 20
 # Points of a scatter plot; of more items, evenly spaced ones are drawn.
 POINTS = 1500
@@ -233,32 +235,23 @@ def slices(parts: Sequence[Slice]) -> Spec:
     """The headline metric of the ensemble on each slice, beside uniform mean and constant."""
     labels = [f"{clean(part.name, 60)} ({part.items})" for part in parts]
     ours = [part.scores[0] for part in parts]
-    short = METRIC[ours[0].headline].short
-    shade = vega.colours("of", {"uniform mean": MUTED, "constant": ORANGE, "ensemble": BLUE})
+    shade = {"color": vega.colours("of", RIVALS | {"ensemble": BLUE})}
     layers = []
-    for method, name in (("uniform", "uniform mean"), ("constant", "constant")):
-        values = [
-            np.nan if (s := part.score(method)) is None else headline_value(s) for part in parts
-        ]
-        data = rows(**{"slice": labels, short: values, "of": name})
-        layers.append(vega.points(data, {"color": shade}, size=9, shape="diamond"))
+    for name in RIVALS:
+        scores = [score for part in parts if (score := part.score(name.split()[0])) is not None]
+        data = rows(slice=labels, **_with_ends(scores), of=name)
+        layers.append(vega.points(data, shade, size=9, shape="diamond"))
     data = rows(slice=labels, **_with_ends(ours), of="ensemble")
-    layers += [vega.intervals(data, {"color": shade}), vega.points(data, {"color": shade}, size=9)]
+    layers += [vega.intervals(data, shade), vega.points(data, shade, size=9)]
     return _headline_chart("slice", ours[0], layers, labels)
 
 
-def _with_ends(scores: Sequence[Score]) -> dict[str, list[float]]:
+def _with_ends(scores: Sequence[Score]) -> dict[str, Sequence[float | None]]:
     """Columns with the headline metric of each score, and its interval."""
     values = [headline_value(score) for score in scores]
-    ends = [
-        score.intervals.get(score.headline) or (value, value)
-        for score, value in zip(scores, values, strict=True)
-    ]
-    return {
-        METRIC[scores[0].headline].short: values,
-        "low": [low for low, _ in ends],
-        "high": [high for _, high in ends],
-    }
+    ends = [score.intervals.get(score.headline, (None, None)) for score in scores]
+    lows, highs = zip(*ends, strict=True)
+    return {METRIC[scores[0].headline].short: values, "low": lows, "high": highs}
 
 
 def _headline_chart(noun: str, score: Score, layers: Sequence[Spec], labels: Sequence[str]) -> Spec:
@@ -320,26 +313,26 @@ def correlations(correlated: Sequence[Correlation]) -> dict[str, Spec]:
 
 
 def _correlation_chart(sign: str, correlated: Sequence[Correlation]) -> Spec:
-    parameters = list(dict.fromkeys(row.parameter for row in correlated))
-    metrics = sorted({row.metric for row in correlated}, key=list(METRIC).index)
-    shape = len(parameters), len(metrics)
-    rho, p_value = np.full((2, *shape), np.nan)
-    text = np.full(shape, "–", dtype=object)
-    for row in correlated:
-        cell = parameters.index(row.parameter), metrics.index(row.metric)
-        rho[cell], p_value[cell], text[cell] = row.rho, row.p_value, _with_stars(row)
+    frame = pd.DataFrame([vars(row) for row in correlated])
+    frame["text"] = [_with_stars(row) for row in correlated]
+    parameters = list(dict.fromkeys(frame["parameter"]))
+    metrics = [name for name in METRIC if name in set(frame["metric"])]
+    rho, p_value, text = (
+        frame.pivot(index="parameter", columns="metric", values=name).loc[parameters, metrics]
+        for name in ("rho", "p_value", "text")
+    )
     labels = [PARAMETERS.get(name, clean(name.replace("_", " "), 40)) for name in parameters]
     return vega.heatmap(
-        f"{sign} ({count(max(row.trials for row in correlated), 'trial')})",
-        rho,
+        f"{sign} ({count(int(frame['trials'].max()), 'trial')})",
+        rho.to_numpy(),
         vega.names_below("metric", [METRIC[metric].short for metric in metrics]),
         vega.names("parameter", labels),
         "ρ",
         domain=(-1, 1),
         shades=DIVERGING,
         height=110 + 32 * len(parameters),
-        p=p_value,
-        _text=text,
+        p=p_value.to_numpy(),
+        _text=text.fillna("–").to_numpy(),
     )
 
 
