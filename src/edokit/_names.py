@@ -116,12 +116,12 @@ def _variants(names: Iterable[str], key: Callable[[str], str]) -> list[str]:
 
 def look_alike(names: Iterable[str]) -> str:
     """A note for a message on ids among these that are the same but for their spelling."""
-    pairs = _variants(names, spelling_key)
-    if not pairs:
+    variants = _variants(names, spelling_key)
+    if not variants:
         return ""
-    count = f", and {len(pairs) - 1} more," if len(pairs) > 1 else ""
+    count = f", and {len(variants) - 1} more," if len(variants) > 1 else ""
     return (
-        f" ({pairs[0]}{count} differ only in blanks, case, how a number is written or Unicode"
+        f" ({variants[0]}{count} differ only in blanks, case, how a number is written or Unicode"
         " normalisation)"
     )
 
@@ -133,11 +133,11 @@ def warn_variants(names: Strings, kind: str, *, case: bool = True) -> None:
     keys = list(map(str.strip, names.tolist()))
     keys = list(map(str.lower, keys)) if case else keys
     if len(set(keys)) < len(names):
-        pairs = _variants(names, dict(zip(names, keys, strict=True)).__getitem__)
-        hidden = f" and {counted(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
+        variants = _variants(names, dict(zip(names, keys, strict=True)).__getitem__)
+        hidden = f" and {counted(len(variants) - 3, 'more pair')}" if len(variants) > 3 else ""
         warn(
             f"{kind} that differ only in {'case or ' if case else ''}blanks count as different"
-            f" ones: {', '.join(pairs[:3])}{hidden}"
+            f" ones: {', '.join(variants[:3])}{hidden}"
         )
 
 

@@ -357,19 +357,12 @@ def _covariance(effects: Floats, posterior: npt.NDArray[Any]) -> Floats:
 
 
 def _logits(p: Floats, scale: Scale) -> Floats:
-    """Logits [N, C], less their mean where one class is chosen, which changes no probability."""
-    clipped = np.clip(p, _LEAST, 1 - _LEAST)
-    z: Floats = np.log(clipped)
-    return z - (np.log1p(-clipped) if scale.is_multi_label else z.mean(axis=1, keepdims=True))
+    return scale.logits(np.clip(p, _LEAST, 1 - _LEAST))
 
 
 def _moved(z: Floats, effects: Floats, scale: Scale) -> Floats:
     """Probabilities [M, C] of annotators with these effects [M, C + 1]."""
-    from scipy.special import expit, softmax  # as slow to import as all of members
-
-    logits = z + effects[:, :-1] + effects[:, -1:] * z
-    p: Floats = expit(logits) if scale.is_multi_label else softmax(logits, axis=1)
-    return p
+    return scale.from_logits(z + effects[:, :-1] + effects[:, -1:] * z)
 
 
 def _derivatives(
@@ -382,14 +375,9 @@ def _derivatives(
         part = slice(start, start + _BLOCK)
         annotators, base = whose[part], z[rows[part]]
         p = _moved(base, effects[annotators], scale)
-        curvature = p[:, :, None] * np.eye(e - 1)
-        if scale.is_multi_label:
-            curvature *= 1 - p[:, :, None]
-        else:
-            curvature -= p[:, :, None] * p[:, None, :]
-        offsets = np.broadcast_to(np.eye(e - 1), curvature.shape)
+        offsets = np.broadcast_to(np.eye(e - 1), (*p.shape, e - 1))
         design = np.concatenate([offsets, base[:, :, None]], axis=2)
-        weighted = curvature @ design
+        weighted = scale.curvature(p) @ design
         present, starts = np.unique(annotators, return_index=True)
         slopes = np.einsum("mce,mc->me", design, p - labels[part])
         gradient[present] += np.add.reduceat(slopes, starts, axis=0)

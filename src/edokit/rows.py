@@ -106,6 +106,18 @@ class Rows:
         """What a row is: an item, or a pair of an item and an annotator."""
         return "item" if self.annotators is None else "pair"
 
+    @property
+    def people(self) -> list[str]:
+        """The different annotators, without nobody in particular; none where rows are items."""
+        return (
+            [] if self.annotators is None else [name for name in self.annotators if name != NOBODY]
+        )
+
+    def columns(self) -> dict[str, Strings]:
+        """The item and, of pairs, the annotator of each row [R], as columns of a table."""
+        columns = {"item": self.item_names, "annotator": self.annotator_names}
+        return {name: names for name, names in columns.items() if names is not None}
+
     @cached_property
     def is_named(self) -> Bools:
         """Whether each row is about an annotator [R]: neither about an item nor anonymous."""
@@ -133,8 +145,7 @@ class Rows:
 
     @cached_property
     def _is_repeated(self) -> Bools:
-        columns = {"item": self.item_names, "annotator": self.annotator_names}
-        return pd.DataFrame(columns).duplicated().to_numpy()
+        return pd.DataFrame(self.columns()).duplicated().to_numpy()
 
     def by_item(self) -> Rows:
         """Return a row for each item."""

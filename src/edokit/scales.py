@@ -117,9 +117,25 @@ class Scale:
         """Return what `rows` was given: of rows [N · L, 2] the probabilities [N, L]."""
         return rows[..., 1].reshape(-1, labels) if self.is_multi_label else rows
 
+    def tables(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """Return the questions that values [N, C] answer: one over all classes, or one per label
+        [N, 2]."""
+        if not self.is_multi_label:
+            return [values]
+        return [np.stack([1 - shares, shares], axis=-1) for shares in values.T]
+
+    def totals(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sum over items [C]; of sets [L, 2], without and with each label."""
+        sums = np.stack([table.sum(axis=0) for table in self.tables(values)])
+        return sums if self.is_multi_label else np.asarray(sums[0])
+
     def row_codes(self, hard_labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the hard label of each row, from one per item [N] or one per label [N, L]."""
         return hard_labels.reshape(-1)
+
+    def from_row_codes(self, codes: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
+        """Return hard labels [N] or [N, L] from that of each row, as `row_codes` gives them."""
+        return codes.reshape(items, -1) if self.is_multi_label else codes
 
     def rows_per_item(self, classes: Sequence[str]) -> int:
         """Return how many rows an item has: one, or one per label."""
@@ -192,6 +208,32 @@ class Scale:
         """Return what a classifier predicts: a class per item [N], or indicators [N, L]."""
         return hard_labels if self.is_multi_label else np.asarray(classes[hard_labels])
 
+    def codes(self, labels: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[Any]:
+        """Return the hard labels that `labels` of these class names was given."""
+        if self.is_multi_label:
+            return labels
+        code_of = {name: code for code, name in enumerate(classes)}
+        return np.array([code_of[str(label)] for label in labels])
+
+    def logits(self, p: Floats) -> Floats:
+        """Return logits [N, C], less their mean where one class is chosen, which changes no
+        probability."""
+        z: Floats = np.log(p)
+        return z - (np.log1p(-p) if self.is_multi_label else z.mean(axis=1, keepdims=True))
+
+    def from_logits(self, z: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return probabilities [..., C]: the softmax, or of sets the sigmoid of each label."""
+        from scipy.special import expit, softmax  # slow to import
+
+        return np.asarray(expit(z) if self.is_multi_label else softmax(z, axis=-1))
+
+    def curvature(self, p: Floats) -> Floats:
+        """Return the derivative of probabilities [N, C] with respect to their logits [N, C, C]."""
+        diagonal = p[:, :, None] * np.eye(p.shape[1])
+        if self.is_multi_label:
+            return np.asarray(diagonal * (1 - p[:, :, None]))
+        return np.asarray(diagonal - p[:, :, None] * p[:, None, :])
+
     def indicators(self, hard_labels: npt.NDArray[Any], classes: int) -> Bools:
         """Return whether each class is the hard label, or each label is chosen [N, C]."""
         if self.is_multi_label:
@@ -220,10 +262,17 @@ class Scale:
 
     def names(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> Strings:
         """Return hard labels by name [N]; a set is a JSON list of its labels."""
+        chosen = self.chosen(hard_labels, classes)
+        if self.is_multi_label:
+            chosen = [json.dumps(labels) for labels in chosen]
+        return np.array(chosen, dtype=object)
+
+    def chosen(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> list[Any]:
+        """Return the name of each hard label; of sets, the list of their labels."""
         listed = np.array(tuple(classes), dtype=object)
-        if not self.is_multi_label:
-            return np.asarray(listed[hard_labels])
-        return np.array([json.dumps(listed[row > 0].tolist()) for row in hard_labels], dtype=object)
+        if self.is_multi_label:
+            return [listed[row > 0].tolist() for row in hard_labels]
+        return list(listed[hard_labels])
 
     def coordinates(self, values: Any) -> Floats:
         """Return what distributions [..., C] are [..., D], so that their distance is an L1 one.

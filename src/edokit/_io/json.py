@@ -37,10 +37,10 @@ def parse_json(text: str, where: str) -> Any:
     would win, and more levels than libraries that walk through them may survive.
     """
 
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        content = dict(pairs)
-        if len(content) < len(pairs):
-            repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+    def distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(entries)
+        if len(content) < len(entries):
+            repeated = Counter(key for key, _ in entries).most_common(1)[0][0]
             raise InputError(
                 f"{where} holds the key {headings([repeated])} twice in one object",
                 "keep one of them; which one is meant can't be known",

@@ -401,9 +401,8 @@ class Annotations:
         labels: Codes = best.argmax(axis=1).astype(np.int32)  # the first of the best
         if self.published is not None:
             labels = np.where(self.published < 0, labels, self.published)
-        shape = self.soft_labels.shape if self.scale.is_multi_label else labels.shape
         if not tied.any():
-            return labels.reshape(shape)
+            return self.scale.from_row_codes(labels, len(self.items))
         tied_items = are(int(self.tied.sum()), len(self.items), noun="item")
         # Sorted, so that the same items in another order make the same note.
         tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
@@ -415,24 +414,21 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             warn(f"{tied_items}; {tie_message(self.scale)}")
-        return labels.reshape(shape)
+        return self.scale.from_row_codes(labels, len(self.items))
 
     @cached_property
     def _best(self) -> tuple[Bools, Bools]:
         """Which classes of each row most annotators chose, and whether the row is tied."""
-        counts = self.scale.rows(self.soft_labels) if self.scale.is_multi_label else self.counts
+        shares = self.scale.rows(self.soft_labels)
         # Shares of probabilities that should be equal may differ in the last bits.
-        best = counts >= counts.max(axis=1, keepdims=True) * (1 - 1e-12)
+        best = shares >= shares.max(axis=1, keepdims=True) * (1 - 1e-12)
         tied: Bools = best.sum(axis=1) > 1
         return best, tied if self.published is None else tied & (self.published < 0)
 
     @property
     def tied(self) -> Bools:
         """Whether each item has no hard label [N]: its annotators are evenly split."""
-        tied = self._best[1]
-        if not self.scale.is_multi_label:
-            return tied
-        return np.asarray(tied.reshape(len(self.items), -1).any(axis=1))
+        return np.asarray(self._best[1].reshape(len(self.items), -1).any(axis=1))
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
         """Return the items at these positions, in this order, with their annotations.

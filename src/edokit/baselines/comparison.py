@@ -514,11 +514,11 @@ def _facts(
     constant: Any = results.fitted[CONSTANT]
     rows = {"dev": data.dev.rows, "test": data.test.rows}
     items = {split: len(index.items) for split, index in rows.items()}
-    pairs = {split: len(index) for split, index in rows.items()}
+    row_counts = {split: len(index) for split, index in rows.items()}
     return {
         "reference": REFERENCE,
         "items": items,
-        **({} if items == pairs else {"pairs": pairs}),
+        **({} if items == row_counts else {"pairs": row_counts}),
         "members": len(data.dev.members),
         "classes": list(data.classes),
         "scale": scale.to_text(data.classes),
@@ -576,10 +576,7 @@ def _losses(
         losses = [item_scores(p, scale.hard(p), q, y, scale) for p in members]
         means = {m: np.mean([values[m] for values in losses], axis=0) for m in losses[0]}
         return means, None
-    hard = method.predict(predictions)
-    if not scale.is_multi_label:
-        codes = {name: code for code, name in enumerate(predictions.classes)}
-        hard = np.array([codes[str(name)] for name in hard])
+    hard = scale.codes(method.predict(predictions), predictions.classes)
     return item_scores(method.predict_proba(predictions), hard, q, y, scale), hard
 
 

@@ -204,10 +204,8 @@ def constant_of(ensemble: EDOEnsemble | None, labels: Annotations, y: Ints | Cod
 
 def constant_answer(q: Floats, y: Ints | Codes, scale: Scale, source: str) -> Constant:
     """The mean soft label and the majority class; of sets, for each label on its own."""
-    hard = scale.indicators(y, q.shape[1])
-    if scale.is_multi_label:
-        q, hard = np.stack([1 - q, q], axis=-1), np.stack([~hard, hard], axis=-1)
-    return Constant.of(q.sum(axis=0), hard.sum(axis=0), source)
+    hard = scale.indicators(y, q.shape[1]).astype(np.int64)
+    return Constant.of(scale.totals(q), scale.totals(hard), source)
 
 
 def same_label(constant: Constant, items: int) -> Codes:

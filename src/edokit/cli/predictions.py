@@ -148,7 +148,7 @@ def _show_joined(joined: Predictions, out: Path, json: bool) -> None:
     info = joined.member_info
     summary: dict[str, Any] = {"out": str(out), "items": n, "members": list(joined.members)}
     summary["classes"] = c
-    line = f"{out}: {counted(n, 'item' if joined.annotators is None else 'pair')},"
+    line = f"{out}: {counted(n, joined.rows.noun)},"
     line += f" {counted(k, 'member')}, {c} classes"
     if joined.scale != NOMINAL:
         summary["scale"] = joined.scale.to_text(joined.classes)

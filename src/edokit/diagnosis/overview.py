@@ -159,9 +159,7 @@ def _alphas(annotations: Annotations) -> list[float | None]:
 
     scale, shares = annotations.scale, annotations.soft_labels
     n = annotations.annotations_per_item[:, None]
-    tables = [shares * n]
-    if scale.is_multi_label:
-        tables = [scale.rows(shares[:, [k]]) * n for k in range(shares.shape[1])]
+    tables = [table * n for table in scale.tables(shares)]
     return [
         float(
             krippendorff.alpha(

@@ -241,21 +241,21 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         one_of("supervision", self.supervision, get_args(SupervisionName))
         if not self.estimators:
             raise InputError("EDOClassifier needs at least one classifier, but got none", _EXAMPLE)
-        pairs: Any = self.estimators if isinstance(self.estimators, list | tuple) else [None]
-        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        named: Any = self.estimators if isinstance(self.estimators, list | tuple) else [None]
+        if not all(isinstance(entry, tuple) and len(entry) == 2 for entry in named):
             raise InputError(
                 "estimators must be a list of (name, classifier), but got"
                 f" {type(self.estimators).__name__}",
                 _EXAMPLE,
             )
-        for name, estimator in pairs:
+        for name, estimator in named:
             if not hasattr(estimator, "predict_proba"):
                 raise InputError(
                     f"every classifier must have predict_proba, but {name!r}"
                     f" ({type(estimator).__name__}) has none",
                     "wrap it in CalibratedClassifierCV",
                 )
-        return [name for name, _ in pairs], [estimator for _, estimator in pairs]
+        return [name for name, _ in named], [estimator for _, estimator in named]
 
     def _fit_annotators(self, p: Floats, labels: Annotations, y: Any) -> Annotations:
         """Learn how annotators differ from answers p [N, K, C] that have not seen the items.

@@ -168,9 +168,7 @@ class Pooled:
         """
         from edokit.annotations.long_table import SCALE
 
-        columns: dict[str, Any] = {"item": self.items}
-        if self.annotators is not None:
-            columns["annotator"] = self.annotators
+        columns: dict[str, Any] = dict(self.rows.columns())
         for prefix, shares in (("p", self.answer), ("low", self.low), ("high", self.high)):
             if shares is not None:
                 columns |= {f"{prefix}_{name}": shares[:, c] for c, name in enumerate(self.classes)}

@@ -182,19 +182,21 @@ def quantiles(resampled: Floats, level: float) -> tuple[float, float]:
 
 
 def intervals_and_tests(
-    values: Mapping[Key, Floats], pairs: Sequence[tuple[Key, Key]], resampling: Resampling
+    values: Mapping[Key, Floats], comparisons: Sequence[tuple[Key, Key]], resampling: Resampling
 ) -> tuple[dict[Key, tuple[float, float]], list[PairedTest]]:
-    """Percentile intervals of means of values by item [N], and the `paired_test` of each pair.
+    """Percentile intervals of means of values by item [N], and a `paired_test` a comparison.
 
     All have the same resamples, tests twice as many.
     """
     samples, clusters = resampling.samples, resampling.clusters
     rng = np.random.default_rng(resampling.random_state)
-    gaps = [values[a] - values[b] for a, b in pairs]
+    gaps = [values[a] - values[b] for a, b in comparisons]
     columns = [*values.values(), *gaps]
-    means = resampled_means(columns, samples * 2 if pairs else samples, rng, clusters)
+    means = resampled_means(columns, samples * 2 if comparisons else samples, rng, clusters)
     ends = (quantiles(column[:samples], resampling.level) for column in means)
-    tests = _tests(gaps, means[len(values) :], resampling.level, rng, clusters) if pairs else []
+    tests = (
+        _tests(gaps, means[len(values) :], resampling.level, rng, clusters) if comparisons else []
+    )
     return dict(zip(values, ends, strict=False)), tests
 
 

@@ -20,7 +20,7 @@ def official_items(
     annotations: Annotations,
     p: Floats,
     hard_labels: Codes,
-    pairs: Floats | None = None,
+    by_annotator: Floats | None = None,
 ) -> dict[str, Floats]:
     """Return the official scores of a shared task, item by item; a score is their mean.
 
@@ -32,7 +32,7 @@ def official_items(
         Predicted probabilities of the annotated items.
     hard_labels : numpy.ndarray of shape [N]
         Hard labels, which LeWiDi 2023 compares with.
-    pairs : numpy.ndarray of shape [P, C], or [P, L] for sets, default=None
+    by_annotator : numpy.ndarray of shape [P, C], or [P, L] for sets, default=None
         Predicted probabilities for each pair of an item and an annotator, in the order of
         ``annotations.pairs().rows``. Without them, LeWiDi 2025 B compares each annotator's answer
         with the decision for the item.
@@ -80,10 +80,10 @@ def official_items(
             "give annotations with one label per item and annotator, or choose lewidi2025-a",
         )
     items, points = annotations.item_codes, len(annotations.classes)
-    if pairs is None:
+    if by_annotator is None:
         answers = decisions(p, scale)[items]
     else:
-        answers = decisions(pairs, scale)[annotations.pairs().item_codes]
+        answers = decisions(by_annotator, scale)[annotations.pairs().item_codes]
     name = "absolute_distance" if scale.kind == "ordinal" else "error_rate"
     return {name: lewidi2025_b_items(items, answers, annotations.labels, scale, points)}
 

@@ -550,7 +550,6 @@ def canonical(
     that the numbers are log-odds (two-class layouts) or unnormalised logarithms, not
     probabilities; a member whose numbers are probabilities already is refused then.
     """
-    from scipy.special import expit, softmax
 
     if layout is not None:
         one_of("layout", layout, LAYOUTS)
@@ -576,12 +575,10 @@ def canonical(
     if not logits:
         return probabilities
     _refuse_probabilities(probabilities, member_names, scale)
-    if scale.is_multi_label:
-        return np.asarray(expit(array))
     # An infinite logit becomes NaN, which is refused by name later.
     with np.errstate(invalid="ignore"):
         scores = np.stack([np.zeros_like(array), array], axis=2) if is_binary else array
-        return np.asarray(softmax(scores, axis=2))
+        return scale.from_logits(scores)
 
 
 def _refuse_probabilities(

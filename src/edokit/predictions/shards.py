@@ -385,7 +385,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     sums: dict[str, Any] = {}
     annotators: set[str] = set()
     for shard in read_shards(path, pairs=True):
-        annotators.update(() if shard.annotators is None else shard.annotators)
+        annotators.update(shard.rows.people)
         shards += 1
         items += len(shard)
         parts.append((shard.member_info, len(shard)))
@@ -405,7 +405,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     info = _info_of(infos, counts, shard.members)
     return {
         "items": items,
-        **({"annotators": len(annotators - {""})} if annotators else {}),
+        **({"annotators": len(annotators)} if annotators else {}),
         "shards": shards,
         "classes": list(shard.classes),
         **({} if shard.scale == NOMINAL else {"scale": shard.scale.to_text(shard.classes)}),

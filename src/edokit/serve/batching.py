@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -101,13 +100,12 @@ class Answers:
             attributes=attributes or None,
             answer_for=question.answer_for,
         )
-        labels: list[Any] = pooled.labels.tolist()
         p = pooled.probabilities if pooled.answers is None else pooled.answers
         columns: dict[str, list[Any]] = {
             "probabilities": self._by_class(p),
             "entropy": pooled.entropy.tolist(),
             "spread": pooled.spread.tolist(),
-            "label": list(map(json.loads, labels)) if pooled.scale.is_multi_label else labels,
+            "label": pooled.scale.chosen(pooled.scale.hard(pooled.probabilities), pooled.classes),
         }
         if pooled.medians is not None:
             columns["median"] = pooled.medians.tolist()

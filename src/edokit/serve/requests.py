@@ -157,8 +157,8 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     )
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(fields := dict(pairs)) < len(pairs):
+def _distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(fields := dict(entries)) < len(entries):
         raise ValueError("a name twice")
     return fields
 
@@ -169,16 +169,16 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
 def _check_fields(request: Any, about: About) -> None:
     """Refuse fields that the bundle or another field rules out."""
     count, attributes = len(request.texts), request.attributes or {}
-    pairs, groups = request.contexts is not None, [request.annotators, request.panel]
+    has_contexts, groups = request.contexts is not None, [request.annotators, request.panel]
     for position, text in enumerate(request.texts, start=1):
         _refuse_if(not text.strip(), f"text {position} of {count} is empty", "leave it out")
     for noun, values in ("context", request.contexts), ("list of annotators", request.annotators):
         message = f"{counted(count, 'text')}, but {len(values or ())} times a {noun}"
         is_wrong = values is not None and len(values) != count
         _refuse_if(is_wrong, message, f"send one {noun} for each text")
-    message = f"the members were trained on texts {'without' if pairs else 'with'} contexts"
-    hint = "leave contexts out" if pairs else "send the context of each text"
-    _refuse_if(about.pairs not in (None, pairs), message, hint)
+    message = f"the members were trained on texts {'without' if has_contexts else 'with'} contexts"
+    hint = "leave contexts out" if has_contexts else "send the context of each text"
+    _refuse_if(about.pairs not in (None, has_contexts), message, hint)
     message = "both annotators and a panel are given"
     _refuse_if(None not in groups, message, "leave one of them out")
     message = "attributes are given, but neither annotators nor a panel"
