@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from edokit._errors import InputError, counted
+from edokit._outputs import check_output
 from edokit.cli import console, options
+from edokit.members import (
+    Group,
+    Trained,
+    TrainingOptions,
+    parse_groups,
+    preview_training,
+    train_members,
+)
+from edokit.members.jobs import BY_ANNOTATOR
+from edokit.members.supervision import crowd_targets
+from edokit.members.training_data import DEV, FIT
 
-if TYPE_CHECKING:
-    from edokit.annotations import Annotations
-    from edokit.members import Trained
+NO_FLAG = Parameter(parse=False)
 
 
 def recipe_options(texts: Sequence[str], option: str, form: str) -> dict[str, str | list[str]]:
@@ -32,14 +42,10 @@ class Pool:
 
     Parameters
     ----------
-    recipe : str, optional
-        linear (the default), encoder, sklearn, transformer or llm; several as linear:5,encoder:5;
-        or a TOML file.
+    recipe : str, default="linear"
+        linear, encoder, sklearn, transformer or llm; several as linear:5,encoder:5; or a TOML file.
     supervision : str, default="random-select"
         Targets: random-select, per-annotator, soft or majority.
-    posterior : str, optional
-        dawid-skene or mace: this model's posterior of each train item in place of the soft label
-        (with --supervision soft; needs the extra crowds).
     draw : str, optional
         random-select draws every epoch or once.
     members : int, optional
@@ -47,51 +53,53 @@ class Pool:
     option : dict, optional
         An option of the recipe, or GROUP.KEY=VALUE; one that is given several times makes a group
         of members for each value.
-    pairs : bool, default=False
-        The first line of a text is labelled, the rest is context.
-    random_state : int, default=0
-        Seed of all members.
     """
 
-    recipe: str | None = None
+    recipe: str = "linear"
     supervision: str = "random-select"
-    posterior: str | None = None
     draw: Annotated[str | None, Parameter(metavar="epoch|once")] = None
     members: int | None = None
-    option: Annotated[
-        dict[str, Any] | None,
-        options.parsed(recipe_options, "KEY=VALUE"),
-    ] = None
-    pairs: bool = False
-    random_state: int = 0
+    option: Annotated[dict[str, Any] | None, options.parsed(recipe_options, "KEY=VALUE")] = None
 
-    def annotations(self, source: Path, reading: options.Reading) -> Annotations:
-        """The annotations, with the targets that a crowd model gives them if one is named."""
-        annotations = reading.annotations(source)
-        if self.posterior is None:
-            return annotations
-        from edokit.members.supervision import crowd_targets
-
-        return crowd_targets(annotations, self.posterior, random_state=self.random_state)
+    def groups(self) -> list[Group]:
+        """The groups of members."""
+        return parse_groups(
+            self.recipe,
+            options=self.option,
+            members=self.members,
+            supervision=self.supervision,
+            draw=self.draw,
+        )
 
 
+@options.evaluated
 @dataclass(frozen=True, kw_only=True)
-class Training(options.PreviewedSpending):
-    """How members are trained.
+class Training(TrainingOptions):
+    """The options of a training as one types them.
 
     Parameters
     ----------
-    cross_fit : int, optional
-        Train on train and dev in so many folds; predictions/fit.npz.
-    jobs : int, optional
-        Members that train at a time; else as many as fit into a GPU's memory, or one per core.
+    pairs : bool, default=False
+        The first line of a text is labelled, the rest is context.
+    device : str, optional
+        Where to compute, e.g. cpu or cuda.
+    overwrite : bool, default=False
+        Replace what is there already, also what edo did not write.
     forget_models : bool, default=False
         Keep the predictions, not the models.
+    posterior : str, optional
+        dawid-skene or mace: this model's posterior of each train item in place of the soft label
+        (with --supervision soft; needs the extra crowds).
+    dry_run : bool, default=False
+        Show one prompt, the number of requests, their tokens and cost, and send none.
     """
 
-    cross_fit: int | None = None
-    jobs: int | None = None
+    keep_models: Annotated[bool, NO_FLAG] = True
+    source: Annotated[str, NO_FLAG] = ""
+    unlabelled: Annotated[Any, NO_FLAG] = None
     forget_models: bool = False
+    posterior: str | None = None
+    dry_run: bool = False
 
 
 def train(
@@ -101,8 +109,6 @@ def train(
     out: Path,
     pool: Annotated[Pool, options.FLAT] = Pool(),
     training: Annotated[Training, options.FLAT] = Training(),
-    device: options.Device = None,
-    overwrite: options.Overwrite = False,
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
 ) -> None:
@@ -113,25 +119,17 @@ def train(
     out : Path
         Folder for members, predictions and manifest.
     """
-    from edokit._outputs import check_output
-    from edokit.members import parse_groups, train_members
-    from edokit.members.train import preview_training
-
-    check_output(out, "members", data, overwrite=overwrite)
-    groups = parse_groups(
-        pool.recipe or "linear",
-        options=pool.option or {},
-        members=pool.members,
-        supervision=pool.supervision,
-        draw=pool.draw,
-    )
-    annotations = pool.annotations(data, reading)
-    shared: dict[str, Any] = {"random_state": pool.random_state, "pairs": pool.pairs}
+    check_output(out, "members", data, overwrite=training.overwrite)
+    groups = pool.groups()
+    annotations = reading.annotations(data)
+    if training.posterior is not None:
+        annotations = crowd_targets(
+            annotations, training.posterior, random_state=training.random_state
+        )
     if training.dry_run:
-        previews = preview_training(annotations, groups, cross_fit=training.cross_fit, **shared)
-        console.print_requests(previews, json)
+        console.print_requests(preview_training(annotations, groups, training), json)
         return
-    shared |= {"out": out, "device": device, "overwrite": overwrite, "source": data.name}
+    settings = replace(training, keep_models=not training.forget_models, source=data.name)
     resumed = 0
     with console.kept_if_interrupted(), console.progress() as bars:
         update = console.add_bar(bars, "training")
@@ -141,16 +139,7 @@ def train(
             resumed = event.get("kept", resumed)
             update(event.get("done"), event.get("total"), _detail(event))
 
-        trained = train_members(
-            annotations,
-            groups,
-            cross_fit=training.cross_fit,
-            jobs=training.jobs,
-            keep_models=not training.forget_models,
-            budget=training.budget,
-            step=step,
-            **shared,
-        )
+        trained = train_members(annotations, groups, out=out, options=settings, step=step)
     _show(trained, out, json, resumed)
     _check_failures(trained)
 
@@ -190,8 +179,6 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
     if json:
         console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}})
         return
-    from edokit.members.training_data import DEV, FIT
-
     members = manifest["members"]
     # Quality is chosen on dev and reported on test once, by other commands.
     splits = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
@@ -203,8 +190,6 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
 
 def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> list[str]:
     """What was there already, what was written, and which splits were not looked at."""
-    from edokit.members.jobs import BY_ANNOTATOR
-
     files, notes = trained.manifest["predictions"], []
     if resumed:
         verb = "was" if resumed == 1 else "were"

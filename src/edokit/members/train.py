@@ -70,12 +70,12 @@ class TrainingOptions:
     random_state : int, default=0
         Seed of all members; each derives its own from it.
     cross_fit : int, default=None
-        Number of folds to train on train and dev in; ``predictions["fit"]`` are out-of-fold.
+        Folds to train on train and dev in; the predictions called fit are out-of-fold.
     pairs : bool, default=False
         Whether the first line of a text is the utterance and the rest its context.
     jobs : int, default=None
-        Members that train at a time, in processes of their own. None: on a GPU as many as fit
-        into its memory; else one per core if there is enough work.
+        Members that train at a time, in processes of their own. By default, on a GPU as many as
+        fit into its memory, else one per core if there is enough work.
     device : str, default=None
         Where recipes that use torch compute, e.g. ``"cuda"``. None: a GPU if there is one.
     keep_models : bool, default=True
