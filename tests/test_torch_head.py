@@ -69,8 +69,8 @@ def test_with_frozen_members_it_is_the_objective_of_prediction_space(settings: S
         member_noise=torch.from_numpy(member_noise),
     )
     for term in ("total", "f1", "ce", "div", "reg"):
-        assert float(getattr(given, term).detach()) == pytest.approx(
-            float(getattr(wanted, term)), rel=1e-12, abs=1e-14
+        assert float(given.terms[term].detach()) == pytest.approx(
+            float(wanted.terms[term]), rel=1e-12, abs=1e-14
         )
 
 
@@ -118,10 +118,10 @@ def test_class_counts_make_batches_weigh_classes_like_all_items() -> None:
     plain = head(settings).loss(P, q, y, size_noise=noise)
     assert float(whole.total.detach()) == pytest.approx(float(plain.total.detach()), rel=1e-12)
     halves = [
-        float(counted.loss(P[s], q[s], y[s], size_noise=noise).ce.detach())
+        float(counted.loss(P[s], q[s], y[s], size_noise=noise).terms["ce"].detach())
         for s in (slice(0, N // 2), slice(N // 2, N))
     ]
-    assert np.mean(halves) == pytest.approx(float(whole.ce.detach()), rel=1e-12)
+    assert np.mean(halves) == pytest.approx(float(whole.terms["ce"].detach()), rel=1e-12)
 
 
 def test_a_batch_without_a_class_needs_class_counts() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
         means = average_groups(P, groups)
         same(data.grouped().summaries(), Summaries.from_arrays(means, q, y))
         for kind in Pool:
-            found = data.curvatures(weights, alpha=alpha, pool=kind)
+            found = data.curvatures(weights, term=partial(curvature_sums, alpha=alpha, pool=kind))
             for v, at in zip(weights, found, strict=True):
                 wanted = curvature_sums(P, q, v, alpha, kind)
                 assert at.items == items

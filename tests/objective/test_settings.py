@@ -73,7 +73,7 @@ def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: s
 
 @pytest.mark.parametrize("name", ["learning_rate", "temperature", "temperature_decay"])
 def test_steps_of_gumbel_that_would_overflow_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match=rf"{name} .*1e\+308.*1e\+09"):
+    with pytest.raises(InputError, match=rf"{name} .*1e\+308.*at most"):
         Gumbel(**{name: 1e308})
 
 

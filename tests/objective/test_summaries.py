@@ -120,7 +120,7 @@ def test_means_and_class_weights_follow_their_formulas() -> None:
     losses = -np.einsum("nc,nkc->kc", q, np.log(P + 1e-12)) / 200
     np.testing.assert_allclose(sums.member_ce(), losses.sum(axis=1))
     np.testing.assert_allclose(sums.member_ce(class_weights=True), losses @ weights)
-    np.testing.assert_allclose(sums.mean_distances * 200, sums.distances)
+    np.testing.assert_allclose(sums.matrices["div"] * 200, sums.distances)
 
 
 def test_class_weights_are_global_not_those_of_a_shard() -> None:

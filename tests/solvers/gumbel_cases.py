@@ -80,7 +80,9 @@ def step_by_step(
             few = [part[batch] for part in data]
             problem = Problem.from_arrays(*few, pool=settings.pool, steps=steps_between)
             if steps_between is not None:
-                problem = replace(problem, rank_products=whole.mean_rank_products)
+                problem = replace(
+                    problem, matrices={**problem.matrices, "rps": whole.matrices["rps"]}
+                )
             if settings.class_weights:
                 weighted = problem.targets * whole.class_weights()
                 problem = replace(problem, targets=weighted, class_weights=True)

@@ -48,8 +48,8 @@ def test_values_and_gradients_are_those_of_the_definitions(
     steps = uneven.steps
     chosen = Settings(div=0.4, rps=on_rps, w1=on_w1)
     loss = joint_loss(v, FitData.from_arrays(P, q, y, scale=uneven).problem(chosen), chosen)
-    assert loss.rps == pytest.approx(rps(pool(P, v), q, uneven.positions), abs=1e-12)
-    assert loss.div == pytest.approx(literal.value(literal.scale_diversity(P, steps, v)))
+    assert loss.terms["rps"] == pytest.approx(rps(pool(P, v), q, uneven.positions), abs=1e-12)
+    assert loss.terms["div"] == pytest.approx(literal.value(literal.scale_diversity(P, steps, v)))
 
     def total(weights):
         plain = [1.0] * P.shape[2]
@@ -68,7 +68,7 @@ def test_values_and_gradients_are_those_of_the_definitions(
     assert ours == pytest.approx(expected, rel=1e-6, abs=1e-6)
     if on_w1:
         exact = w1(pool(P, v), q, places(steps))
-        assert exact - SMOOTHING * steps.sum() - 1e-12 <= loss.w1 <= exact + 1e-12
+        assert exact - SMOOTHING * steps.sum() - 1e-12 <= loss.terms["w1"] <= exact + 1e-12
 
 
 def test_summaries_of_shards_add_up() -> None:

@@ -20,7 +20,6 @@ from edokit._io.tables import OTHER_FILES, write_table
 from edokit._names import as_names
 from edokit._types import Strings
 from edokit.annotations import Annotations
-from edokit.annotator_effects import attributes_of
 from edokit.scales import NOMINAL, Declared, ScaleLike, looks_ordinal
 
 FOLDER = "/"
@@ -243,6 +242,8 @@ def read_items(
         annotators[item][str(annotations.annotators[annotator])] = None
     texts = (annotations.texts, annotations.contexts)
     people = [*map(tuple, annotators)]
+    from edokit.annotator_effects import attributes_of
+
     return Items(annotations.items, *texts, people, attributes_of(annotations))
 
 

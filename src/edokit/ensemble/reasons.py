@@ -13,7 +13,7 @@ from edokit.fitdata import FitData
 from edokit.objective import Regularize, Settings
 from edokit.objective.settings import TERMS
 from edokit.solvers import Solution
-from edokit.solvers.objective import DataW1, JointObjective, Linear
+from edokit.solvers.objective import DataTerm, JointObjective, Linear
 
 Kind = Literal[
     "kept",
@@ -142,7 +142,7 @@ def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str,
         units.problem(settings, with_items=False),
         settings,
         Linear(solution.ce_gradient),
-        DataW1(units, settings, everyone) if settings.w1 else None,
+        DataTerm.w1(units, everyone) if settings.w1 else None,
     )
     slopes = objective.slopes(solution.weights)
     return {TERMS[name].flat_name: slope for name, slope in slopes.items()}

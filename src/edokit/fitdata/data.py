@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +26,6 @@ from edokit.objective import (
     log_probabilities,
     pool,
     sharpen,
-    w1_curvature,
 )
 from edokit.objective.pools import Additive, member_rows, slices
 from edokit.rows import Rows
@@ -344,25 +343,16 @@ class FitData:
         self,
         weights: Floats,
         members: NDArray[Any] | None = None,
-        alpha: Floats | None = None,
-        pool: Pool = Pool.LINEAR,
+        term: Callable[..., Curvature] = curvature_sums,
     ) -> list[Curvature]:
-        """Cross-entropy of the pools with these weights [T, k], with gradients and Hessians.
+        """A term of the pools with these weights [T, k], with gradients and Hessians.
 
-        ``members`` [k] are those that the weights are of (all, if None), ``alpha`` [C] the class
-        weights.
+        ``term`` is a function of P [n, k, C], q [n, C] and v [k]: the cross-entropy by default.
+        ``members`` [k] are those that the weights are of (all, if None).
         """
         P, q, _ = self.sample
         P = P if members is None else P[:, members]
-        return [curvature_sums(P, q, v, alpha, pool) for v in weights]
-
-    def w1_curvatures(
-        self, weights: Floats, members: NDArray[Any] | None, smoothing: float
-    ) -> list[Curvature]:
-        """Smoothed Wasserstein-1 of the pools with these weights [T, k], as `curvatures`."""
-        P, q, _ = self.sample
-        P = P if members is None else P[:, members]
-        return [w1_curvature(P, q, v, self.scale.steps, smoothing) for v in weights]
+        return [term(P, q, v) for v in weights]
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0

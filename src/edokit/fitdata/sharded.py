@@ -29,7 +29,15 @@ from edokit.fitdata.annotations import ReadOptions, Source, find_annotations
 from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
-from edokit.objective import Curvature, Pool, Settings, Summaries, average_groups, group_names
+from edokit.objective import (
+    Curvature,
+    Pool,
+    Settings,
+    Summaries,
+    average_groups,
+    curvature_sums,
+    group_names,
+)
 from edokit.objective.pools import one_thread, slices
 from edokit.predictions import Shards
 from edokit.predictions.core import PAIRS, WITH_ANONYMOUS
@@ -251,15 +259,9 @@ class ShardedData(FitData):
         self,
         weights: Floats,
         members: NDArray[Any] | None = None,
-        alpha: Floats | None = None,
-        pool: Pool = Pool.LINEAR,
+        term: Callable[..., Curvature] = curvature_sums,
     ) -> list[Curvature]:
-        return self.total(FitData.curvatures, weights, members, alpha, pool, task="fitting")
-
-    def w1_curvatures(
-        self, weights: Floats, members: NDArray[Any] | None, smoothing: float
-    ) -> list[Curvature]:
-        return self.total(FitData.w1_curvatures, weights, members, smoothing, task="fitting")
+        return self.total(FitData.curvatures, weights, members, term, task="fitting")
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0

@@ -34,33 +34,27 @@ from edokit.objective.summaries import Problem
 # for a fast product.
 _CACHED = 2**16
 _BLOCK = 2**19
-QUADRATIC = {"div": "distances", "rps": "rank_products"}
-"""Terms vᵀMv, and the fields of `Problem` that hold their matrices."""
 
 
 @dataclass(frozen=True, eq=False)
 class Loss:
     """The joint loss and its terms before weighting; each [] for one v, [T] for a batch."""
 
-    total: Array
-    f1: Array
-    """1 − soft micro-F1."""
-    ce: Array
-    """Cross-entropy, in the chosen variant."""
-    div: Array
-    """Mean pairwise disagreement, without sign; NaN if the problem was made without distances."""
-    reg: Array
-    """Squared norm of the weights."""
+    terms: dict[str, Array]
+    """``f1`` (1 − soft micro-F1), ``ce`` (in the chosen variant), ``reg`` (squared norm of the
+    weights), those of `Problem.matrices` (``div``, without sign; ``rps``), ``w1`` (smoothed by
+    `SMOOTHING`) where it is weighed, and the weighted sum, ``total``."""
     gradient: Array
     """[..., K] of the total in v."""
     ce_gradient: Array
     """[..., K] of the cross-entropy alone, before weighting."""
     gradient_w: Array
     """[..., K] of the total in the raw weights w; zero unless the norm is taken of them."""
-    rps: Array
-    """Ranked probability score; NaN where classes have no order."""
-    w1: Array
-    """Wasserstein-1 distance, smoothed by `SMOOTHING`; NaN if it is not weighed."""
+
+    @property
+    def total(self) -> Array:
+        """The joint loss."""
+        return self.terms["total"]
 
 
 def joint_loss(
@@ -87,7 +81,8 @@ def joint_loss(
 
     # [T, 1], or [1, 1] where all rows share their settings.
     weights = {
-        term: like([c.signed_weight(term) for c in configurations], v)[:, None] for term in TERMS
+        term.name: like([c.signed_weight(name) for c in configurations], v)[:, None]
+        for name, term in TERMS.items()
     }
     on_raw = like([c.regularize is Regularize.RAW for c in configurations], v)[:, None]
     raw, on_effective = xp.zeros_like(v) if w is None else w, 1.0 - on_raw
@@ -96,27 +91,29 @@ def joint_loss(
     # Each term [T] with its gradient [T, K].
     terms = {
         "f1": (1.0 - xp.matmul(v, problem.hit_rates), -problem.hit_rates),
-        "ce_weight": (ce, ce_gradient),
+        "ce": (ce, ce_gradient),
         "reg": (
             xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1),
             2.0 * on_effective * v,
         ),
+        **{name: _quadratic(v, matrix) for name, matrix in problem.matrices.items()},
     }
-    for term, name in QUADRATIC.items():
-        if (matrix := getattr(problem, name)) is not None:
-            terms[term] = _quadratic(v, matrix)
     if any(c.w1 for c in configurations):
         w1, slope = smooth_w1(v, *problem.scale_rows, problem.steps)
         terms["w1"] = w1 / problem.items, slope / problem.items
     total, gradient = xp.zeros_like(ce), xp.zeros_like(v)
-    for term, (value, slope) in terms.items():
-        total, gradient = total + weights[term][:, 0] * value, gradient + weights[term] * slope
-    absent = (xp.full_like(ce, xp.nan), None)
-    div, rps, w1 = (terms.get(term, absent)[0] for term in ("div", "rps", "w1"))
-    gradient_w = 2.0 * weights["reg"] * on_raw * raw
-    f1, reg = terms["f1"][0], terms["reg"][0]
-    parts = (total, f1, ce, div, reg, gradient, ce_gradient, gradient_w, rps, w1)
-    return Loss(*(part if is_batch else part[0, ...] for part in parts))
+    for name, (value, slope) in terms.items():
+        total, gradient = total + weights[name][:, 0] * value, gradient + weights[name] * slope
+
+    def result(part: Array) -> Array:
+        return part if is_batch else part[0, ...]
+
+    return Loss(
+        {name: result(value) for name, (value, _) in terms.items()} | {"total": result(total)},
+        result(gradient),
+        result(ce_gradient),
+        result(2.0 * weights["reg"] * on_raw * raw),
+    )
 
 
 def _quadratic(v: Array, matrix: Array) -> tuple[Array, Array]:
@@ -144,7 +141,7 @@ def _check(v: Array, w: Array | None, problem: Problem, configurations: Sequence
             )
         problem.check_scale(settings)
         weighs_members = settings.ce is not CE.MEAN and settings.ce_weight
-        if (problem.distances is None and settings.div) or (
+        if ("div" not in problem.matrices and settings.div) or (
             problem.member_ce is None and weighs_members
         ):
             raise InputError(

@@ -157,6 +157,8 @@ class Objective(OptionFields):
 class Term(NamedTuple):
     """A term of the objective."""
 
+    name: str
+    """Its name in losses."""
     flat_name: str
     """Name of its weight on the command line, in search spaces and in files."""
     meaning: str
@@ -167,7 +169,8 @@ class Term(NamedTuple):
 
 TERMS: dict[str, Term] = {
     weight.name: Term(
-        f"lambda_{weight.metadata['name'] or weight.name}",
+        name := weight.metadata["name"] or weight.name,
+        f"lambda_{name}",
         weight.metadata["meaning"],
         weight.metadata["ordinal"],
     )

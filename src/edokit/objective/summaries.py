@@ -191,14 +191,14 @@ class Summaries(Additive):
         return self.hits / self._count()  # t
 
     @property
-    def mean_distances(self) -> Array:
-        """[K, K] mean L1 distance between members; zero on the diagonal."""
-        return self.distances / self._count()  # D
+    def matrices(self) -> dict[str, Array]:
+        """The terms that are vᵀMv of a pool, as [K, K] M by the name of the term.
 
-    @property
-    def mean_rank_products(self) -> Array:
-        """[K, K] M of ordered classes: the ranked probability score of a pool is vᵀMv."""
-        return self.rank_products / self._count()
+        ``div``: D, the mean L1 distance between members. ``rps``, of ordered classes: the ranked
+        probability score.
+        """
+        sums = {"div": self.distances, "rps": self.rank_products}
+        return {name: part / self._count() for name, part in sums.items() if part is not None}
 
     def member_ce(self, class_weights: bool = False) -> Array:
         """[K] cross-entropy of each member alone, against the soft labels."""
@@ -311,8 +311,8 @@ class Problem:
 
     hit_rates: Array
     """[K] t, the mean probability on the hard label."""
-    distances: Array
-    """[K, K] D, the mean L1 distance between members; None if it was not asked for."""
+    matrices: dict[str, Array]
+    """Those of `Summaries.matrices`."""
     member_ce: Array
     """[K] a, the (class-weighted) cross-entropy of each member alone; None if not asked for."""
     rows: Array
@@ -321,8 +321,6 @@ class Problem:
     """[N, C] soft labels q, times the class weights α if ``class_weights``."""
     class_weights: bool = False
     pool: Pool = Pool.LINEAR
-    rank_products: Array = None
-    """[K, K] M: the ranked probability score of a pool is vᵀMv; None without an order."""
     soft_labels: Array = None
     """[N, C] soft labels q."""
     steps: Array = None
@@ -383,13 +381,12 @@ class Problem:
         has_losses = summaries.log_losses is not None
         return cls(
             summaries.hit_rates,
-            None if summaries.distances is None else summaries.mean_distances,
+            summaries.matrices,
             summaries.member_ce(class_weights) if has_losses else None,
             rows,
             soft_labels if alpha is None else soft_labels * alpha,
             class_weights,
             Pool(pool),
-            None if summaries.rank_products is None else summaries.mean_rank_products,
             soft_labels,
             None if steps is None else like(steps, summaries.hits),
         )
@@ -448,8 +445,7 @@ class Problem:
         return replace(
             self,
             hit_rates=take(self.hit_rates, members, 0),
-            distances=take(self.distances, members, 0, 1),
+            matrices={name: take(part, members, 0, 1) for name, part in self.matrices.items()},
             member_ce=take(self.member_ce, members, 0),
             rows=take(self.rows, members, 0),
-            rank_products=take(self.rank_products, members, 0, 1),
         )

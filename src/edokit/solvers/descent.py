@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._types import Floats
 from edokit.objective import EPSILON, Pool, Problem
-from edokit.objective.loss import QUADRATIC, SMOOTHING
+from edokit.objective.loss import SMOOTHING
 from edokit.objective.pools import slices
 from edokit.solvers.batches import Block
 
@@ -107,8 +107,8 @@ class _Steps:
         self._per_item = 2 * members if columns.drawn else int(problem.targets.shape[1])
         # Other quadratic terms than div are of all items at every step.
         self._quadratic = [
-            (self._full(2.0 * weights[term]), getattr(problem, matrix))
-            for term, matrix in QUADRATIC.items()
+            (self._full(2.0 * weights[term]), matrix)
+            for term, matrix in problem.matrices.items()
             if term != "div" and weights[term].any()
         ]
         self._kept = np.tri(members)[min_members - 1 :]  # [M, K] 1 where a size keeps a member

@@ -13,7 +13,7 @@ from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
 from edokit.objective.pools import one_thread, spread
-from edokit.solvers.objective import DataCE, DataW1, JointObjective, PoolW1
+from edokit.solvers.objective import DataTerm, JointObjective, PoolW1
 from edokit.solvers.solution import Certificate, Solution
 
 TOLERANCE = 1e-9  # the gap at which a descent stops
@@ -100,8 +100,8 @@ def solve_exact(
         if data.is_sampled and (pooled or settings.w1):
             # The optimum of the sample is where it starts; a few passes over all items are enough.
             starts = ends_of(objective, [])[:_BEST_ENDS]
-            ce = DataCE(data, settings, candidates) if pooled else None
-            w1 = DataW1(data, settings, candidates) if settings.w1 else None
+            ce = DataTerm.ce(data, settings, candidates) if pooled else None
+            w1 = DataTerm.w1(data, candidates) if settings.w1 else None
             objective = JointObjective(part, settings, ce, w1)
             if ce is not None and settings.ce_weight > 0:
                 ce.look_at(starts)
@@ -190,8 +190,8 @@ def solution_at(
     settings = [replace(expected(variant), regularize=Regularize.EFFECTIVE) for variant in settings]
     members, passes = np.arange(len(data.members)), data.is_sampled
     pooled, has_w1 = settings[0].ce is CE.MEAN, any(variant.w1 for variant in settings)
-    ce = DataCE(data, settings[0], members) if pooled and passes else None
-    w1 = DataW1(data, settings[0], members) if has_w1 and passes else None
+    ce = DataTerm.ce(data, settings[0], members) if pooled and passes else None
+    w1 = DataTerm.w1(data, members) if has_w1 and passes else None
     for term in (ce, w1):
         if term is not None:
             term.look_at(several)
@@ -268,10 +268,9 @@ def _shape(objective: JointObjective) -> str:
     if (settings.ce is CE.MEAN and settings.ce_weight > 0) or settings.w1 > 0:
         return "neither"
     # Without the pool's cross-entropy the objective is a quadratic; look at it on the simplex.
-    distances = settings.div * objective.problem.distances
-    quadratic = distances + settings.reg * np.eye(members)
-    if settings.rps:
-        quadratic = quadratic + settings.rps * objective.problem.rank_products
+    quadratic = settings.reg * np.eye(members)
+    for term, matrix in objective.problem.matrices.items():
+        quadratic = quadratic + settings.signed_weight(term) * matrix
     centre = np.eye(members) - 1.0 / members
     bends = np.linalg.eigvalsh(centre @ quadratic @ centre)
     limit = 1e-12 * max(1.0, float(np.abs(bends).max()))

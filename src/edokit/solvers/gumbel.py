@@ -239,14 +239,18 @@ def _solutions(
     best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
     in_ensemble = np.arange(problem.members) < best[:, None]
     final = softmax(np.where(in_ensemble, theta[-1], -np.inf))
-    ends = _losses(final, final, problem, settings)
+    ends, ce_gradient = _losses(final, final, problem, settings)
     solutions = [
         Solution(
             weights=_as_given(final[t], ranks),
             size=int(best[t]),
-            terms={name: float(ends[name][t]) for name in _terms(problem, settings[t])},
+            terms={
+                name: float(values[t])
+                for name, values in ends.items()
+                if name != "w1" or settings[t].w1
+            },
             order=ranks.copy(),
-            ce_gradient=_as_given(ends["ce_gradient"][t], ranks),
+            ce_gradient=_as_given(ce_gradient[t], ranks),
         )
         for t in range(len(runs))
     ]
@@ -254,7 +258,7 @@ def _solutions(
         return solutions
     sizes, raw = softmax(pi), softmax(theta)
     averaged = effective_weights(theta, sizes, least)
-    losses = [_losses(v, w, problem, settings) for v, w in zip(averaged, raw, strict=True)]
+    losses = [_losses(v, w, problem, settings)[0] for v, w in zip(averaged, raw, strict=True)]
     return [
         replace(
             solution,
@@ -271,21 +275,20 @@ def _solutions(
     ]
 
 
-def _terms(problem: Problem, settings: Settings) -> list[str]:
-    scaled = ["rps"] * (problem.rank_products is not None) + ["w1"] * bool(settings.w1)
-    return [*_OF_TRAJECTORY, *scaled]
-
-
 def _losses(
     v: Floats, w: Floats, problem: Problem, settings: Sequence[Settings]
-) -> dict[str, Floats]:
-    """The terms [T] at v [T, K] over all items, a few configurations at a time."""
+) -> tuple[dict[str, Floats], Floats]:
+    """The terms and the total [T] at v [T, K] over all items, and the slopes of the cross-entropy.
+
+    A few configurations at a time.
+    """
     parts = [
         joint_loss(v[part], problem, settings[part], w=w[part])
         for part in slices(len(v), max(1, _BLOCK // problem.rows.size))
     ]
-    names = (*_OF_TRAJECTORY, "rps", "w1", "ce_gradient")
-    return {name: np.concatenate([getattr(loss, name) for loss in parts]) for name in names}
+    names = dict.fromkeys([*_OF_TRAJECTORY, *parts[0].terms])
+    terms = {name: np.concatenate([loss.terms[name] for loss in parts]) for name in names}
+    return terms, np.concatenate([loss.ce_gradient for loss in parts])
 
 
 def _as_given(ranked: Floats, ranks: Ints) -> Floats:

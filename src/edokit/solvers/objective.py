@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -12,12 +12,13 @@ from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
 from edokit.objective import CE, Curvature, Diversity, Pool, Problem, Settings
 from edokit.objective.loss import (
-    QUADRATIC,
     SMOOTHING,
+    curvature_sums,
     pool_ce,
     pool_hessian,
     pool_rows,
     smooth_w1,
+    w1_curvature,
     w1_hessian,
 )
 from edokit.objective.pools import slices, spread
@@ -40,7 +41,7 @@ class JointObjective:
         problem: Problem,
         settings: Settings,
         ce: CrossEntropy | None = None,
-        w1: PoolW1 | DataW1 | None = None,
+        w1: PoolW1 | DataTerm | None = None,
     ) -> None:
         problem.check_scale(settings)
         self.problem, self.settings = problem, settings
@@ -49,11 +50,10 @@ class JointObjective:
         if ce is None:
             ce = PoolCE(problem) if settings.ce is CE.MEAN else Linear(problem.member_ce)
         self.ce = ce
-        matrices = {term: getattr(problem, name) for term, name in QUADRATIC.items()}
         self._terms: dict[str, Term] = {
             "f1": Linear(-problem.hit_rates, 1.0),
             "ce_weight": ce,
-            **{term: Quadratic(matrix) for term, matrix in matrices.items() if matrix is not None},
+            **{name: Quadratic(matrix) for name, matrix in problem.matrices.items()},
             **({} if self.w1 is None else {"w1": self.w1}),
             "reg": Quadratic(np.eye(problem.members)),
         }
@@ -222,27 +222,46 @@ class PoolW1:
         return np.asarray(hessian / self._items)
 
 
-class DataCE:
-    """The cross-entropy of the pool of all items, in passes over the data.
+class DataTerm:
+    """A term of the pool of all items, in passes over the data.
 
     One pass gives value, gradient and Hessian; what is known of some weights is not asked again.
     """
 
-    def __init__(self, data: FitData, settings: Settings, members: Ints) -> None:
-        """Of these members (positions), in this order."""
-        self._data, self._pool, self._members = data, settings.pool, members
-        sums = data.summaries()
-        weighted = settings.class_weights
-        self._alpha = sums.class_weights(data.row_classes) if weighted else None
-        self._member_ce = sums.select(members).member_ce(weighted)
-        self._everyone = len(members) == sums.members
+    smoothing = SMOOTHING
+
+    def __init__(
+        self,
+        data: FitData,
+        members: Ints,
+        curvature: Callable[..., Curvature],
+        at_vertices: Floats | None = None,
+    ) -> None:
+        """Of these members (positions), in this order; ``at_vertices`` [k] of each alone."""
+        self._data, self._members, self._curvature = data, members, curvature
+        self._at_vertices = at_vertices
+        self._everyone = len(members) == len(data.members)
         self._known: dict[bytes, Curvature] = {}
 
+    @classmethod
+    def ce(cls, data: FitData, settings: Settings, members: Ints) -> DataTerm:
+        """The cross-entropy of the pool."""
+        sums, weighted, kind = data.summaries(), settings.class_weights, settings.pool
+        alpha = sums.class_weights(data.row_classes) if weighted else None
+        # A single member's linear pool is the member itself.
+        alone = sums.select(members).member_ce(weighted) if kind is Pool.LINEAR else None
+        return cls(data, members, partial(curvature_sums, alpha=alpha, pool=kind), alone)
+
+    @classmethod
+    def w1(cls, data: FitData, members: Ints) -> DataTerm:
+        """The smoothed Wasserstein-1 distance of the pool."""
+        steps = data.scale.steps
+        return cls(data, members, partial(w1_curvature, steps=steps, smoothing=cls.smoothing))
+
     def value(self, v: Floats) -> float:
-        corner = np.flatnonzero(v == 1.0)
-        if len(corner) and self._pool is Pool.LINEAR:
-            # A single member's pool is the member itself.
-            return float(self._member_ce[corner[0]])
+        vertex = np.flatnonzero(v == 1.0)
+        if len(vertex) and self._at_vertices is not None:
+            return float(self._at_vertices[vertex[0]])
         at = self._at(v)
         return float(at.value) / at.items
 
@@ -260,36 +279,20 @@ class DataCE:
         new = [v for v in several if v.tobytes() not in self._known]
         if not new:
             return
-        weights = np.array(new)
-        if self._everyone:
+        if not self._everyone:
+            curvatures = self._data.curvatures(np.array(new), self._members, self._curvature)
+        else:
             # Weights are put in the members' order, which costs less than the other way round.
-            weights = np.zeros_like(weights)
+            weights = np.zeros((len(new), len(self._members)))
             weights[:, self._members] = new
-        members = None if self._everyone else self._members
-        curvatures = self._curvatures(weights, members)
-        for v, at in zip(new, curvatures, strict=True):
-            self._known[v.tobytes()] = at.select(self._members) if self._everyone else at
-
-    def _curvatures(self, weights: Floats, members: Ints | None) -> list[Curvature]:
-        return self._data.curvatures(weights, members, self._alpha, self._pool)
+            given = self._data.curvatures(weights, None, self._curvature)
+            curvatures = [at.select(self._members) for at in given]
+        self._known |= {v.tobytes(): at for v, at in zip(new, curvatures, strict=True)}
 
     def _at(self, v: Floats) -> Curvature:
         self.look_at([v])
         return self._known[v.tobytes()]
 
 
-class DataW1(DataCE):
-    """The smoothed Wasserstein-1 distance of the pool of all items, in passes over the data."""
-
-    smoothing = SMOOTHING
-
-    def value(self, v: Floats) -> float:
-        at = self._at(v)
-        return float(at.value) / at.items
-
-    def _curvatures(self, weights: Floats, members: Ints | None) -> list[Curvature]:
-        return self._data.w1_curvatures(weights, members, self.smoothing)
-
-
-CrossEntropy: TypeAlias = Linear | PoolCE | DataCE
+CrossEntropy: TypeAlias = Linear | PoolCE | DataTerm
 Term: TypeAlias = CrossEntropy | Quadratic | PoolW1

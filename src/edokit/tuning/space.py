@@ -262,7 +262,9 @@ class SearchSpace:
         """The configuration with these values where the space varies, to learn from ``items``."""
         values = {**vars(self), **{name: chosen[name] for name in self.searched}}
         return Configuration(
-            Settings(**{field: values[name] for name, field in OBJECTIVE.items()}),
+            Settings(
+                **{field: values[name] for name, field in OBJECTIVE.items() if name in values}
+            ),
             Gumbel(**{name: values[name] for name in STEERING}).resolve(items),
         )
 
