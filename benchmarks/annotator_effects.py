@@ -1,9 +1,9 @@
-"""What a loss, a link and known annotators add to members that train in seconds, on dev.
+"""What known annotators add to members that train in seconds, on dev.
 
     python benchmarks/annotator_effects.py                                  # simulated
     python benchmarks/annotator_effects.py data.parquet --recipe encoder --option model=FOLDER
 
-For each setting one member is trained on train with soft targets and measured on dev: its anonymous
+One member is trained on train with soft targets and measured on dev: its anonymous
 answer against the soft labels, and against each annotator's own label, where the answer for the
 annotator stands beside it. Test sets are not looked at.
 """
@@ -23,7 +23,6 @@ from edokit.members import Group, train_members
 from edokit.members.recipe import plain_value
 from edokit.metrics import compute_metrics
 
-ORDERED: tuple[dict[str, Any], ...] = ({"link": "cumulative"},)
 METRICS = {"nominal": ("ce", "md"), "ordinal": ("ce", "rps", "w1"), "multi-label": ("ce", "md")}
 
 
@@ -81,12 +80,8 @@ def main() -> None:
     kind = annotations.scale.kind
     header = ["setting", *METRICS[kind], "CE of labels", "known", "seconds"]
     print(" | ".join(header))
-    for more in ({}, *(ORDERED if kind == "ordinal" else ())):
-        name = " ".join(f"{key}={value}" for key, value in more.items()) or "default"
-        print(
-            " | ".join([name, *measured(annotations, given.recipe, {**options, **more})]),
-            flush=True,
-        )
+    name = " ".join(given.option) or "default"
+    print(" | ".join([name, *measured(annotations, given.recipe, options)]))
 
 
 if __name__ == "__main__":

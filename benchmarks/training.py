@@ -102,12 +102,12 @@ def our_encoder(texts: list[str], labels: np.ndarray, given: argparse.Namespace)
     import os
 
     from edokit.members import Group, train_members
-    from edokit.members.recipes.encoder import _last_vectors
+    from edokit.members.recipes.encoder import _part_vectors
 
     with tempfile.TemporaryDirectory() as folder:
         # Nothing is remembered from the round before.
         os.environ["EDO_CACHE"] = f"{folder}/cache"
-        _last_vectors.cache_clear()
+        _part_vectors.cache_clear()
         train_members(
             annotations_of([f"{text} {i}" for i, text in enumerate(texts)], labels),
             [Group("encoder", POOL, options={"model": given.model})],

@@ -197,7 +197,7 @@ def test_a_template_that_lists_labels_takes_sets_as_answers(server: Any) -> None
 def test_persona_context_and_descriptions_are_where_they_belong(
     server: Any, tmp_path: Path
 ) -> None:
-    (tmp_path / "labels.json").write_text(json.dumps({"rude": "hurts\nsomebody"}))
+    (tmp_path / "labels.txt").write_text("rude: hurts somebody\n")
     (tmp_path / "cook.txt").write_text("You are a cook.\n")
     sent = server(by_word)
     (checked,) = parse_groups(
@@ -206,7 +206,7 @@ def test_persona_context_and_descriptions_are_where_they_belong(
             "model": "m",
             "base_url": HERE,
             "persona": str(tmp_path / "cook.txt"),
-            "label_descriptions": str(tmp_path / "labels.json"),
+            "label_descriptions": str(tmp_path / "labels.txt"),
         },
     )
     fitted(**checked.options).predict_proba([("oh {text}", "a post"), ("well", "")])
@@ -436,6 +436,19 @@ def test_what_it_keeps_comes_back_and_holds_no_key(
     for path in tmp_path.rglob("*"):
         if path.is_file():
             assert b"sk-planted" not in path.read_bytes()
+
+
+def test_a_saved_member_reads_no_file_that_its_options_name(server: Any, tmp_path: Path) -> None:
+    sent = server(by_word)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("a planted secret")
+    fitted().save(tmp_path)
+    content = json.loads((tmp_path / "llm.json").read_text())
+    content["options"] |= {"persona": str(secret), "prompt": f"{secret} {{text}} {{labels}}"}
+    (tmp_path / "llm.json").write_text(json.dumps(content))
+    LanguageModel.load(tmp_path).predict_proba(["good day"])
+    assert sent
+    assert "planted" not in json.dumps(sent)
 
 
 def test_a_damaged_file_is_one_error(server: Any, tmp_path: Path) -> None:

@@ -186,13 +186,6 @@ def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
     )
 
 
-@pytest.mark.parametrize("options", [{"link": "cumulative"}])
-def test_effects_go_with_every_regression(options: dict[str, str], model: str) -> None:
-    member, data = fitted("ordinal", "linear", model, annotators=True, **options)
-    found = member.predict_proba(data.texts[:4], annotators=[["person-2"]] * 4)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
 def strict_and_mild() -> Annotations:
     """Half of the people find twice as much rude as the others."""
     people = on_scale("nominal", 160, annotators=8)
@@ -249,7 +242,7 @@ def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
     out = tmp_path / "members"
     data = str(tmp_path / "people.parquet")
     train = ["train", data, "--members", "1", "--option", "annotators=true", "--out", out]
-    done = invoke(*train, "--option", "link=cumulative", "--jobs", "1")
+    done = invoke(*train, "--jobs", "1")
     assert done.exit_code == 0, done.output
     assert "dev RPS" in done.output
     assert "Not looked at here: test (" in done.output

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from member_cases import on_scale
-from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
 
 from edokit._errors import EDOWarning, InputError
@@ -17,12 +16,11 @@ from edokit._names import as_names
 from edokit._types import Floats
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
-from edokit.members.recipes import _regression
 from edokit.members.recipes._regression import Logistic
 from edokit.members.recipes.sklearn import _sets_of
 from edokit.members.supervision import Supervision, soft
 from edokit.members.training_data import TrainingData
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import Scale
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*tied"),
@@ -108,56 +106,14 @@ def test_labels_are_regressions_on_their_own() -> None:
         np.testing.assert_allclose(found[:, k], one.predict_proba(X)[:, 1], atol=1e-3)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_gradients_are_those_of_the_loss(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[Any] = []
-
-    def minimize(value: Any, start: Floats, **how: Any) -> Any:
-        tried.append((value, start))
-        return type("Found", (), {"x": start})
-
-    monkeypatch.setattr(_regression, "minimize", minimize)
-    targets = RNG.dirichlet(np.ones(classes), 60)
-    scale = Scale("ordinal", (0.0, 1.0, 3.0)[:classes])
-    fitted(X, targets, 2.0, scale)
-    assert not tried  # scikit-learn's
-    fitted(X, targets, 2.0, scale, link="cumulative")
-    ((value, start),) = tried
-    at = start + 0.3 * RNG.normal(size=len(start))
-    numeric = approx_fprime(at, lambda parameters: value(parameters)[0], 1e-6)
-    np.testing.assert_allclose(value(at)[1], numeric, rtol=1e-3, atol=1e-3)
-
-
-def test_the_cumulative_link_finds_the_thresholds_it_was_drawn_from() -> None:
-    rng = np.random.default_rng(1)
-    features = rng.normal(size=(20_000, 2))
-    score = features @ [1.0, -0.5] + rng.logistic(size=20_000)
-    codes = np.digitize(score, [-1.0, 1.5])
-    model = fitted(features, np.eye(3)[codes], 1e4, POINTS, link="cumulative")
-    np.testing.assert_allclose(model.weights[0], [1.0, -0.5], atol=0.05)
-    np.testing.assert_allclose(model.intercepts, [-1.0, 1.5], atol=0.05)
-
-
-def test_classes_that_never_occur_get_some_probability() -> None:
-    targets = np.eye(4)[RNG.choice([0, 3], 60)]
-    scale = Scale("ordinal", (1, 2, 3, 4))
-    p = fitted(X, targets, 1.0, scale, link="cumulative").predict(X)
-    np.testing.assert_allclose(p[:, 1:3], 1 / 64)
+def test_a_saved_cumulative_link_is_one_score_and_thresholds() -> None:
+    sizes = {"n_classes": np.array(4), "n_targets": np.array(60), "link": np.array("cumulative")}
+    arrays = {"weights": X[:1], "intercepts": np.array([-1.0, 1.5]), "seen": np.array([0, 1, 3])}
+    p = Logistic.of(Path("linear.npz"), {**arrays, **sizes}).predict(X)
+    below = 1 / (1 + np.exp(X @ X[0] + 1.0))
+    np.testing.assert_allclose(p[:, 0], below * 63 / 64)
+    np.testing.assert_allclose(p[:, 2], 1 / 64)
     np.testing.assert_allclose(p.sum(axis=1), 1)
-
-
-@pytest.mark.parametrize("scale", [NOMINAL, SETS])
-def test_an_order_is_needed_where_an_option_uses_it(scale: Scale) -> None:
-    kind = "multi-label" if scale.is_multi_label else "nominal"
-    group = Group("linear", 1, options={"link": "cumulative"})
-    with pytest.raises(InputError, match=rf"link=.* answer scale is {kind}"):
-        train_members(on_scale(kind), [group], jobs=1)
-
-
-@pytest.mark.parametrize("recipe", ["linear", "encoder"])
-def test_unknown_links_are_refused(recipe: str) -> None:
-    with pytest.raises(InputError, match="link"):
-        make_member(recipe, 2, {"link": "probit"})
 
 
 @pytest.mark.parametrize("change", ["intercepts", "link"])

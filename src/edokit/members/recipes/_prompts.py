@@ -142,11 +142,6 @@ class Choices:
         }
         return declared.pop() if len(declared) == 1 else None
 
-    def one_named(self, answer: str) -> list[int] | None:
-        """The label that an answer names, as a list; None if it names none."""
-        label = self.named(answer)
-        return None if label is None else [label]
-
     def all_named(self, answer: str) -> list[int] | None:
         """The labels of a list; None if a part of it names none."""
         text = _THOUGHTS.sub("", answer).casefold()
@@ -210,18 +205,15 @@ def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
     """Descriptions of labels from lines such as ``rude: hurts somebody``."""
     descriptions = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        matches = [
-            name
-            for name in sorted(labels, key=len, reverse=True)
-            if line.startswith(name) and line[len(name) :].lstrip()[:1] in (":", "=")
-        ]
+        matches = [name for name in labels if line.startswith((f"{name}:", f"{name} :"))]
         if not matches:
             raise InputError(
                 f"{option('label_descriptions')} has a line {examples([line])} for no label; the"
                 f" labels are {examples(labels, 20)}",
                 "write a line for each label: LABEL: what it means",
             )
-        descriptions[matches[0]] = line[len(matches[0]) :].lstrip()[1:].strip()
+        name = max(matches, key=len)
+        descriptions[name] = line[len(name) :].partition(":")[2].strip()
     return descriptions
 
 
@@ -264,6 +256,13 @@ class Questions:
         # What each text is asked about, one prompt at a time.
         self.labels = self.classes if self.by_label else ("",)
         self._has_persona = "persona" in fields
+
+    def labels_in(self, answer: str) -> list[int] | None:
+        """The labels that an answer names, one unless sets are asked for; None if it names none."""
+        if self.asks_for_sets:
+            return self.choices.all_named(answer)
+        label = self.choices.named(answer)
+        return None if label is None else [label]
 
     @property
     def have_logprobs(self) -> bool:

@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController
 
-from edokit._errors import EDOWarning, InputError, one_of, option, warn
+from edokit._errors import EDOWarning, InputError, warn
 from edokit._types import Floats
 from edokit.annotator_effects import (
     AnnotatorEffects,
@@ -38,12 +37,11 @@ from edokit.members.recipe import (
 from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.scales import NOMINAL, Scale
 
-LINKS = ("softmax", "cumulative")  # weights per class, or one score and thresholds between classes
-LABELS = "labels"  # the link of sets: each label has a probability of its own
+# The links: weights per class, a probability of its own for each label of sets, or one score and
+# thresholds between classes (of members that earlier versions trained).
+CLASSES, LABELS, CUMULATIVE = "softmax", "labels", "cumulative"
 MOST_CLASSES = 10_000  # of a member; a file that claims more is damaged
 _STEPS = 2000
-_LBFGS_STEPS = 200
-_LEAST = 1e-12
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
 _FOLDS = 5
@@ -77,7 +75,7 @@ class Logistic:
     seen: npt.NDArray[np.int64]
     n_classes: int
     n_targets: int
-    link: str = LINKS[0]
+    link: str = CLASSES
 
     arrays_needed: ClassVar = {
         "weights": "f RF",
@@ -89,13 +87,7 @@ class Logistic:
 
     @classmethod
     def fit(
-        cls,
-        features: Any,
-        targets: Floats,
-        strength: float,
-        scale: Scale = NOMINAL,
-        *,
-        link: str = LINKS[0],
+        cls, features: Any, targets: Floats, strength: float, scale: Scale = NOMINAL
     ) -> Logistic:
         """Learn targets [N, C] from features [N, F], in double precision.
 
@@ -111,12 +103,7 @@ class Logistic:
         if len(seen) == 1:
             warn(f"all {n} targets name one class: this member predicts the same for every text")
             return cls(np.zeros((0, size)), np.zeros(0), seen, c, n)
-        shares = targets[:, seen]
-        if link == LINKS[0]:
-            return cls(*_optimum(features, shares, strength), seen, c, n)
-        below = np.cumsum(shares.mean(axis=0))[:-1]
-        start = cls(np.zeros((1, size)), np.log(below / (1 - below)), seen, c, n, link)
-        return _cumulative_optimum(start, features, shares, strength)
+        return cls(*_optimum(features, targets[:, seen], strength), seen, c, n)
 
     @classmethod
     def _fit_labels(cls, features: Any, targets: Floats, strength: float) -> Logistic:
@@ -151,7 +138,7 @@ class Logistic:
         if self.link == LABELS:
             labels: Floats = expit(scores + self.intercepts)
             return labels
-        if self.link == "cumulative":
+        if self.link == CUMULATIVE:
             below = expit(self.intercepts - scores)
             return np.diff(below, axis=1, prepend=0.0, append=1.0)
         logits = np.zeros((len(scores), len(self.seen)))
@@ -167,13 +154,13 @@ class Logistic:
     @classmethod
     def of(cls, path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Logistic:
         """From what ``arrays`` returned, read from a file; refused where it does not fit."""
-        link = str(arrays.get("link", LINKS[0]))
+        link = str(arrays.get("link", CLASSES))
         seen = check_seen(path, arrays["seen"], int(arrays["n_classes"]))
         rows, intercepts = len(arrays["weights"]), len(arrays["intercepts"])
         expected = {
             LABELS: (len(seen), len(seen)),
-            "cumulative": (1, len(seen) - 1),
-            "softmax": ({1: 0, 2: 1}.get(len(seen), len(seen)),) * 2,
+            CUMULATIVE: (1, len(seen) - 1),
+            CLASSES: ({1: 0, 2: 1}.get(len(seen), len(seen)),) * 2,
         }
         if (rows, intercepts) != expected.get(link):
             raise InputError(
@@ -198,45 +185,6 @@ def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Fl
         else:
             model.fit(features[rows], classes, sample_weight=weights)
     return model.coef_, model.intercept_
-
-
-def _cumulative_optimum(
-    start: Logistic, features: Any, shares: Floats, strength: float
-) -> Logistic:
-    """The regression with the lowest penalised cross-entropy, found by L-BFGS from a start."""
-    size = start.weights.size
-
-    def model_at(parameters: Floats) -> Logistic:
-        # The first threshold, and the logarithms of the gaps between them.
-        intercepts = np.cumsum(np.append(parameters[size], np.exp(parameters[size + 1 :])))
-        return replace(start, weights=parameters[None, :size], intercepts=intercepts)
-
-    def value_and_gradient(parameters: Floats) -> tuple[float, Floats]:
-        model = model_at(parameters)
-        p = model.shares(features)
-        positive = np.maximum(p, _LEAST)
-        slope = -shares / positive
-        below = np.cumsum(p, axis=1)[:, :-1]
-        of_thresholds = (slope[:, :-1] - slope[:, 1:]) * below * (1 - below)
-        of_scores = -of_thresholds.sum(axis=1, keepdims=True)
-        of_intercepts = np.cumsum(of_thresholds.sum(axis=0)[::-1])[::-1]
-        of_intercepts = of_intercepts * np.append(1.0, np.exp(parameters[size + 1 :]))
-        of_weights = np.asarray(features.T @ of_scores).T + model.weights / strength
-        total = -float((shares * np.log(positive)).sum())
-        total += (model.weights**2).sum() / (2 * strength)
-        return total, np.concatenate([of_weights.ravel(), of_intercepts])
-
-    gaps = np.log(np.diff(start.intercepts))
-    parameters = np.concatenate([start.weights.ravel(), start.intercepts[:1], gaps])
-    with _threads().limit(limits=1):
-        result = minimize(
-            value_and_gradient,
-            parameters,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": _LBFGS_STEPS},
-        )
-    return model_at(result.x)
 
 
 def check_seen(path: Path, seen: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
@@ -270,8 +218,6 @@ class ClassifierMember(Member):
         How freely weights may grow.
     context : float
         What a context counts against the text itself.
-    link : {"softmax", "cumulative"}, default="softmax"
-        Weights per class or, of ordered classes, one score and thresholds.
     annotators : bool, default=False
         Learn how each annotator differs from the anonymous answer.
     attributes : str, default=""
@@ -284,7 +230,6 @@ class ClassifierMember(Member):
     _: KW_ONLY
     strength: float = 5.0
     context: float = 0.4
-    link: str = LINKS[0]
     annotators: bool = False
     attributes: str = ""
     _model: Logistic | None = field(default=None, init=False, repr=False)
@@ -292,7 +237,6 @@ class ClassifierMember(Member):
     _effects: AnnotatorEffects | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        one_of("link", self.link, LINKS)
         check_ranges(self, _RANGES)
 
     @property
@@ -327,17 +271,9 @@ class ClassifierMember(Member):
         not seen the item: in sample, these are too sure of the labels that they were fitted to.
         """
         targets, scale = data.targets(0), data.scale
-        if self.link != LINKS[0] and scale.positions is None:
-            raise InputError(
-                f"{option('link', self.link)} is for ordered classes, but the answer scale is"
-                f" {scale}",
-                f"declare it with {option('scale', 'ordinal')}, or leave the link out",
-            )
 
         def fit_rows(rows: Any) -> Logistic:
-            return Logistic.fit(
-                features[rows], targets[rows], self.strength, scale, link=self.link
-            ).rounded()
+            return Logistic.fit(features[rows], targets[rows], self.strength, scale).rounded()
 
         self._model, self._scale, self._effects = fit_rows(slice(None)), data.scale, None
         names = attribute_names(self.attributes)

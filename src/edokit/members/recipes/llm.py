@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edokit._errors import InputError, are, counted, errors_in, one_of, option, warn
-from edokit._io import read_json, read_text
+from edokit._io import read_text
 from edokit._io.documents import Count, Document, Json, Names, read_model
 from edokit._types import Floats
 from edokit.annotator_effects import KnownAnnotators, label_shares, mean_over_pairs
@@ -41,9 +41,8 @@ _PROBABILITIES = ("auto", "logprobs", "samples")
 _TOP = (20, 5)  # alternatives to ask for at each token; not every server accepts the larger number
 _FIRST_LOOK = 20  # if none of the answers to this many prompts names a label, the run stops
 _KEY_TOKENS = 3  # tokens in which a key must come, where tokens have probabilities
-_TEMPLATES = (".txt", ".md")
-# Options that may name a file, and its endings.
-_FILES = {"prompt": _TEMPLATES, "persona": _TEMPLATES, "label_descriptions": (*_TEMPLATES, ".json")}
+# Options that may name a file with their text.
+_FILE_OPTIONS, _ENDINGS = ("prompt", "persona", "label_descriptions"), (".txt", ".md")
 _RANGES = {
     "examples": Range(0, 1000, integer=True),
     "samples": Range(1, 1000, integer=True),
@@ -76,23 +75,6 @@ class SavedModel(Document):
         if max((k for codes in labelled for k in codes), default=0) >= len(self.classes):
             raise ValueError("has examples with labels that are not among its classes")
         return self
-
-
-@dataclass
-class Usage:
-    """What a member asked so far."""
-
-    items: int = 0
-    requests: int = 0
-    failures: int = 0  # answers that name no label
-    tokens_in: int = 0
-    tokens_out: int = 0
-
-    def add(self, answers: Sequence[endpoints.Answer]) -> None:
-        """Count answers and their tokens."""
-        self.requests += len(answers)
-        self.tokens_in += sum(answer.tokens_in for answer in answers)
-        self.tokens_out += sum(answer.tokens_out for answer in answers)
 
 
 @dataclass(eq=False)
@@ -203,7 +185,8 @@ class LanguageModel(Member):
         self._questions: Questions | None = None
         self._examples: dict[str, list[Example]] = {}
         self._progress: Progress | None = None
-        self._usage = Usage()
+        # Numbers of items, requests, failures (answers that name no label) and tokens so far.
+        self._usage: Counter[str] = Counter()
         self._names_labels = False  # whether an answer has named a label before
         # Alternatives that the server returns at each token; 0: answers are sampled.
         self._top: int | None = None
@@ -232,10 +215,10 @@ class LanguageModel(Member):
             endpoints.refuse_address(source, str(options["base_url"]), None)
         texts = dict(options)
         texts["base_url"] = texts.get("base_url") or os.environ.get(endpoints.ADDRESS, "")
-        for name, endings in _FILES.items():
+        for name in _FILE_OPTIONS:
             text = str(texts.get(name, ""))
-            if "\n" not in text and text.lower().endswith(endings):
-                texts[name] = _content(Path(text))
+            if "\n" not in text and text.lower().endswith(_ENDINGS):
+                texts[name] = read_text(Path(text)).strip()
         return texts
 
     @property
@@ -255,13 +238,13 @@ class LanguageModel(Member):
             info["examples"] = self.examples
         if self._top is not None:
             info["probabilities"] = "logprobs" if self._top else f"{self.samples} samples"
-        info |= {"requests": usage.requests, "failures": usage.failures}
+        info |= {"requests": usage["requests"], "failures": usage["failures"]}
         if self._top == 0:
-            info["answers"] = usage.requests - usage.failures
-        info |= {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
-        cost = self._server.cost(usage.tokens_in, usage.tokens_out)
-        if cost is not None and usage.items:
-            info |= {"cost": cost / usage.items, "total_cost": cost}
+            info["answers"] = usage["requests"] - usage["failures"]
+        info |= {"tokens_in": usage["tokens_in"], "tokens_out": usage["tokens_out"]}
+        cost = self._server.cost(usage["tokens_in"], usage["tokens_out"])
+        if cost is not None and usage["items"]:
+            info |= {"cost": cost / usage["items"], "total_cost": cost}
         return info
 
     def fit(
@@ -300,9 +283,7 @@ class LanguageModel(Member):
         """Write one JSON file: options, classes, and the examples that it shows; no key."""
         questions = self._fitted()
         content = {
-            "options": {
-                key: value for key, value in self.get_params().items() if key != "n_classes"
-            },
+            "options": {name: getattr(self, name) for name in known_options(type(self))},
             "classes": list(questions.classes),
             "scale": questions.scale.to_text(questions.classes),
             "top": self._top,
@@ -376,18 +357,20 @@ class LanguageModel(Member):
         self._top = self._find_top(questions, texts[0], prompts[0])
         draws = 1 if self._top else self.samples
         shares: list[Floats] = []
-        failures_before = self._usage.failures
+        failures_before = self._usage["failures"]
         # A model that never names a label is known by its first answers; the others are saved.
         for part in (slice(_FIRST_LOOK), slice(_FIRST_LOOK, None)):
             done, total = len(shares) * draws, len(prompts) * draws
             report = partial(self._report, done, total)
             answers = self._ask(self._requests(prompts[part], self._top), texts[part], report)
-            self._usage.add(answers)
+            self._usage["requests"] += len(answers)
+            self._usage["tokens_in"] += sum(answer.tokens_in for answer in answers)
+            self._usage["tokens_out"] += sum(answer.tokens_out for answer in answers)
             shares += [
                 self._shares(questions, answers[start : start + draws])
                 for start in range(0, len(answers), draws)
             ]
-            failures = self._usage.failures - failures_before
+            failures = self._usage["failures"] - failures_before
             early = self._names_labels and len(shares) < _FIRST_LOOK
             if failures == len(shares) * draws and not early:
                 raise InputError(
@@ -397,7 +380,7 @@ class LanguageModel(Member):
                     "look at the prompt (a dry run shows it), and have it ask for the label alone;"
                     " a model that thinks first needs a larger max_tokens",
                 )
-        self._usage.items += len(pairs)
+        self._usage["items"] += len(pairs)
         if failures:
             counts = are(failures, len(prompts) * draws, ("names", "name"), "answer")
             warn(
@@ -411,14 +394,14 @@ class LanguageModel(Member):
         """Probabilities from the answers to one prompt; failures are counted and left out."""
         choices, n = questions.choices, len(questions.choices.names)
         if self._top:
-            shares = choices.shares(answers[0].logprobs or [])
-            self._names_labels |= shares is not None
-            self._usage.failures += shares is None
-            return np.full(n, 1 / n) if shares is None else shares
-        read = choices.all_named if questions.asks_for_sets else choices.one_named
-        valid = [codes for answer in answers if (codes := read(answer.text)) is not None]
+            valid: list[Any] = [choices.shares(answers[0].logprobs or [])]
+        else:
+            valid = [questions.labels_in(answer.text) for answer in answers]
+        valid = [part for part in valid if part is not None]
         self._names_labels |= bool(valid)
-        self._usage.failures += len(answers) - len(valid)
+        self._usage["failures"] += len(answers) - len(valid)
+        if self._top:
+            return valid[0] if valid else np.full(n, 1 / n)
         counts = np.bincount([k for codes in valid for k in codes], minlength=n).astype(float)
         # Additive smoothing; where no answer names a label, all labels are equally likely.
         return questions.scale.smoothed(counts, len(valid), self.smoothing if valid else 1.0)
@@ -522,16 +505,6 @@ class LanguageModel(Member):
             logprobs=None if top is None else bool(top),
             samples=self.samples,
         )
-
-
-def _content(path: Path) -> str:
-    """The text of a file; of JSON a line for each label."""
-    if path.suffix.lower() == ".json":
-        content = read_json(path)
-        if not isinstance(content, dict) or not all(isinstance(v, str) for v in content.values()):
-            raise InputError(f"{path} does not map labels to texts", "correct the file")
-        return "\n".join(f"{name}: {' '.join(text.split())}" for name, text in content.items())
-    return read_text(path).strip()
 
 
 def _short(text: str, limit: int = 80) -> str:
