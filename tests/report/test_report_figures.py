@@ -8,8 +8,8 @@ import pytest
 from report_cases import HOSTILE, make_run
 
 from edokit._errors import InputError
+from edokit.report import charts as module
 from edokit.report import collect, correlation_figure, write_figures
-from edokit.report import figures as module
 from edokit.report.charts import all_charts
 from edokit.tuning import Correlation
 
@@ -27,28 +27,23 @@ def test_every_figure_in_every_format_and_the_same_twice(
             preset="paper-fixed",
         )
     )
-    first = {path.name: path.read_bytes() for path in write_figures(found, tmp_path / "a")}
-    names = {name.partition(".")[0] for name in first}
-    assert names == {
-        *("pareto", "correlations", "weights", "epochs", "methods", "calibration", "members"),
-        "diagnosis",
-    }
-    assert len(first) == 3 * len(names)
-    # Drawing takes time; two figures with all there is to them stand for the rest.
-    every = module.figure_layouts(all_charts(found))
-    some = {name: every[name] for name in ("pareto", "members")}
-    monkeypatch.setattr(module, "figure_layouts", lambda charts: some)
-    again = {path.name: path.read_bytes() for path in write_figures(found, tmp_path / "b")}
-    assert len(again) == 6
+    # Drawing takes time; a few charts with all there is to them stand for the rest.
+    every = all_charts(found)
+    some = {name: every[name] for name in ("pareto-f1-ce", "sizes", "methods", "members")}
+    monkeypatch.setattr(module, "all_charts", lambda data: some)
+    first, again = (
+        {path.name: path.read_bytes() for path in write_figures(found, tmp_path / folder)}
+        for folder in "ab"
+    )
+    assert len(first) == 3 * len(some)
     # A PDF holds a random id.
     assert all(first[name] == again[name] for name in again if not name.endswith("pdf"))
 
 
 def test_what_the_run_lacks_is_left_out(tmp_path: Path) -> None:
     charts = all_charts(collect(make_run(tmp_path, members=["alone"])))
-    able = set(module.figure_layouts(charts))
-    assert able >= {"weights", "calibration"}
-    assert not able & {"pareto", "members", "epochs"}
+    assert set(charts) >= {"weights", "reliability"}
+    assert not set(charts) & {"pareto-f1-ce", "members", "sizes"}
 
 
 def test_the_heat_map_has_a_panel_per_sign_and_stars_where_significant(tmp_path: Path) -> None:

@@ -128,13 +128,13 @@ def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path
     run : str, Path or ReportData
         Folder of a run, a saved ensemble, or what `collect` returned.
     folder : str or Path
-        Where to write ``pareto``, ``correlations``, ``weights``, ``epochs``, ``methods``,
-        ``slices``, ``calibration``, ``members`` and ``diagnosis``, as far as the run has them.
+        Where to write each chart of the page: ``weights``, ``pareto-f1-ce``, ``methods``,
+        ``reliability``, …, as far as the run has them.
 
     Returns
     -------
     list of Path
-        Each figure as PNG, SVG and PDF.
+        Each chart as PNG, SVG and PDF.
     """
     from edokit.report.charts import all_charts
     from edokit.report.figures import write_all
@@ -165,7 +165,7 @@ def correlation_figure(correlations: Sequence[Correlation], path: str | Path) ->
     """
     from edokit._errors import InputError
     from edokit.report import charts
-    from edokit.report.figures import WIDE, draw
+    from edokit.report.figures import WIDTH, draw
     from edokit.report.vega import figure_spec
 
     if not correlations:
@@ -173,6 +173,6 @@ def correlation_figure(correlations: Sequence[Correlation], path: str | Path) ->
             "there are no correlations to draw",
             "search over numeric parameters, with three trials or more of one sign",
         )
-    columns = [[chart] for chart in charts.correlations(correlations).values()]
-    draw(figure_spec(columns, WIDE), Path(path))
+    panels = list(charts.correlations(correlations).values())
+    draw(figure_spec(panels, WIDTH), Path(path))
     return Path(path)

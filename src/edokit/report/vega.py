@@ -205,21 +205,16 @@ def page_spec(spec: Spec) -> Spec:
     return {key: value for key, value in spec.items() if key != "title"} | size
 
 
-def figure_spec(stacks: Sequence[Sequence[Spec]], width: int) -> Spec:
-    """Charts for a paper: columns side by side, each with its charts one below the other."""
-    height = max(sum(spec["height"] for spec in stack) for stack in stacks)
-    side_by_side = []
-    for stack in stacks:
-        size = {"width": width // len(stacks), "height": height // len(stack)}
-        panels = [_panel(spec) | size for spec in stack]
-        side_by_side.append({"vconcat": panels} if len(panels) > 1 else panels[0])
-    if sum(map(len, stacks)) == 1:
-        side_by_side[0].pop("title")
+def figure_spec(charts: Sequence[Spec], width: int) -> Spec:
+    """Charts side by side for a paper, each in this width."""
+    panels = [_panel(spec) | {"width": width} for spec in charts]
+    if len(panels) == 1:
+        panels[0].pop("title")
     return {
         "$schema": SCHEMA,
         "config": CONFIG | {"background": SURFACE},
         "params": LINKS,
-        "hconcat": side_by_side,
+        "hconcat": panels,
         "resolve": {"scale": {"color": "shared"}},
     }
 
