@@ -277,10 +277,15 @@ def pareto(search: Search, x: str, y: str) -> Spec:
         diversity=[trial.sign for trial in trials],
         _front=[trial.on_front for trial in trials],
     )
-    shapes = {"domain": list(SIGNS), "range": ["circle", "diamond", "circle"]}
+    signs = {sign: SIGNS[sign] for sign in SIGNS if any(trial.sign == sign for trial in trials)}
+    shapes = ["diamond" if sign == "suppress" else "circle" for sign in signs]
     encoding = {
-        "color": vega.colours("diversity", SIGNS, legend=None),
-        "shape": {"field": "diversity", "scale": shapes, "legend": None},
+        "color": vega.colours("diversity", signs, legend=None),
+        "shape": {
+            "field": "diversity",
+            "scale": {"domain": list(signs), "range": shapes},
+            "legend": None,
+        },
         "size": _first_of(49, {"datum.trial === hovered": 300, "datum._front": 100}),
         "opacity": _first_of(
             0.28, {"picked && indexof(picked, datum.trial) < 0": 0.05, "datum._front": 0.95}
