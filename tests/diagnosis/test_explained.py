@@ -67,3 +67,16 @@ def test_unanimous_labels_leave_nothing_to_explain() -> None:
     )
     with pytest.raises(InputError, match="no disagreement"):
         explained(predictions, people)
+
+
+def test_labels_help_only_where_clearly_less_is_explained_than_lasts() -> None:
+    simulation = simulate("two-camps", items=(300, 1, 1))
+    known, people = answers(simulation, known=True), simulation.annotations
+    ends = explained(known, people)
+    for lasting, helps in (
+        (ends["high"] + 1e-6, "labels"),
+        (ends["high"] - 1e-6, "annotators"),
+        (ends["share"], "annotators"),
+        (None, None),
+    ):
+        assert explained(known, people, lasting)["helps"] == helps

@@ -96,3 +96,12 @@ def test_nothing_is_tested_where_groups_cannot_be_looked_for() -> None:
     result = judged(noise(items=12, annotators=3, seed=0))
     assert result["group_item"]["p"] is None
     assert result["p"] is not None
+
+
+def test_the_joint_p_value_counts_the_labels_as_they_are_and_is_never_below_either() -> None:
+    for labels in (noise(items=40, annotators=5), camps(items=200, apart=0.4)):
+        result = judged(labels)
+        assert result["p"] >= 1 / 20 - 1e-12
+        assert result["p"] >= min(result["annotator"]["p"], result["group_item"]["p"]) - 1e-12
+    # Camps: hardly a permutation has a p-value as small in either test.
+    assert result["p"] <= 2 / 20 + 1e-12

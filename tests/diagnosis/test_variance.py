@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from edokit import Annotations, simulate
 from edokit.datasets.simulate import REGIMES, Simulation
 from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, stability
-from edokit.diagnosis.variance import Shares, decompose
+from edokit.diagnosis.variance import _T, Shares, _part, decompose
 from edokit.diagnosis.vectors import LabelVectors
 
 PANEL = replace(
@@ -137,3 +137,20 @@ def test_names_and_order_do_not_matter(seed: int) -> None:
     assert other is not None
     assert one.annotator.share == pytest.approx(other.annotator.share, abs=1e-9)
     assert one.item.share == pytest.approx(other.item.share, abs=1e-9)
+
+
+def test_the_interval_of_a_share_is_a_jackknife() -> None:
+    numbers = np.random.default_rng(0).normal(size=20)
+    left_out = (numbers.sum() - numbers) / 19
+    part = _part(np.append(left_out, numbers.mean()))
+    half = _T * numbers.std(ddof=1) / np.sqrt(20)
+    assert (part.low, part.high) == pytest.approx((part.share - half, part.share + half))
+
+
+@pytest.mark.parametrize("answers", [(0, 1), (0, 1, 1), (0, 0, 1, 1)])
+def test_people_who_always_answer_alike_differ_in_strictness_and_in_nothing_else(answers) -> None:
+    vectors = LabelVectors.of(Annotations.from_matrix([answers] * 60))
+    shares = decompose(vectors, Design.of(vectors), [])
+    assert shares is not None
+    parts = shares.item.share, shares.annotator.share, shares.rest.share
+    assert parts == pytest.approx((0, 1, 0), abs=1e-6)

@@ -1,0 +1,53 @@
+"""What is said of a method that is no better than a constant answer."""
+
+import pytest
+
+from edokit.baselines.scores import Score, worth
+from edokit.metrics import PairedTest
+
+
+def said(ce: float, f1: float, ce_ends=None, f1_ends=None) -> list[str]:
+    """Sentences about these figures; the constant answer has CE .5 and F1 .8."""
+    ends = {"ce": ce_ends, "f1": f1_ends}
+    tests = {
+        metric: PairedTest(sum(pair) / 2, *pair, p_value=0.5, n=100)
+        for metric, pair in ends.items()
+        if pair is not None
+    }
+    score = Score("edo", metrics={"ce": ce, "f1": f1}, against_constant=tests)
+    constant = Score("constant", metrics={"ce": 0.5, "f1": 0.8})
+    return worth(score, constant, 100, subject="EDO", source="fit")
+
+
+def test_nothing_is_said_of_a_method_that_is_clearly_better_in_both():
+    assert said(0.4, 0.9, (-0.2, -0.01), (0.01, 0.2)) == []
+
+
+@pytest.mark.parametrize(
+    ("ce", "ends", "verdict"),
+    [
+        (0.6, (0.05, 0.2), "worse than"),
+        (0.6, (-0.01, 0.2), "not better than"),
+        (0.49, (-0.2, 0.01), "not clearly better than"),
+        (0.6, None, "worse than"),
+        (0.5, None, "not better than"),
+    ],
+)
+def test_the_verdict_on_ce_follows_the_interval_and_the_side(ce, ends, verdict):
+    (sentence,) = said(ce, 0.9, ends, (0.01, 0.2))
+    assert sentence.startswith(f"EDO is {verdict} a constant answer")
+    assert "F1" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("f1", "ends", "verdict"),
+    [
+        (0.7, (-0.2, -0.05), "worse than"),
+        (0.7, (-0.2, 0.01), "not better than"),
+        (0.81, (-0.01, 0.2), "not clearly better than"),
+    ],
+)
+def test_a_higher_f1_is_better(f1, ends, verdict):
+    (sentence,) = said(0.4, f1, (-0.2, -0.01), ends)
+    assert sentence.startswith(f"EDO is {verdict} a constant answer")
+    assert "CE" not in sentence
