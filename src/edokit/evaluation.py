@@ -615,7 +615,7 @@ def _as_predictions(source: Any, annotations: Annotations, invalid: Invalid) -> 
         if path.suffix.lower() == ".npz" or path.is_dir():
             source = read_predictions(path, invalid=invalid)
         else:
-            source = read_table(path, numbers=lambda name: name.startswith(PREFIX))
+            source = read_table(path)
     elif isinstance(source, pd.DataFrame):
         if "item" not in source.columns:
             source = source.rename_axis(index="item").reset_index()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ def parse_json(text: str, where: str) -> Any:
     """One JSON document; ``where`` names it in messages.
 
     What Python would let pass is refused, too: a key that an object holds twice, of which the last
-    would win, and more levels than libraries that walk through them may survive.
+    would win.
     """
 
     def distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -49,8 +48,6 @@ def parse_json(text: str, where: str) -> Any:
 
     try:
         content = json.loads(text, object_pairs_hook=distinct)
-        if _is_deeper(content, DEEPEST):
-            raise RecursionError
         if "\\u" in text:  # escapes may stand for half a character, which nothing can write
             json.dumps(content, ensure_ascii=False).encode()
         return content
@@ -58,8 +55,7 @@ def parse_json(text: str, where: str) -> Any:
         raise
     except RecursionError:
         raise InputError(
-            f"{where} is JSON that is nested too deeply, with more than {DEEPEST} levels",
-            "check that it is the right file",
+            f"{where} is JSON that is nested too deeply", "check that it is the right file"
         ) from None
     except UnicodeEncodeError:
         raise InputError(f"{where} holds half a character", "export it again") from None
@@ -74,19 +70,6 @@ def parse_json(text: str, where: str) -> Any:
         raise InputError(
             f"{where} holds a number that can't be read: {error}", "check that it is the right file"
         ) from error
-
-
-DEEPEST = 64
-"""Levels that a file may have; every known export needs fewer than ten."""
-
-
-def _is_deeper(content: Any, levels: int) -> bool:
-    """Whether lists and objects are nested in more levels than these."""
-    level = [content]
-    while (level := [value for value in level if isinstance(value, dict | list)]) and levels > 0:
-        lists = (value.values() if isinstance(value, dict) else value for value in level)
-        level, levels = list(chain.from_iterable(lists)), levels - 1
-    return bool(level)
 
 
 def write_json(value: Any, path: str | Path) -> None:

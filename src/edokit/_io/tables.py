@@ -40,11 +40,11 @@ OTHER_FILES = {
 """What to do about files that are taken for tables."""
 
 
-def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: False) -> pa.Table:
+def read_table(path: str | Path) -> pa.Table:
     """One CSV, TSV, Parquet or JSONL file as an Arrow table.
 
-    Text files have no types, so in a CSV every column is text ("007" stays "007", "NA" is no gap)
-    except those whose name ``numbers`` accepts.
+    Text files have no types, so in a CSV every column is text ("007" stays "007", "NA" is no gap);
+    `number_column` reads numbers.
     """
     path = check_file(path)
     suffix = path.suffix.lower()
@@ -60,7 +60,7 @@ def read_table(path: str | Path, numbers: Callable[[str], bool] = lambda name: F
         elif suffix in (".jsonl", ".ndjson"):
             table = _read_jsonl(path)
         else:
-            table = _read_csv(path, "\t" if suffix == ".tsv" else ",", numbers)
+            table = _read_csv(path, "\t" if suffix == ".tsv" else ",")
     except OSError as error:
         raise cannot_read(path, error) from error
     except UnicodeDecodeError as error:
@@ -122,14 +122,13 @@ def parquet_parts(
         raise unreadable(path, "Parquet", error) from error
 
 
-def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.Table:
+def _read_csv(path: Path, delimiter: str) -> pa.Table:
     header, delimiter = _csv_header(path, delimiter)
     # One block must hold a whole row, so blocks grow with the file up to a bound.
     block = min(max(1 << 20, path.stat().st_size), _LONGEST_ROW)
-    text_type = pa.dictionary(pa.int32(), pa.string())
+    types = dict.fromkeys(header, pa.dictionary(pa.int32(), pa.string()))
 
-    def read(is_number: Callable[[str], bool], use_threads: bool = True) -> pa.Table:
-        types = {name: pa.float64() if is_number(name) else text_type for name in header}
+    def read(use_threads: bool) -> pa.Table:
         return pa_csv.read_csv(
             path,
             pa_csv.ReadOptions(block_size=block, use_threads=use_threads),
@@ -138,22 +137,18 @@ def _read_csv(path: Path, delimiter: str, numbers: Callable[[str], bool]) -> pa.
         )
 
     try:
-        table = read(numbers)
+        table = read(use_threads=True)
     except pa.ArrowException as error:
         if "Empty CSV" in str(error):
             raise _no_rows(path) from error
         check_utf8(path)
         try:
-            # Read as text, a column can say which row holds no number; one thread counts rows.
-            table = read(lambda name: False, use_threads=False)
+            table = read(use_threads=False)  # one thread counts rows
         except pa.ArrowException as counted_error:
             raise unreadable(path, "CSV", counted_error) from error
-        for name in filter(numbers, header):
-            number_column(table, name, str(path))
-        raise unreadable(path, "CSV", error) from error
     if table.column_names != header:
         raise unreadable(path, "CSV", ValueError(f"its header is {headings(header)}"))
-    if table.num_rows and pa.types.is_dictionary(table.schema.types[-1]):
+    if table.num_rows:
         _refuse_open_quote(path, table.column(table.num_columns - 1)[-1].as_py())
     return table
 

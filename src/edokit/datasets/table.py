@@ -26,7 +26,7 @@ def read_annotation_table(
     are there. ``columns`` maps our names to the file's, as in ``{"item": "id"}``; further options
     are those of `Annotations.from_table`. A folder of such files is read as one table.
     """
-    parts = [read_table(file, numbers=is_share) for file in table_files(path)]
+    parts = [read_table(file) for file in table_files(path)]
     with errors_in(path):
         try:
             table = pa.concat_tables(parts, promote_options="permissive")

@@ -270,7 +270,7 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
 
 def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     """What a table says about members: a row per member, with values such as ``cost``."""
-    table = read_table(path, numbers=lambda name: name in (COST, *ADDED))
+    table = read_table(path)
     if "member" not in table.column_names:
         raise InputError(
             f"there is no column 'member' but {headings(table.column_names)}",
@@ -279,14 +279,15 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     members = name_column(table, "member", path)
     names = members.names[members.codes]
     check_unique(names, f"members in {path}", "keep one row per member")
-    return {
-        str(name): {
-            key: int(value) if key in COUNTED and value == value // 1 else value
-            for key, value in row.items()
-            if key != "member" and value not in (None, "") and value == value  # no NaN
-        }
-        for name, row in zip(names, table.to_pylist(), strict=True)
-    }
+    facts = table.drop_columns("member").to_pandas().astype(object)
+    for key in facts.columns.intersection([COST, *ADDED]):
+        facts[key] = number_column(table, key)
+    info = {}
+    for name, row in zip(names, facts.to_dict("records"), strict=True):
+        known = {key: value for key, value in row.items() if not pd.isna(value)}
+        counts = {key: int(n) for key, n in known.items() if key in COUNTED and n == n // 1}
+        info[str(name)] = known | counts
+    return info
 
 
 class _Lines(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,9 @@ import pyarrow as pa
 
 from edokit._errors import HAVE, InputError, are, counted, examples, option, warn, word
 from edokit._io.tables import number_column
-from edokit._names import Encoded, as_names, class_order, encode, factorized, renamed, row_number
+from edokit._names import Encoded, as_names, class_order, encode, factorized, renamed
 from edokit._types import Bools
-from edokit.annotations.labels import as_points, read_labels, set_parts
+from edokit.annotations.labels import as_points, set_parts
 from edokit.predictions.core import COST, SOURCES
 from edokit.predictions.files import per_member
 from edokit.scales import Declared
@@ -108,16 +107,12 @@ def _bare(answer: str) -> str:
 
 def _classes_of_answers(path: Path, column: Encoded, sets: bool) -> tuple[str, ...]:
     """The different answers as classes, if they look like classes."""
-    # What is long, or the same but for a full stop, is hardly a class.
-    order = class_order(column.names)
-    letters = {re.sub(r"\W", "", name.casefold()) or name for name in order}
-    clear = len(letters) == len(order)
-    if clear:
-        choice: Any = "sets" if sets else "error"
-        order = class_order(
-            read_labels(column, ANSWER, row_number, classes=None, multi_choice=choice).names
-        )
-        clear = all(repr(label) == word(label) for label in order)
+    parts = set_parts(list(column.names), None) if sets else {}
+    labels = {label for name in column.names for label in parts.get(name, [name])}
+    order = class_order(labels)
+    # What is long, or the same but for case and punctuation, is hardly a class.
+    clear = len(set(map(_bare, order))) == len(order)
+    clear = clear and all(repr(label) == word(label) for label in order)
     if not clear or not (1 if sets else 2) <= len(order) <= _MOST_CLASSES:
         answers = _listed(Counter(column.names[column.codes[column.codes >= 0]]))
         raise InputError(
