@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
@@ -17,9 +19,9 @@ from edokit._io import check_file, whole_file
 from edokit._io.npz import read_arrays, write_arrays
 from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
-from edokit._types import Strings
+from edokit._types import Bools, Strings
 from edokit.predictions.core import PREFIX, Invalid, MemberInfo, Predictions, as_floats
-from edokit.rows import Rows
+from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, Declared, Scale
 
 SUFFIXES = (".npz", ".parquet")
@@ -27,6 +29,8 @@ _NEEDED = ("probabilities", "items", "members", "classes")
 _OPTIONAL = ("groups", "annotators")
 _CLASSES = b"edokit.classes"
 """Where the metadata of a table note the order of its classes."""
+_MOST_CELLS = 100
+"""Predictions per row of a table above which most are missing."""
 _SCALE = b"edokit.scale"
 """Where they note the answer scale, if it is not nominal."""
 _INFO = b"edokit.member_info"
@@ -204,25 +208,91 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
             f"{path} has {len(classes)} p_<class> columns; predictions need one per class",
             "name them p_0, p_1, …",
         )
-    item, member = (name_column(table, name, path) for name in ("item", "member"))
-    rows = Rows.of(item.names)
-    if "annotator" in table.column_names:
-        item, rows = pair_rows(item, annotator_column(table))
-    n, k = len(item.names), len(member.names)
-    array = np.column_stack([number_column(table, columns_of[name], str(path)) for name in classes])
-    if not _in_order(item, member):
-        cells = item.codes.astype(np.int64) * k + member.codes
-        _each_pair_once(cells, item, member, path)
-        values, array = array, np.empty_like(array)
-        array[cells] = values
-    stacked = array.reshape(n, k, len(classes))
-    has_groups = "group" in table.column_names
-    groups = per_member(table, "group", member, path) if has_groups else None
+    lines = read_lines(table, path, name_column(table, "member", path))
+    numbers = [number_column(table, columns_of[name], str(path)) for name in classes]
+    array, is_absent = lines.stacked(np.column_stack(numbers), path)
+    if is_absent.any():
+        n, k = np.argwhere(is_absent)[0]
+        raise InputError(
+            f"{path} has no row for {lines.rows.noun} {lines.rows.names[n]!r} and member"
+            f" {lines.member.names[k]!r}",
+            "complete the file, or join it from one file per model",
+        )
     with errors_in(path):
         scale = _noted_scale(noted, classes)
-        fields = rows, tuple(member.names), classes, groups, scale
+        fields = lines.rows, tuple(lines.member.names), classes, lines.groups, scale
         info = _noted_info(_noted(table.schema, _INFO))
-        return Predictions(stacked, *fields).with_info(info, items_differ=True)
+        return Predictions(array, *fields).with_info(info, items_differ=True)
+
+
+class Lines(NamedTuple):
+    """The row and the member that each line of a table is about."""
+
+    rows: Rows
+    """The different rows [N]."""
+    row_codes: npt.NDArray[np.int32]
+    member: Encoded
+    groups: tuple[str, ...] | None
+    """The group of each member [K]."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, K)."""
+        return len(self.rows), len(self.member.names)
+
+    @property
+    def cells(self) -> npt.NDArray[np.int64]:
+        """The cell of each line in a table of rows and members."""
+        return self.row_codes.astype(np.int64) * len(self.member.names) + self.member.codes
+
+    def stacked(self, values: npt.NDArray[Any], path: Path) -> tuple[npt.NDArray[Any], Bools]:
+        """The values [n, V] of lines as [N, K, V], and whether a cell has no line [N, K]."""
+        cells, shape = self.cells, (*self.shape, values.shape[1])
+        size = math.prod(self.shape)
+        if len(cells) == size and in_order(cells):  # as they are written
+            return values.reshape(shape), np.zeros(self.shape, dtype=bool)
+        is_absent = np.ones(size, dtype=bool)
+        is_absent[cells] = False
+        if size - is_absent.sum() < len(cells):
+            line = int(pd.Index(cells).duplicated().argmax())
+            raise InputError(
+                f"{path} has several rows for {self.rows.noun}"
+                f" {self.rows.names[self.row_codes[line]]!r} and member"
+                f" {self.member.names[self.member.codes[line]]!r}",
+                f"keep one row per {self.rows.noun} and member",
+            )
+        array = np.full((size, values.shape[1]), np.nan, dtype=values.dtype)
+        array[cells] = values
+        return array.reshape(shape), is_absent.reshape(self.shape)
+
+
+def read_lines(
+    table: pa.Table,
+    path: Path,
+    member: Encoded,
+    *,
+    item: str = "item",
+    annotator: str = "annotator",
+    group: str = "group",
+) -> Lines:
+    """What the lines of a table are about; the columns of annotators and groups are optional."""
+    items = name_column(table, item, path)
+    rows, codes, groups = Rows.of(items.names), items.codes, None
+    if annotator in table.column_names:
+        pairs = annotator_column(table, annotator)
+        lines = Rows(items.names, items.codes, pairs.names, pairs.codes)
+        rows = lines.distinct()
+        codes = rows.positions(lines).astype(np.int32)
+    if group in table.column_names:
+        groups = per_member(table, group, member, path)
+    if len(rows) * len(member.names) > _MOST_CELLS * len(table):
+        raise InputError(
+            f"{path} names {counted(len(member.names), 'member')} and"
+            f" {counted(len(rows), rows.noun)} in {counted(len(table), 'row')}, so that nearly all"
+            " predictions are missing",
+            "check the column that names the members",
+        )
+    return Lines(rows, codes, member, groups)
 
 
 def is_stored(table: pa.Table) -> bool:
@@ -251,14 +321,6 @@ def annotator_column(table: pa.Table, name: str = "annotator") -> Encoded:
         return encoded
     codes = np.where(encoded.codes < 0, len(encoded.names), encoded.codes).astype(np.int32)
     return Encoded(codes, np.append(encoded.names, ""))
-
-
-def pair_rows(item: Encoded, annotator: Encoded) -> tuple[Encoded, Rows]:
-    """Pairs of item and annotator as one column in order of appearance, and as rows."""
-    rows = Rows(item.names, item.codes, annotator.names, annotator.codes)
-    pairs = rows.distinct()
-    names = np.array(pairs.names, dtype=object)
-    return Encoded(pairs.positions(rows).astype(np.int32), names), pairs
 
 
 def long_table(predictions: Predictions) -> pa.Table:
@@ -312,41 +374,6 @@ def name_column(table: pa.Table, name: str, path: str | Path) -> Encoded:
             "fill in or drop these rows",
         )
     return encoded
-
-
-def _in_order(item: Encoded, member: Encoded) -> bool:
-    """Whether all members of an item follow each other, as they are written."""
-    n, k = len(item.names), len(member.names)
-    if len(item.codes) != n * k or member.codes[:k].tolist() != [*range(k)] or item.codes[:k].any():
-        return False
-    # Each row against the one k rows before: numpy is slow along an axis as short as the members.
-    return bool(
-        (member.codes[k:] == member.codes[:-k]).all()
-        and (item.codes[k:] == item.codes[:-k] + 1).all()
-    )
-
-
-def _each_pair_once(
-    cells: npt.NDArray[np.int64], item: Encoded, member: Encoded, path: Path
-) -> None:
-    k = len(member.names)
-    if len(cells) == len(item.names) * k and np.bincount(cells).max(initial=0) <= 1:
-        return
-    distinct, times = np.unique(cells, return_counts=True)
-    wrong = np.flatnonzero(times > 1)
-    if len(wrong):
-        cell, count = int(distinct[wrong[0]]), int(times[wrong[0]])
-        hint = "drop the repeated rows"
-    else:
-        # The first number that is not in the list.
-        gap = np.flatnonzero(distinct != np.arange(len(distinct)))
-        cell, count = int(gap[0]) if len(gap) else len(distinct), 0
-        hint = "complete the file, or join it from one file per model"
-    raise InputError(
-        f"{path} has {counted(count, 'row')} for item {item.names[cell // k]!r} and member"
-        f" {member.names[cell % k]!r}; each of {len(item.names)} items and {k} members needs one",
-        hint,
-    )
 
 
 def per_member(table: pa.Table, name: str, member: Encoded, path: Path) -> tuple[str, ...]:

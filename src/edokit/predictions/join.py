@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from edokit._errors import (
     word,
 )
 from edokit._io.tables import number_column, read_table
-from edokit._names import Encoded, as_names, check_unique, class_order, encode, look_alike
+from edokit._names import as_names, check_unique, class_order, encode, look_alike
 from edokit.annotations.long_table import lists_as_text, ordered_classes, scale_of_table
 from edokit.predictions.core import (
     ADDED,
@@ -40,14 +40,7 @@ from edokit.predictions.core import (
     MemberInfo,
     Predictions,
 )
-from edokit.predictions.files import (
-    annotator_column,
-    class_columns,
-    is_stored,
-    name_column,
-    pair_rows,
-    per_member,
-)
+from edokit.predictions.files import Lines, class_columns, is_stored, name_column, read_lines
 from edokit.predictions.sampled import (
     ANSWER,
     ROLES,
@@ -290,27 +283,6 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
     return info
 
 
-class _Lines(NamedTuple):
-    """The row and the member that each line of a table is about."""
-
-    rows: Rows
-    """The different rows [N]."""
-    row_codes: npt.NDArray[np.int32]
-    member: Encoded
-    groups: tuple[str, ...] | None
-    """The group of each member [K]."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(N, K)."""
-        return len(self.rows), len(self.member.names)
-
-    @property
-    def cells(self) -> npt.NDArray[np.int64]:
-        """The cell of each line in a table of rows and members."""
-        return self.row_codes.astype(np.int64) * len(self.member.names) + self.member.codes
-
-
 @dataclass
 class _ModelFile:
     """A file to join, how it is read, and what was found in it."""
@@ -442,18 +414,8 @@ class _ModelFile:
         """Probabilities or logits, a line [n, C] for each row and member; of two classes, perhaps
         those of the second alone [n, 1]."""
         lines, self.classes = self._lines(table), classes
-        repeated = pd.Index(lines.cells).duplicated()
-        if repeated.any():
-            line = int(repeated.argmax())
-            member = lines.member.names[lines.member.codes[line]]
-            raise InputError(
-                f"{self.path} has several rows for item {lines.rows.names[lines.row_codes[line]]!r}"
-                f" and member {member!r}",
-                "keep one row per item and member",
-            )
-        values = np.full((math.prod(lines.shape), numbers.shape[1]), np.nan, dtype=numbers.dtype)
-        values[lines.cells] = numbers
-        values, rows = self._complete(values.reshape(*lines.shape, -1), lines)
+        values, _ = lines.stacked(numbers, self.path)
+        values, rows = self._complete(values, lines)
         layout: Layout = "NKC" if numbers.shape[1] == len(classes) else "NK"
         with errors_in(self.path):
             part = Predictions.from_arrays(
@@ -545,24 +507,21 @@ class _ModelFile:
         is_listed = np.isin(item.names, as_names(self.options.items))[item.codes]
         return table.filter(pa.array(is_listed)) if is_listed.any() else table
 
-    def _lines(self, table: pa.Table, *, sampled: bool = False) -> _Lines:
+    def _lines(self, table: pa.Table, *, sampled: bool = False) -> Lines:
         """What each line is about; without a column of members, the file is one."""
-        item = name_column(table, self._item_column(table), self.path)
-        columns = {role: self._column(table, role) for role in ("member", "annotator", "group")}
-        is_long = sampled or columns["member"] in table.column_names
-        if columns["member"] in table.column_names:
-            member = name_column(table, columns["member"], self.path)
+        name, item = self._column(table, "member"), self._item_column(table)
+        is_long = name in table.column_names
+        if is_long:
+            member = name_column(table, name, self.path)
         else:
             sources = [self._column(table, role) for role in SOURCES] if sampled else []
             member = answering_members(table, self.path, self.member, sources)
-        groups, rows = None, Rows.of(item.names)
-        if is_long and columns["group"] in table.column_names:
-            groups = per_member(table, columns["group"], member, self.path)
-        if is_long and columns["annotator"] in table.column_names:
-            item, rows = pair_rows(item, annotator_column(table, columns["annotator"]))
-        return _Lines(rows, item.codes, member, groups)
+        if not is_long and not sampled:
+            table = table.select([item])
+        annotator, group = (self._column(table, role) for role in ("annotator", "group"))
+        return read_lines(table, self.path, member, item=item, annotator=annotator, group=group)
 
-    def _complete(self, array: npt.NDArray[Any], lines: _Lines) -> tuple[npt.NDArray[Any], Rows]:
+    def _complete(self, array: npt.NDArray[Any], lines: Lines) -> tuple[npt.NDArray[Any], Rows]:
         """The rows that every member has numbers for; others are refused, or noted."""
         absent = np.isnan(array).all(axis=2)
         if not absent.any():
