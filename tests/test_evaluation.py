@@ -49,7 +49,7 @@ def test_intervals_floor_and_annotators_come_with_it() -> None:
     assert [one["n"] for one in found.annotators] == [3, 3, 2]
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["intervals"]["ce"] == [found.intervals["ce"].low, found.intervals["ce"].high]
-    assert {"items", "level", "ce_floor", "annotators", *metrics.METRICS} <= plain.keys()
+    assert {"items", "level", "ce_floor", "annotators", *metrics.metrics_of()} <= plain.keys()
     assert "intervals" not in edokit.evaluate(P, LABELS, samples=0).to_dict()
 
 

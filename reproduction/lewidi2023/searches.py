@@ -253,14 +253,14 @@ def claims_checked(found: Correlations) -> list[dict[str, Any]]:
 
 def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
     def draw(path: Path) -> list[Path]:
-        from edokit.metrics import SEARCH_METRICS as SHOWN
+        from edokit.metrics import search_metrics
         from edokit.report import correlation_figure
         from edokit.tuning.trials import Correlation
 
         own = [
             Correlation(sign, setting, metric, rho, p_value, trials)
             for (name, sign, setting, metric), (rho, p_value, _) in found.items()
-            if name == dataset and metric in SHOWN
+            if name == dataset and metric in search_metrics()
         ]
         paths = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
         return [correlation_figure(own, file) for file in paths]

@@ -494,7 +494,7 @@ def _official_scores(
         {name: float(values.mean()) for name, values in items.items()},
         intervals_and_tests(items, (), resampling)[0] if resampling.samples else {},
         {name: float(values.mean()) for name, values in constant_items.items()},
-        _compared(scorer, labelled.scale, by_annotator is not None),
+        _COMPARED[scorer] + _UNKNOWN * (scorer == "lewidi2025-b" and by_annotator is None),
     )
 
 
@@ -557,34 +557,15 @@ def _annotator_errors(
     return people
 
 
-_MEASURES = {
-    "nominal": ("Manhattan distance to the soft labels.", "Error rate", "its most probable class"),
-    "ordinal": (
-        "Wasserstein distance to the soft labels, in points of the scale.",
-        "Absolute distance over the number of points",
-        "its median",
-    ),
-    "multi-label": (
-        "Manhattan distance to the soft labels, averaged over the labels.",
-        "Error rate, averaged over the labels",
-        "its labels above one half",
-    ),
+_COMPARED = {
+    "lewidi2023": "Micro-F1 to hard labels, cross-entropy to soft labels.",
+    "lewidi2025-a": "Distance to the soft labels; of sets, averaged over the labels.",
+    "lewidi2025-b": "The answer of each annotator; of sets, averaged over the labels.",
 }
-
-
-def _compared(scorer: str, scale: Scale, by_annotator: bool) -> str:
-    """What an official score compares, in a sentence."""
-    distance, error, decision = _MEASURES[scale.kind]
-    if scorer == "lewidi2023":
-        return "Micro-F1 to hard labels, cross-entropy to soft labels."
-    if scorer == "lewidi2025-a":
-        return distance
-    if by_annotator:
-        return f"{error} of the answer for each annotator."
-    return (
-        f"{error}. The annotators are unknown to these predictions: each is given the anonymous"
-        f" answer of the item ({decision})."
-    )
+_UNKNOWN = (
+    " The annotators are unknown to these predictions: each is given the anonymous answer of the"
+    " item (its most probable class or labels, on a scale its median)."
+)
 
 
 def _annotations(

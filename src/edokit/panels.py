@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from edokit._errors import InputError, are, counted, examples, headings, option
+from edokit._errors import InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique, positions
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
@@ -191,20 +191,16 @@ class Panel:
 
     def _seats(self, rows: Rows) -> tuple[Ints, Ints]:
         """The positions of rows about the panel's annotators, and which of them each is about."""
-        if rows.annotators is None or rows.annotator_codes is None:
-            raise InputError(
-                f"a {option('panel')} needs answers for its annotators, but these are of items",
-                "score the items for annotators: `edo score --annotators`",
-            )
-        seats = positions(rows.annotators, as_names(self.annotators))
-        missing = sorted(set(self.annotators) - set(rows.annotators))
+        rows.check_pairs("answers")
+        names = rows.columns()["annotator"]
+        missing = sorted(set(self.annotators) - set(names))
         if missing:
             raise InputError(
                 f"{are(len(missing), len(self.annotators), noun='annotator')} of {self.name}"
                 f" without answers: {examples(missing)}",
                 "score the items for them, too",
             )
-        seat_of_row = seats[rows.annotator_codes]
+        seat_of_row = positions(names, as_names(self.annotators))
         inside = np.flatnonzero(seat_of_row >= 0)
         return inside, seat_of_row[inside]
 

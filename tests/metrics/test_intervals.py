@@ -35,7 +35,7 @@ def test_the_estimate_is_that_of_evaluate() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in metrics.METRICS if name != "ece"])
+@pytest.mark.parametrize("name", [name for name in metrics.metrics_of() if name != "ece"])
 @pytest.mark.parametrize("classes", [2, 11])
 def test_a_resample_is_worth_its_repeated_items(name: str, classes: int) -> None:
     case = simulated(40, classes)
@@ -79,7 +79,7 @@ def test_the_intervals_are_those_of_drawing_items_one_resample_at_a_time() -> No
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     tries = 150
-    covered = dict.fromkeys(metrics.METRICS, 0)
+    covered = dict.fromkeys(metrics.metrics_of(), 0)
     for seed in range(tries):
         case = drawn_from(POPULATION, 200, seed)
         for name, found in metrics.bootstrap(
@@ -161,7 +161,7 @@ def test_an_undefined_correlation_has_no_interval() -> None:
 def test_more_confidence_takes_more_room() -> None:
     case = simulated(100, 3)
     some, more = metrics.bootstrap(*case, level=0.8), metrics.bootstrap(*case, level=0.99)
-    for name in metrics.METRICS:
+    for name in metrics.metrics_of():
         assert more[name].low < some[name].low
         assert more[name].high > some[name].high
 
@@ -184,7 +184,7 @@ def test_the_plain_way_gives_the_same_intervals_and_tests(items: int, by_item: b
         if len(rows) < 60:
             rows.append(metrics.compute_metrics(*(part[taken] for part in case)))
     found = metrics.bootstrap(*case, **how)
-    for name in set(metrics.METRICS) - {"ece"}:
+    for name in set(metrics.metrics_of()) - {"ece"}:
         ends = np.quantile([row[name] for row in rows], [0.025, 0.975])
         assert (found[name].low, found[name].high) == pytest.approx(tuple(ends), abs=1e-12)
     resampling = intervals.Resampling(**how)

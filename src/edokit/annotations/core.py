@@ -690,11 +690,13 @@ _ROUNDED = 0.0101
 """How far published shares may be off: some are written with two digits."""
 
 
+_TIED = {"multi-label": "a label that half of them chose is left out"}
+
+
 def tie_message(scale: Scale) -> str:
     """What ``ties="first"`` does with tied items."""
-    if scale.is_multi_label:
-        return f"a label that half of them chose is left out ({option('ties', 'first')})"
-    return f"each takes the first of its tied classes ({option('ties', 'first')})"
+    what = _TIED.get(scale.kind, "each takes the first of its tied classes")
+    return f"{what} ({option('ties', 'first')})"
 
 
 def contradiction_message(count: int, items: int) -> str:

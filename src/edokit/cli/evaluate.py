@@ -12,6 +12,9 @@ from edokit.cli import console, options
 from edokit.evaluation import EvaluateOptions, Evaluation
 from edokit.evaluation import evaluate as evaluate_probabilities
 
+_NOTES = {"multi-label": ["Of sets, micro-F1 is the share of labels that are right."]}
+_CONSTANT = {"multi-label": "the labels that most of them have"}
+"""The hard label of the constant answer, where it is no class."""
 _ANNOTATORS = 10
 """Annotators that a terminal shows."""
 
@@ -125,11 +128,10 @@ def _print_metrics(evaluation: Evaluation, name: str) -> None:
                 "constant": evaluation.constant_metrics[metric],
             }
         )
-    sets = ["Of sets, micro-F1 is the share of labels that are right."]
     console.print_records(
         f"{name}: {counted(evaluation.items, 'item')}",
         records,
-        sets if evaluation.scale.is_multi_label else [],
+        _NOTES.get(evaluation.scale.kind, []),
         evaluation.headline,
     )
 
@@ -160,9 +162,7 @@ def _print_methods(evaluation: Evaluation, name: str) -> None:
     """The probabilities beside the uniform mean and the constant."""
     from edokit.baselines.scores import SHARES
 
-    hard = "their majority class"
-    if evaluation.scale.is_multi_label:
-        hard = "the labels that most of them have"
+    hard = _CONSTANT.get(evaluation.scale.kind, "their majority class")
     console.print_records(
         "Beside a constant answer",
         _scores(evaluation.scores, "constant", name),

@@ -185,13 +185,13 @@ def _show(
     judges: Path | None,
     json: bool,
 ) -> None:
-    (n, k, _), items = predictions.shape, len(set(predictions.items))
-    rows, people = counted(n, "item"), None
-    if predictions.annotators is not None:
-        people = len({*predictions.annotators} - {""})
+    (n, k, _), items = predictions.shape, len(predictions.rows.items)
+    people = predictions.rows.people
+    rows = counted(n, "item")
+    if people:
         rows = (
             f"{counted(n - items, 'pair')} of item and annotator ({counted(items, 'item')},"
-            f" {counted(people, 'annotator')}) and anonymous answers"
+            f" {counted(len(people), 'annotator')}) and anonymous answers"
         )
     lines = [
         f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(predictions.classes)}",
@@ -211,7 +211,7 @@ def _show(
         "classes": list(predictions.classes),
         "labels": labels,
         "judges": None if judges is None else str(judges),
-        "annotators": people,
+        "annotators": len(people) or None,
         "member_info": member_info,
     }
     console.done(summary, "\n".join(lines), json)

@@ -113,13 +113,12 @@ def _trainers(annotations: Annotations) -> Bools:
     labels = annotations.annotations_per_annotator
     enough: Bools = labels >= ENOUGH
     shares = label_sums(annotations, np.eye(len(annotations.classes)))
-    sums = totals(annotations.annotator_codes, shares, len(enough))
-    if annotations.scale.is_multi_label:
-        enough &= np.minimum(sums, labels[:, None] - sums).max(axis=1) >= ENOUGH_RARE
-    elif annotations.label_codes is not None:
+    rarer = []
+    for table in annotations.scale.tables(shares):
+        sums = totals(annotations.annotator_codes, table, len(enough))
         # The second most frequent class: of two classes, the rarer one.
-        enough &= np.sort(np.pad(sums, ((0, 0), (1, 0))), axis=1)[:, -2] >= ENOUGH_RARE
-    return enough
+        rarer.append(np.sort(np.pad(sums, ((0, 0), (1, 0))), axis=1)[:, -2])
+    return np.asarray(enough & (np.max(rarer, axis=0) >= ENOUGH_RARE))
 
 
 def _structure(

@@ -82,17 +82,18 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
 def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:
     """Probabilities of the classes in use [M, C], of sets a table per label; and for each how
     near classes are to one another [C, C], with more and more of the scale counting as near."""
-    if scale.is_multi_label:
-        varied = [column for column in labels.T if 0 < column.sum() < len(column)]
-        return [(np.stack([1 - column, column], axis=1), [np.eye(2)]) for column in varied]
-    present = labels.any(axis=0)
-    near = [np.eye(int(present.sum()))]
-    if scale.span is not None:
-        place = np.array(scale.positions)[present] / scale.span
-        distance = np.abs(place[:, None] - place)
-        kernels = [np.exp(-distance / width) for width in _WIDTHS]
-        near += [kernel / kernel.sum(axis=1, keepdims=True) for kernel in kernels]
-    return [(labels[:, present], near)]
+    tables = []
+    for table in scale.tables(labels):
+        present = table.any(axis=0)
+        near = [np.eye(int(present.sum()))]
+        if scale.span is not None:
+            place = np.array(scale.positions)[present] / scale.span
+            distance = np.abs(place[:, None] - place)
+            kernels = [np.exp(-distance / width) for width in _WIDTHS]
+            near += [kernel / kernel.sum(axis=1, keepdims=True) for kernel in kernels]
+        if present.sum() > 1:
+            tables.append((table[:, present], near))
+    return tables
 
 
 def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, items: int) -> Floats:

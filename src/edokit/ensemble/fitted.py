@@ -158,8 +158,15 @@ class Fitted:
     @property
     def learned_from(self) -> str:
         """How many items it was fitted on, in words, and how many pairs of them and annotators."""
-        items = counted(self.items, "item")
-        return items if self.pairs is None else f"{counted(self.pairs, 'pair')} of {items}"
+        return " of ".join(
+            counted(count, noun.removesuffix("s")) for noun, count in reversed(self.counts.items())
+        )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many items it was fitted on and, where these were its rows, how many pairs."""
+        counts = {"items": self.items, "pairs": self.pairs}
+        return {noun: count for noun, count in counts.items() if count is not None}
 
     @property
     def options(self) -> Options:
@@ -194,7 +201,7 @@ class Fitted:
     @property
     def regularization(self) -> str | None:
         """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
-        return describe_lambda_reg(self.settings, self.items, self.pairs)
+        return describe_lambda_reg(self.settings, self.counts)
 
     @property
     def by_label(self) -> list[str]:
@@ -228,8 +235,7 @@ class Fitted:
         return {
             "weights": dict(zip(self.members, self.weights.tolist(), strict=True)),
             "size": self.size,
-            "items": self.items,
-            **({} if self.pairs is None else {"pairs": self.pairs}),
+            **self.counts,
             "objective": dict(self.objective),
             "certificate": None if certificate is None else asdict(certificate),
             "temperature": self.temperature,
@@ -305,9 +311,7 @@ CLEARLY = 1.96
 _FOLDS = {2: "two", 3: "three", 5: "five", 10: "ten"}
 
 
-def describe_lambda_reg(
-    settings: Mapping[str, Any], items: int, pairs: int | None = None
-) -> str | None:
+def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
     """How the penalty of these settings was chosen, of a fit on so many items, or pairs of them."""
     choice = settings.get("lambda_reg_choice")
     if choice is None:
@@ -316,7 +320,7 @@ def describe_lambda_reg(
     compared, folds = int(choice["items"]), choice["folds"]
     if folds is None:
         return f"{penalty}: too few items to choose it by cross-validation."
-    rows, noun = (items, "items") if pairs is None else (pairs, "pairs")
+    noun, rows = list(counts.items())[-1]
     among = f"{compared:,} {noun}" if compared == rows else f"{compared:,} of the {rows:,} {noun}"
     above, error = float(choice["uniform_above"]), float(choice["uniform_above_error"])
     standing, within = "not clearly worse", CLEARLY * error

@@ -50,13 +50,9 @@ def as_predictions(
             f" {array.shape[1]}",
             "give the same members in the same order, or named Predictions",
         )
-    try:
-        return Predictions.from_arrays(
-            array, layout="NKC", members=members, classes=classes, scale=scale
-        )
-    except InputError as error:
-        hint = f"{error._hint}; arrays are described by Predictions.from_arrays(P, layout='NKC', …)"
-        raise InputError(error._message, hint) from error
+    return Predictions.from_arrays(
+        array, layout="NKC", members=members, classes=classes, scale=scale
+    )
 
 
 def as_annotations(
@@ -206,9 +202,6 @@ def align_inputs(
             if not unnamed or set(_labels_by_name(_array(labels, None))) <= {*predictions.classes}:
                 raise
             hint = "name the columns: Predictions.from_arrays(P, layout='NKC', classes=[…])"
-            if predictions.scale.positions is not None:
-                points = option("scale", "ordinal:1,2,3,4,5")
-                hint = f"name the points of the scale, as in {points}"
             raise InputError(error._message, hint) from None
         annotations = replace(annotations, rows=predictions.rows)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")

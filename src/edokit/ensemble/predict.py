@@ -134,7 +134,7 @@ class _Summary:
         self.entropy += float(pooled.entropy.sum())
         self.spread += float(pooled.spread.sum())
         self.classes = pooled.classes
-        if pooled.annotators is not None:
+        if pooled.rows.people:
             if self.review is not None:
                 raise InputError(
                     "a review picks items, but these predictions are of pairs of an item and an"
@@ -142,8 +142,8 @@ class _Summary:
                     f"name the {option('panel')} whose view counts, or leave {option('review')}"
                     " out",
                 )
-            self.items.update(map(str, pooled.items))
-            self.pairs += int((pooled.annotators != "").sum())
+            self.items.update(map(str, pooled.rows.items))
+            self.pairs += int(pooled.rows.is_named.sum())
         if self.review is not None:
             self.queue = add_urgent(self.queue, pooled, self.review)
 

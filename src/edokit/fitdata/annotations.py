@@ -40,6 +40,10 @@ class ReadOptions:
                 annotations = annotations.take(np.isin(annotations.splits, self.splits))
             elif self.splits:
                 annotations = annotations.split(*self.splits)
+        return self.view(annotations)
+
+    def view(self, annotations: Annotations) -> Annotations:
+        """The annotations as they are, or of pairs."""
         return annotations.pairs() if self.pairs else annotations
 
 
@@ -134,7 +138,7 @@ def _in_files(
     annotations = read_annotations(path, classes=classes, split=split, **reading.options)
     if len(reading.splits) > 1:
         annotations = annotations.split(*reading.splits)
-    return annotations.pairs() if reading.pairs else annotations
+    return reading.view(annotations)
 
 
 def _needs(path: Path) -> int:

@@ -162,8 +162,8 @@ class ShardedData(FitData):
             shards, options = shards.on_scale(scale), {**options, "scale": scale}
         pairs = shards.learn in (PAIRS, WITH_ANONYMOUS)
         reading = ReadOptions(tuple(work.splits), options, pairs)
-        if pairs and isinstance(annotations, Annotations):
-            annotations = annotations.pairs()
+        if isinstance(annotations, Annotations):
+            annotations = reading.view(annotations)
         source, order = find_annotations(annotations, shards, classes, reading, work.memory)
         if isinstance(source, tuple):
             # All are what the first one is; to find out takes longer than to read some of them.

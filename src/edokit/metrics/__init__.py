@@ -8,8 +8,6 @@ together. Which metrics there are depends on the answer scale (`edokit.scales.Sc
 from edokit.metrics.compute import (
     MAIN_METRICS,
     METRIC,
-    METRICS,
-    SEARCH_METRICS,
     Metric,
     MetricSums,
     Reliability,
@@ -42,9 +40,7 @@ from edokit.metrics.scores import (
 )
 
 __all__ = [
-    "METRICS",
     "MAIN_METRICS",
-    "SEARCH_METRICS",
     "METRIC",
     "Metric",
     "metrics_of",

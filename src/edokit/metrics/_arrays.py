@@ -13,38 +13,36 @@ import numpy.typing as npt
 
 from edokit._errors import InputError
 from edokit._types import Bools, Floats, Ints
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL, TOLERANCE, Scale
 
 # Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
 CLIP = 1e-12
-# Wide enough for probabilities in half precision.
-SUM_TOLERANCE = 1e-3
 # A cumulative share of one half may have been rounded by so much.
 ROUNDING = 1e-9
 # Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties.
 ENTROPY_DECIMALS = 9
 
 
-def probabilities(name: str, values: npt.ArrayLike) -> Floats:
-    """Checked probabilities [N, C] in double precision: finite, ≥ 0, each row sums to 1."""
+def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> Floats:
+    """Checked probabilities [N, C], or [N, L] of sets, in double precision."""
     array = _finite(name, values, 2, "give one row per item and one column per class")
-    if array.shape[1] < 2:
+    if scale.rows(array).shape[1] < 2:
         raise InputError(
             f"{name} has fewer than two classes: its shape is {_shape(array)}",
             "give a column for every class, also for those that nobody chose",
         )
-    hint = "turn logits into probabilities first"
-    _refuse(name, array, array < 0, "negative", hint)
-    sums = array.sum(axis=1)
-    wrong = np.abs(sums - 1) > SUM_TOLERANCE
-    _refuse(f"the sum of {name}", sums, wrong, "not 1", f"divide each row by its sum, or {hint}")
-    return array
+
+    def refuse(fault: str, row: tuple[int, ...]) -> InputError:
+        numbers = ", ".join(f"{value:g}" for value in array[row])
+        hint = "divide each row by its sum, or turn logits into probabilities first"
+        return InputError(f"the probabilities {name}[{row[0]}] {fault}: ({numbers})", hint)
+
+    return scale.distributions(array, TOLERANCE, refuse)
 
 
 def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Floats, Floats]:
     """Checked predicted probabilities and soft labels, both [N, C], or [N, L] of sets."""
-    check = shares if scale.is_multi_label else probabilities
-    predicted, soft = check("p", p), check("q", q)
+    predicted, soft = distributions("p", p, scale), distributions("q", q, scale)
     if predicted.shape != soft.shape:
         raise InputError(
             f"p has the shape {_shape(predicted)}, q has {_shape(soft)}",
@@ -63,41 +61,26 @@ def answers(
 ) -> tuple[Floats, Floats, Ints]:
     """Checked predicted probabilities, soft labels and hard labels."""
     predicted, soft = pair(p, q, scale)
-    if not scale.is_multi_label:
-        return predicted, soft, codes("y", y, len(predicted), predicted.shape[1], "class")
-    indicators = as_array("y", y)
-    if indicators.shape != predicted.shape:
+    return predicted, soft, hard_labels(y, predicted, scale)
+
+
+def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
+    """Checked class codes [N], or [N, L] of sets: 1 for each label that is chosen."""
+    shape, classes = scale.hard(p).shape, scale.rows(p).shape[1]
+    array = as_array("y", y)
+    if array.shape != shape:
         raise InputError(
-            f"y has the shape {_shape(indicators)}, p has {_shape(predicted)}",
-            "of sets, give 1 for each label that is chosen and 0 for each that is not",
-        )
-    chosen_labels = codes("y", indicators.reshape(-1), indicators.size, 2, "label")
-    return predicted, soft, chosen_labels.reshape(indicators.shape)
-
-
-def shares(name: str, values: npt.ArrayLike) -> Floats:
-    """Checked probabilities [N, L] of labels that do not exclude each other: from 0 to 1."""
-    array = _finite(name, values, 2, "give one row per item and one column per label")
-    wrong = (array < 0) | (array > 1)
-    _refuse(name, array, wrong, "not from 0 to 1", "give the probability of each label")
-    return array
-
-
-def codes(name: str, values: npt.ArrayLike, length: int, below: int, what: str) -> Ints:
-    """Checked codes [length] from 0 to below − 1."""
-    array = as_array(name, values)
-    if array.shape != (length,):
-        raise InputError(
-            f"{name} has the shape {_shape(array)}, not [{length}]", f"give one {what} code each"
+            f"y has the shape {_shape(array)}, not [{', '.join(map(str, shape))}]",
+            "give one class code each; of sets, 1 for each label that is chosen and 0 for others",
         )
     if array.dtype.kind not in "iub":
         raise InputError(
-            f"{name} holds {array.dtype} values, not {what} codes (whole numbers)",
-            f"give each {what} as its position in the list, counted from 0",
+            f"y holds {array.dtype} values, not class codes (whole numbers)",
+            "give each class as its position in the list, counted from 0",
         )
+    problem = f"but class codes are from 0 to {classes - 1}"
     hint = "drop the missing ones, and count from 0"
-    problem = f"but {what} codes are from 0 to {below - 1}"
-    _refuse(name, array, (array < 0) | (array >= below), problem, hint)
+    _refuse("y", array, (array < 0) | (array >= classes), problem, hint)
     return array.astype(np.int64)
 
 

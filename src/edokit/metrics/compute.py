@@ -320,8 +320,8 @@ def headline_metric(scale: Scale = NOMINAL) -> str:
     return "rps" if scale.kind == "ordinal" else "ce"
 
 
-# Of nominal classes: all metrics, those of the paper's tables, and what a search optimises.
-METRICS, MAIN_METRICS, SEARCH_METRICS = metrics_of(), main_metrics(), search_metrics()
+# Those of the paper's tables.
+MAIN_METRICS = main_metrics()
 
 
 def item_values(scale: Scale = NOMINAL) -> dict[str, Callable[[Floats, Floats, Any], Floats]]:

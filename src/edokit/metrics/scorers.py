@@ -8,6 +8,7 @@ import numpy.typing as npt
 from edokit._errors import InputError, one_of
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations
+from edokit.annotator_effects import label_shares
 from edokit.metrics import _arrays
 from edokit.metrics.compute import item_values
 from edokit.scales import Scale
@@ -73,8 +74,8 @@ def official_items(
     if scorer == "lewidi2025-a":
         name = "w1" if scale.kind == "ordinal" else "md"
         return {name: metrics[name](p, q, hard_labels)}
-    shares = annotations.label_probabilities
-    if shares is not None and (not scale.is_multi_label or not np.isin(shares, (0, 1)).all()):
+    labels = label_shares(annotations, len(annotations.classes))
+    if not np.isin(labels, (0, 1)).all():
         raise InputError(
             "lewidi2025-b compares the answer of each annotator, but these annotations are shares",
             "give annotations with one label per item and annotator, or choose lewidi2025-a",
@@ -85,7 +86,7 @@ def official_items(
     else:
         answers = decisions(by_annotator, scale)[annotations.pairs().item_codes]
     name = "absolute_distance" if scale.kind == "ordinal" else "error_rate"
-    return {name: lewidi2025_b_items(items, answers, annotations.labels, scale, points)}
+    return {name: lewidi2025_b_items(items, answers, decisions(labels, scale), scale, points)}
 
 
 def decisions(p: Floats, scale: Scale) -> Codes:

@@ -58,10 +58,8 @@ def f1_items(p: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     >>> f1_items([[0.8, 0.2], [0.4, 0.6]], [0, 0])
     array([1., 0.])
     """
-    predicted = _arrays.probabilities("p", p)
-    return _arrays.right(
-        predicted, _arrays.codes("y", y, len(predicted), predicted.shape[1], "class")
-    )
+    predicted = _arrays.distributions("p", p)
+    return _arrays.right(predicted, _arrays.hard_labels(y, predicted))
 
 
 def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -302,7 +300,7 @@ def entropy_items(q: npt.ArrayLike) -> Floats:
     >>> entropy_items([[1, 0], [0.5, 0.5]]).round(4)
     array([0.    , 0.6931])
     """
-    return _arrays.shannon(_arrays.probabilities("q", q))
+    return _arrays.shannon(_arrays.distributions("q", q))
 
 
 def annotation_errors(

@@ -331,12 +331,12 @@ def long_table(predictions: Predictions) -> pa.Table:
         values = text_array(names, "names in predictions")
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
 
-    columns: dict[str, Any] = {
-        "item": repeated(predictions.items, np.repeat(np.arange(n), k)),
-        "member": repeated(predictions.members, np.tile(np.arange(k), n)),
+    members = {"member": repeated(predictions.members, np.tile(np.arange(k), n))}
+    ids = {
+        name: repeated(names, np.repeat(np.arange(n), k))
+        for name, names in predictions.rows.columns().items()
     }
-    if predictions.annotators is not None:
-        columns["annotator"] = repeated(predictions.annotators, np.repeat(np.arange(n), k))
+    columns: dict[str, Any] = {"item": ids["item"], **members, **ids}
     if predictions.groups is not None:
         columns["group"] = repeated(predictions.groups, np.tile(np.arange(k), n))
     flat = predictions.probabilities.reshape(n * k, -1)

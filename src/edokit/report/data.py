@@ -153,7 +153,7 @@ def collect(
         )
     if evaluation is None:
         return data
-    if evaluation.pooled.annotators is None:  # items are reviewed, not pairs
+    if not evaluation.pooled.rows.people:  # items are reviewed, not pairs
         data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
     labels, pooled = evaluation.annotations, evaluation.pooled
     if labels is not None:
@@ -198,7 +198,7 @@ def _diagnosis(annotations: Annotations, pooled: Pooled) -> dict[str, Any]:
     from edokit.diagnosis import diagnose
 
     predictions, rows = None, annotations.rows
-    if pooled.annotators is not None:  # of the items of pairs
+    if pooled.rows.people:  # of the items of pairs
         predictions = pooled.as_predictions()
         annotations = replace(
             annotations,

@@ -167,7 +167,7 @@ def evaluate_items(
     ``samples`` bootstrap samples give intervals of this ``level``; by default 1,000, or 200 for
     more than 20,000 items. ``by`` names item columns to slice by.
     """
-    if predictions.annotators is not None:  # each pair is an item of the page
+    if predictions.rows.people:  # each pair is an item of the page
         anonymous = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
         predictions = predictions.pairs(anonymous=anonymous)
         annotations = None if annotations is None else annotations.pairs()

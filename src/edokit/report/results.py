@@ -16,7 +16,7 @@ from edokit._io.documents import Count, Document, read_model, to_model
 from edokit._io.json import read_json
 from edokit._io.tables import read_table
 from edokit.baselines.scores import Score
-from edokit.metrics import METRIC, SEARCH_METRICS, PairedTest
+from edokit.metrics import METRIC, PairedTest, search_metrics
 from edokit.report.evaluation import ABOUT, Evaluation
 from edokit.report.formatting import number
 from edokit.tuning import Correlation
@@ -44,7 +44,7 @@ class _ChosenTrial(Document):
 class _SearchFile(Document):
     metrics: Annotated[
         list[Annotated[str, AfterValidator(_is_metric)]], Field(min_length=3, max_length=3)
-    ] = Field(default_factory=lambda: list(SEARCH_METRICS))
+    ] = Field(default_factory=lambda: list(search_metrics()))
     chosen: _ChosenTrial | None = None
     correlations: list[Correlation] = Field(default_factory=list)
 
@@ -142,7 +142,7 @@ class Search:
     trials: list[Trial]
     failed: int = 0
     rule: str = ""
-    metrics: tuple[str, ...] = SEARCH_METRICS
+    metrics: tuple[str, ...] = search_metrics()
     estimates: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     correlations: list[Correlation] = field(default_factory=list)

@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edokit._errors import InputError, option
 from edokit.fitdata import FitData
-from edokit.metrics import SEARCH_METRICS, search_metrics
+from edokit.metrics import search_metrics
 from edokit.tuning.options import FORMAT, Plan
 from edokit.tuning.trials import SearchTrial
 
@@ -131,7 +131,7 @@ def tell(
     trial: FrozenTrial,
     result: dict[str, Any] | str,
     judge: str,
-    metrics: Sequence[str] = SEARCH_METRICS,
+    metrics: Sequence[str] = search_metrics(),
 ) -> None:
     """Keep what came of a trial: its result, or in words why it failed.
 

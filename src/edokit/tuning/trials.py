@@ -10,10 +10,10 @@ import numpy as np
 
 from edokit._errors import InputError, one_of, option
 from edokit._types import Bools, Floats
-from edokit.metrics import METRIC, SEARCH_METRICS
+from edokit.metrics import METRIC, search_metrics
 from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
 
-ESTIMATES = (*SEARCH_METRICS, "ce_se")
+ESTIMATES = (*search_metrics(), "ce_se")
 """What is estimated of every trial."""
 _ON_SCALE = ("rps", "w1", "rps_se")
 """And of ordered classes."""
@@ -50,7 +50,7 @@ class SearchTrial:
     weights: tuple[float, ...] = ()
     """[K] fitted on all data."""
     failure: str | None = None
-    metrics: tuple[str, ...] = SEARCH_METRICS
+    metrics: tuple[str, ...] = search_metrics()
     """What the search optimises: F1, the headline metric and a distance."""
 
     @property
