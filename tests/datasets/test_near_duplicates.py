@@ -130,10 +130,9 @@ WORDS = st.lists(st.sampled_from(["tea", "cake", "milk", "a", "sugar"]), max_siz
 def test_the_search_finds_exactly_the_pairs_that_overlap(
     texts: list[str], threshold: float
 ) -> None:
-    # Letting through few pairs at once must not lose any.
+    # Comparing few texts at once must not lose any pair.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_PAIRS_AT_ONCE", 3)
-        patch.setattr(module, "_COMPARED_AT_ONCE", 2)
+        patch.setattr(module, "_FORMS_AT_ONCE", 2)
         found = near_duplicates_of(texts[:5], texts[5:], threshold)
     expected = [
         any(one and other and overlap(one, other) >= threshold - 1e-9 for other in texts[5:])

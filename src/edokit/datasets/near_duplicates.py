@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit._errors import InputError, option
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Bools, Ints
 from edokit.datasets.clean import Characters, without_markup
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 THRESHOLD = 0.8
 """Overlap from which two texts count as nearly the same."""
 _PIECE = 5
-_PAIRS_AT_ONCE = 4_000_000
-_COMPARED_AT_ONCE = 20_000
+_FORMS_AT_ONCE = 256
 # Products of the threshold and a count are off in the last bits.
 _ROUNDING = 1e-9
 
@@ -79,10 +78,10 @@ class NearDuplicates:
     def groups(self) -> Ints:
         """A group number per text [N], in order of first appearance."""
         n = int(self.forms.max(initial=-1)) + 1
-        pairs = np.ones(len(self.left), bool), (self.left, self.right)
         from scipy import sparse
         from scipy.sparse.csgraph import connected_components
 
+        pairs = np.ones(len(self.left), bool), (self.left, self.right)
         component = connected_components(sparse.coo_matrix(pairs, shape=(n, n)), directed=False)[1]
         # Each empty text becomes a group of its own.
         groups = n + np.arange(len(self.forms))
@@ -109,90 +108,48 @@ def _among(texts: tuple[str, ...], threshold: float) -> NearDuplicates:
     codes, forms = pd.factorize(
         np.array([normal_form(text) or None for text in texts], dtype=object)
     )
-    nothing = np.zeros(0, np.int64)
-    pairs = [(nothing, nothing)]
-    if threshold < 1 and len(forms) > 1:
-        pieces = _pieces([str(form) for form in forms])
-        for rows, columns in _candidates(pieces, threshold):
-            alike = _overlap(pieces, rows, columns) >= threshold - _ROUNDING
-            pairs.append((rows[alike], columns[alike]))
-    joined = map(np.concatenate, zip(*pairs, strict=True))
-    return NearDuplicates(codes.astype(np.int64), *joined)
+    pairs = [*_pairs(_pieces(forms.tolist()), threshold)] if threshold < 1 else []
+    left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
+    return NearDuplicates(codes.astype(np.int64), left, right)
 
 
-def _pieces(texts: list[str]) -> sparse.csr_matrix:
-    """Which pieces each text has [N, pieces], rarest pieces first."""
-    padded = [text.ljust(_PIECE) for text in texts]
-    joined = "\0".join(padded) + "\0"
-    coded = joined.encode("utf-32-le", "surrogatepass")
-    letters = np.frombuffer(coded, np.uint32)
-    text = np.repeat(np.arange(len(padded)), [len(text) + 1 for text in padded])
-    starts = len(letters) - _PIECE + 1
-    # A piece is one number: a polynomial of its letters modulo 2**64.
-    hashed = np.zeros(starts, np.uint64)
-    is_inside = np.ones(starts, bool)
-    for offset in range(_PIECE):
-        letter = letters[offset : offset + starts]
-        hashed *= np.uint64(0x9E3779B97F4A7C15)
-        hashed += letter
-        is_inside &= letter != 0
-    rows = text[:starts][is_inside]
-    columns = pd.factorize(hashed[is_inside])[0]
-    frequency = np.bincount(columns)
-    rank = np.empty(len(frequency), np.int32)
-    rank[np.argsort(frequency, kind="stable")] = np.arange(len(frequency))
+def _pieces(forms: Sequence[str]) -> sparse.csr_array:
+    """Which pieces each form has [N, pieces], rarest pieces first."""
     from scipy import sparse
 
-    present = sparse.csr_matrix(
-        (np.ones(len(rows), np.int32), (rows, rank[columns])), shape=(len(padded), len(frequency))
-    )
-    present.sum_duplicates()
-    present.data[:] = 1
+    numbers: dict[str, int] = {}
+    columns: list[int] = []
+    ends = [0]
+    for form in forms:
+        starts = range(max(1, len(form) - _PIECE + 1))
+        pieces = {form[start : start + _PIECE].ljust(_PIECE) for start in starts}
+        columns += [numbers.setdefault(piece, len(numbers)) for piece in pieces]
+        ends.append(len(columns))
+    rank = np.argsort(np.argsort(np.bincount(columns, minlength=len(numbers)), kind="stable"))
+    ones = np.ones(len(columns), np.int32)
+    present = sparse.csr_array((ones, rank[columns], ends), shape=(len(forms), len(numbers)))
+    present.sort_indices()
     return present
 
 
-def _candidates(pieces: sparse.csr_matrix, threshold: float) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs of texts that may reach the threshold, a bounded number of pairs at a time."""
-    if not pieces.nnz:  # texts of null characters alone
-        return
+def _pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
+    """Pairs of forms whose sets of pieces overlap by the threshold (Jaccard): [2, pairs]."""
+    order = np.argsort(np.diff(pieces.indptr), kind="stable")
+    pieces = pieces[order]
     sizes = np.diff(pieces.indptr).astype(np.int64)
-    order = np.argsort(sizes, kind="stable")
-    pieces, sizes = pieces[order], sizes[order]
-    # Each set (right) is compared with the smaller ones (left) that are large enough. Two sets that
-    # overlap by the threshold share one of the rarest pieces of each.
-    right_pieces = _rarest(pieces, threshold)
-    left_pieces = _rarest(pieces, 2 * threshold / (1 + threshold))
-    smallest = np.searchsorted(sizes, threshold * sizes - _ROUNDING)
-    work = np.cumsum(right_pieces @ np.bincount(left_pieces.indices, minlength=pieces.shape[1]))
-    start = 0
-    while start < len(sizes):
-        done = work[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(work, done + _PAIRS_AT_ONCE)))
-        shared = (right_pieces[start:stop] @ left_pieces[smallest[start] : stop].T).tocoo()
-        left, right = shared.col.astype(np.int64) + smallest[start], shared.row + np.int64(start)
-        selected = (left < right) & (left >= smallest[right])
-        yield order[left[selected]], order[right[selected]]
-        start = stop
-
-
-def _rarest(pieces: sparse.csr_matrix, share: float) -> sparse.csr_matrix:
-    """The rarest pieces of each set: any set that shares this share of it has one of them."""
-    from scipy import sparse
-
-    sizes = np.diff(pieces.indptr).astype(np.int64)
-    remaining = np.maximum(np.ceil(share * sizes - _ROUNDING).astype(np.int64) - 1, 0)
-    in_prefix = np.arange(pieces.nnz) < np.repeat(pieces.indptr[1:] - remaining, sizes)
-    starts = np.append(0, np.cumsum(sizes - remaining))
-    rows = (pieces.data[in_prefix], pieces.indices[in_prefix], starts)
-    return sparse.csr_matrix(rows, shape=pieces.shape)
-
-
-def _overlap(pieces: sparse.csr_matrix, left: Ints, right: Ints) -> Floats:
-    """Shared pieces of each pair by all of its pieces (Jaccard)."""
-    sizes = np.diff(pieces.indptr)
-    shared = np.zeros(len(left))
-    for start in range(0, len(left), _COMPARED_AT_ONCE):
-        block = slice(start, start + _COMPARED_AT_ONCE)
-        shared[block] = pieces[left[block]].multiply(pieces[right[block]]).sum(axis=1).ravel()
-    jaccard: Floats = shared / (sizes[left] + sizes[right] - shared)
-    return jaccard
+    # A set that overlaps by the threshold has so many pieces of each: so one of the rarest.
+    needed = np.ceil(threshold * sizes - _ROUNDING).astype(np.int64)
+    is_rare = np.arange(pieces.nnz) <= np.repeat(pieces.indptr[1:] - needed, sizes)
+    rarest = pieces.copy()
+    rarest.data = is_rare.astype(np.int32)
+    rarest.eliminate_zeros()
+    for start in range(0, len(sizes), _FORMS_AT_ONCE):
+        stop = start + _FORMS_AT_ONCE
+        first = np.searchsorted(sizes, needed[start])  # smaller sets are too small
+        candidates = (rarest[start:stop] @ rarest[first:stop].T).tocoo()
+        large, small = candidates.row + np.int64(start), candidates.col + first
+        may_overlap = (small < large) & (sizes[small] >= needed[large])
+        small, large = small[may_overlap], large[may_overlap]
+        shared = pieces[small].multiply(pieces[large]).sum(axis=1)
+        is_near = shared / (sizes[small] + sizes[large] - shared) >= threshold - _ROUNDING
+        yield order[np.stack([small[is_near], large[is_near]])]
