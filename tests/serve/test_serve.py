@@ -188,13 +188,13 @@ def test_a_request_of_many_texts_is_answered_in_parts(server: Server, bundle: Pa
 REFUSED: list[tuple[Any, int, str]] = [
     ({"texts": []}, 422, "texts: .* at least 1 item"),
     ({}, 422, "texts: field required"),
-    ({"texts": PLANTED}, 422, "texts: .* valid list"),
+    ({"texts": PLANTED}, 422, "texts: .* valid array"),
     ([PLANTED], 422, "the body is not a JSON object"),
-    ({"texts": [PLANTED, 7]}, 422, "text 2 of 2: .* valid string"),
-    ({"texts": [PLANTED, None]}, 422, "text 2 of 2: .* valid string"),
-    ({"texts": [PLANTED, " \n"]}, 422, "text 2 of 2 is empty"),
-    ({"texts": [PLANTED, "x" * 100_001]}, 422, "text 2 of 2: .* at most 100000 characters"),
-    (b'{"texts": ["a", "\\ud800"]}', 422, "text 2 of 2: .* unicode"),
+    ({"texts": [PLANTED, 7]}, 422, "text 2: .* valid string"),
+    ({"texts": [PLANTED, None]}, 422, "text 2: .* valid string"),
+    ({"texts": [PLANTED, " \n"]}, 422, "text 2 is empty"),
+    ({"texts": [PLANTED, "x" * 100_001]}, 422, "text 2: .* at most 100000 characters"),
+    (b'{"texts": ["a", "\\ud800"]}', 400, "invalid JSON"),
     ({"texts": [PLANTED], PLANTED: 1}, 422, "unknown field"),
     ({"texts": [PLANTED] * 1025}, 413, "texts: .* at most 1024 items .* not 1025"),
     ({"texts": ["a"], "contexts": [PLANTED]}, 422, "trained on texts without contexts"),
@@ -208,7 +208,7 @@ REFUSED: list[tuple[Any, int, str]] = [
         422,
         "annotator 1 of 2 of text 1 is unknown",
     ),
-    ({"texts": ["a"], "annotators": [PLANTED]}, 422, "annotator 1 of 1: .* valid list"),
+    ({"texts": ["a"], "annotators": [PLANTED]}, 422, "annotator 1: .* valid"),
     ({"texts": ["a"], "panel": [PLANTED]}, 422, "annotator 1 of 1 of the panel is unknown"),
     ({"texts": ["a"], "for": PLANTED}, 422, "no answers for this metric"),
     ({"texts": ["a"], "attributes": {"a": {PLANTED: "1"}}}, 422, "neither annotators nor a panel"),
@@ -216,18 +216,17 @@ REFUSED: list[tuple[Any, int, str]] = [
     (
         {"texts": ["a"], "attributes": {PLANTED: 1}},
         422,
-        "an entry of attributes: .* valid dict",
+        "attributes: .* object",
     ),
     (
         {"texts": ["a"], "attributes": {"a": {PLANTED: 1}}},
         422,
-        "an entry of attributes: .* valid string",
+        "attributes: .* valid string",
     ),
-    (b'{"texts": ["%b"' % PLANTED.encode(), 400, "not valid JSON: .* in line 1, column 58"),
-    (b"\xff\xfe", 400, "not"),
-    (b"[" * 100_000, 400, "can't be read"),
-    (b'{"texts": ["a"], "texts": ["b"]}', 400, "a name twice"),
-    (b"", 400, "not valid JSON"),
+    (b'{"texts": ["%b"' % PLANTED.encode(), 400, "invalid JSON: .* line 1 column"),
+    (b"\xff\xfe", 400, "invalid JSON"),
+    (b"[" * 100_000, 400, "recursion limit"),
+    (b"", 400, "invalid JSON"),
 ]
 
 
@@ -238,6 +237,19 @@ def test_bad_input_is_one_clear_message_that_quotes_nothing(server: Server) -> N
         assert re.search(message, answer.json()["error"]), answer.text
         assert answer.json()["hint"]
         assert "marmalade" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "start", ['{"texts":[', '{"texts":["a"],"x":[', '{"texts":["a"],"annotators":[[', "["]
+)
+@pytest.mark.parametrize("entry", ["1,", '{"a":1},'])
+def test_four_megabytes_of_odd_json_are_one_short_refusal(start: str, entry: str) -> None:
+    about = About("1", ["no", "yes"], frozenset(), (), None)
+    body = (start + entry * (4 << 20))[: 4 << 20].encode()
+    for ending in (b"", b"1]}"):
+        with pytest.raises(RefusedError) as refused:
+            read_request(body[: body.rindex(b",") + 1] + ending, request_model(1024, 100), about)
+        assert len(refused.value.message) < 100
 
 
 def test_wrong_requests_are_refused_as_json(server: Server) -> None:
@@ -275,12 +287,10 @@ def test_a_body_that_another_protocol_is_asked_for_with_is_refused_for_that(serv
     assert "another protocol" in answer.json()["error"]
 
 
-def test_health_docs_and_openapi_load_nothing_from_elsewhere(server: Server) -> None:
+def test_health_and_openapi_load_nothing_from_elsewhere(server: Server) -> None:
     health = httpx.get(f"{server.url}/health")
     assert health.json() == {"status": "ready", "version": server.about["version"]}
-    page = httpx.get(f"{server.url}/docs")
-    assert "POST /predict" in page.text
-    assert not re.search("<script|src=|https?:", page.text)
+    assert httpx.get(f"{server.url}/docs").status_code == 404
     schema = httpx.get(f"{server.url}/openapi.json").json()
     body = schema["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
     fields = {"texts", "contexts", "annotators", "panel", "attributes", "for"}

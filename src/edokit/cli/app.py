@@ -34,7 +34,7 @@ COMMANDS = {
     "bundle": "Put an ensemble and its members into one folder that predicts texts.",
     "evaluate": "Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.",
     "report": "Show what a run found: one self-contained page that opens from disk.",
-    "serve": "Answer texts over HTTP: POST /predict, GET /health, /metrics and /docs.",
+    "serve": "Answer texts over HTTP: POST /predict, GET /health, /metrics and /openapi.json.",
     "compare": "Compare EDO with every baseline on the same members, with intervals and tests.",
     "data info": "Count items, annotators, annotations and near-duplicate texts, split by split.",
     "data convert": "Write any source as a table with one row per annotation.",

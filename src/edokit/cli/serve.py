@@ -21,7 +21,7 @@ def serve(
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
     json: options.Json = False,
 ) -> None:
-    """Answer texts over HTTP: POST /predict, GET /health, /metrics and /docs.
+    """Answer texts over HTTP: POST /predict, GET /health, /metrics and /openapi.json.
 
     SIGTERM or Ctrl-C ends it; requests under way are answered first.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from functools import lru_cache
@@ -13,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -35,7 +34,7 @@ from edokit.serve.requests import About, Question, RefusedError, read_request, r
 
 TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
 _LONG_BODY = 1 << 16  # bytes from which on a body is parsed in another thread
-_OPEN = ("/health", "/docs", "/openapi.json")  # answered without a token
+_OPEN = ("/health", "/openapi.json")  # answered without a token
 _STATUSES = {
     400: "The body is not JSON.",
     401: "The bearer token is missing or wrong.",
@@ -102,7 +101,7 @@ class Metrics:
 
 
 class App:
-    """The application: ``/predict``, ``/health``, ``/metrics``, ``/docs`` and ``/openapi.json``.
+    """The application: ``/predict``, ``/health``, ``/metrics`` and ``/openapi.json``.
 
     It admits requests, counts them, and lets no error escape with its text.
 
@@ -248,10 +247,6 @@ class App:
             """Requests by status, texts, seconds, batches and the queue, in Prometheus format."""
             return Response(generate_latest(self.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
-        @app.get("/docs", include_in_schema=False)
-        async def docs() -> Response:
-            return PlainTextResponse(docs_text(app.openapi()))
-
         @app.exception_handler(RefusedError)
         async def refused(_: Request, error: RefusedError) -> Response:
             return _refusal(error)
@@ -260,7 +255,7 @@ class App:
         async def not_found(_: Request, error: HTTPException) -> Response:
             messages = {404: "there is nothing at this path", 405: "this path takes another method"}
             message = messages.get(error.status_code, "the request can't be answered")
-            hint = "POST /predict, GET /health, /metrics, /docs"
+            hint = "POST /predict, GET /health, /metrics, /openapi.json"
             return _refusal(RefusedError(error.status_code, message, hint, **error.headers or {}))
 
         return app
@@ -334,19 +329,3 @@ def _notes(question: Question, unknown: Collection[str]) -> dict[str, list[str]]
     count = are(len(anonymous), len(names), noun="annotator")
     note = f"{count} unknown to all members, and answered anonymously: {examples(anonymous)}"
     return {"notes": [note + " (no member was trained on such attributes)"]}
-
-
-def docs_text(schema: dict[str, Any]) -> str:
-    """The OpenAPI description as plain text, which loads nothing and runs nothing."""
-    lines = [schema["info"]["summary"], "For machines: /openapi.json"]
-    for path, methods in schema["paths"].items():
-        for method, about in methods.items():
-            lines += ["", f"{method.upper()} {path}", about["description"], ""]
-            if body := about.get("requestBody"):
-                request = body["content"]["application/json"]["schema"]
-                fields = request["properties"].items()
-                lines += [f"  {name}: {field['description']}" for name, field in fields]
-                lines += ["", f"  {json.dumps(request['example'])}", ""]
-            statuses = about["responses"].items()
-            lines += [f"  {status}: {response['description']}" for status, response in statuses]
-    return "\n".join(lines) + "\n"

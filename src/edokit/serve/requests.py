@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -12,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edokit._errors import EDOError, counted
 
-_HINT = 'send {"texts": ["…"]}; GET /docs lists the fields'
+_HINT = 'send {"texts": ["…"]}; GET /openapi.json lists the fields'
+_MOST_ATTRIBUTES = 64
 
 
 class RefusedError(EDOError):
@@ -95,9 +94,12 @@ class Question:
 
 def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
     """The schema of a request within these limits."""
-    listed = Field(min_length=1, max_length=max_texts)
+    # Of a million wrong entries, one is enough to know.
+    listed = Field(min_length=1, max_length=max_texts, fail_fast=True)
     Texts = Annotated[list[Annotated[str, Field(max_length=max_length)]], listed]
     Names = Annotated[list[str], listed]
+    Attributes = Annotated[dict[str, str], Field(max_length=_MOST_ATTRIBUTES)]
+    People = Annotated[dict[str, Attributes], Field(min_length=1, max_length=max_texts)]
 
     class PredictRequest(BaseModel):
         model_config = ConfigDict(
@@ -114,7 +116,7 @@ def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
             None, description="For each text a list of annotators, known to the bundle, to predict."
         )
         panel: Names | None = Field(None, description="Or one list of annotators for all texts.")
-        attributes: Annotated[dict[str, dict[str, str]], listed] | None = Field(
+        attributes: People | None = Field(
             None,
             description="By annotator, attributes that members use (their age, …): annotators whom"
             " the bundle does not know are predicted by them.",
@@ -131,25 +133,19 @@ def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
 def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     """The question that the body of a request asks."""
     try:
-        content = _DECODER.decode(body.removeprefix(codecs.BOM_UTF8).decode())
-        request: Any = model.model_validate(content)
+        request: Any = model.model_validate_json(body)
     except ValidationError as error:
-        raise _invalid(error, content) from None
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        message = f"the body is not valid JSON: {error.msg} in {place}"
-        raise RefusedError(400, message, _HINT) from None
-    except (ValueError, RecursionError):
-        message = "the JSON can't be read: not UTF-8, a name twice, too deep, or a number too long"
-        raise RefusedError(400, message, _HINT) from None
-    _check_fields(request, about)
+        raise _invalid(error) from None
     attributes = request.attributes or {}
+    _check_fields(request, attributes, about)
     for position, names in enumerate(request.annotators or (), start=1):
         _check_annotators(names, f"text {position}", attributes, about)
     _check_annotators(request.panel or [], "the panel", attributes, about)
     texts = request.texts
+    if request.contexts is not None:
+        texts = list(zip(texts, request.contexts, strict=True))
     return Question(
-        list(zip(texts, request.contexts, strict=True)) if request.contexts else texts,
+        texts,
         request.annotators,
         None if request.panel is None else tuple(request.panel),
         request.answer_for,
@@ -157,46 +153,43 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     )
 
 
-def _distinct(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(fields := dict(entries)) < len(entries):
-        raise ValueError("a name twice")
-    return fields
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct)
-
-
-def _check_fields(request: Any, about: About) -> None:
+def _check_fields(request: Any, attributes: dict[str, Any], about: About) -> None:
     """Refuse fields that the bundle or another field rules out."""
-    count, attributes = len(request.texts), request.attributes or {}
-    has_contexts, groups = request.contexts is not None, [request.annotators, request.panel]
-    for position, text in enumerate(request.texts, start=1):
-        _refuse_if(not text.strip(), f"text {position} of {count} is empty", "leave it out")
+    count, has_contexts = len(request.texts), request.contexts is not None
+    empty = [number for number, text in enumerate(request.texts, 1) if not text.strip()]
+    names = {name for values in attributes.values() for name in values}
+    people = [request.annotators, request.panel]
+    rules: list[tuple[Any, str, str]] = [
+        (empty, f"text {empty[0] if empty else 0} is empty", "leave it out"),
+        (
+            about.pairs not in (None, has_contexts),
+            f"the members were trained on texts {'without' if has_contexts else 'with'} contexts",
+            "leave contexts out" if has_contexts else "send the context of each text",
+        ),
+        (None not in people, "both annotators and a panel are given", "leave one of them out"),
+        (
+            attributes and people == [None, None],
+            "attributes are given, but neither annotators nor a panel",
+            "name the annotators to predict",
+        ),
+        (
+            not names.issubset(about.attributes),
+            "the members do not use one of the attributes",
+            f"known attributes: {', '.join(about.attributes) or 'none'}",
+        ),
+        (
+            request.answer_for not in (None, *about.metrics),
+            "this bundle makes no answers for this metric",
+            f"known metrics: {', '.join(about.metrics)}; without one, the pool answers",
+        ),
+    ]
     for noun, values in ("context", request.contexts), ("list of annotators", request.annotators):
         message = f"{counted(count, 'text')}, but {len(values or ())} times a {noun}"
         is_wrong = values is not None and len(values) != count
-        _refuse_if(is_wrong, message, f"send one {noun} for each text")
-    message = f"the members were trained on texts {'without' if has_contexts else 'with'} contexts"
-    hint = "leave contexts out" if has_contexts else "send the context of each text"
-    _refuse_if(about.pairs not in (None, has_contexts), message, hint)
-    message = "both annotators and a panel are given"
-    _refuse_if(None not in groups, message, "leave one of them out")
-    message = "attributes are given, but neither annotators nor a panel"
-    is_wrong = bool(attributes) and groups == [None, None]
-    _refuse_if(is_wrong, message, "name the annotators to predict")
-    names = {name for values in attributes.values() for name in values}
-    hint = f"known attributes: {', '.join(about.attributes) or 'none'}"
-    _refuse_if(
-        not names.issubset(about.attributes), "the members do not use one of the attributes", hint
-    )
-    hint = f"known metrics: {', '.join(about.metrics)}; without one, the pool answers"
-    is_wrong = request.answer_for not in (None, *about.metrics)
-    _refuse_if(is_wrong, "this bundle makes no answers for this metric", hint)
-
-
-def _refuse_if(is_wrong: bool, message: str, hint: str) -> None:
-    if is_wrong:
-        raise RefusedError(422, message, hint)
+        rules.append((is_wrong, message, f"send one {noun} for each text"))
+    for is_wrong, message, hint in rules:
+        if is_wrong:
+            raise RefusedError(422, message, hint)
 
 
 def _check_annotators(
@@ -215,21 +208,19 @@ def _check_annotators(
             raise RefusedError(422, f"{annotator} is named twice", "name each once")
 
 
-def _invalid(error: ValidationError, content: Any) -> RefusedError:
+def _invalid(error: ValidationError) -> RefusedError:
     """What is wrong with a value, without the value."""
     details = error.errors(include_url=False, include_input=False)[0]
-    if not isinstance(content, dict):
+    message = details["msg"][0].lower() + details["msg"][1:]
+    if details["type"] == "json_invalid":
+        return RefusedError(400, message, _HINT)
+    if not details["loc"]:
         return RefusedError(422, "the body is not a JSON object", _HINT)
-    field, *keys = details["loc"]
     if details["type"] == "extra_forbidden":
         return RefusedError(422, "the request has an unknown field", _HINT)
-    place = str(field)
-    value: Any = content.get(place)
-    for key in keys:
-        if isinstance(key, int):
-            place, value = f"{str(field).removesuffix('s')} {key + 1} of {len(value)}", value[key]
-        else:  # a name of the client's, and not shown
-            place = f"an entry of {field}"
+    field, *keys = details["loc"]
+    # Names in attributes are the client's, and not shown.
+    numbers = [key for key in keys if isinstance(key, int)]
+    place = f"{str(field).removesuffix('s')} {numbers[-1] + 1}" if numbers else str(field)
     status = 413 if details["type"] == "too_long" else 422
-    message = details["msg"]
-    return RefusedError(status, f"{place}: {message[0].lower()}{message[1:]}", _HINT)
+    return RefusedError(status, f"{place}: {message}", _HINT)
