@@ -24,8 +24,10 @@ from edokit._io.npz import read_arrays
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
 from edokit._outputs import check_output
+from edokit.bundle import Bundle
 from edokit.datasets import read_annotations
 from edokit.members import read_texts, score_members, train_members
+from edokit.members.folder import read_manifest
 from edokit.members.groups import Group, read_groups
 from edokit.members.recipe import read_arrays as read_member_arrays
 from edokit.members.score import load_member
@@ -134,6 +136,25 @@ def test_a_bomb_is_refused_and_repetitive_predictions_are_not(
         assert "would take 15 MiB of memory, but 59 MiB are free" in refused(read, path)
     monkeypatch.undo()
     assert read_arrays(path, ["probabilities"])["probabilities"].shape == (1_000_000, 1, 2)
+
+
+def test_arrays_that_nobody_asks_for_are_not_unpacked(tmp_path: Path) -> None:
+    extra = npy(np.zeros(1 << 23))
+    path = archive(tmp_path / "p.npz", extra=extra)
+    tracemalloc.start()
+    read_predictions(path)
+    read_member_arrays(path, {"items": "t N"})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < len(extra) / 4
+
+
+def test_a_document_that_is_far_too_large_is_refused_unread(tmp_path: Path) -> None:
+    for name in ("bundle.json", "ensemble.json", "manifest.json"):
+        with (tmp_path / name).open("wb") as stream:
+            stream.truncate(1 << 30)  # a hole, which takes no place on the disk
+    for read in (Bundle.load, EDOEnsemble.load, read_manifest):
+        assert re.search(r"json has 1\.0 GiB, more than", refused(read, tmp_path))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

@@ -510,6 +510,8 @@ def test_addresses_tokens_and_limits_that_cannot_be_used(server: Server) -> None
         assert not token or token not in str(caught.value)
     with pytest.raises(InputError, match="max_queue=5"):
         Limits(max_queue=5)
+    with pytest.raises(InputError, match="max_length is 99999999999999999999"):
+        Limits(max_length=99999999999999999999)
 
 
 def test_a_bundle_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) -> None:

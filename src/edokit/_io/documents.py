@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from edokit._errors import InputError, MissingExtraError, word
-from edokit._io.json import parse_json, read_text
+from edokit._io.json import LARGEST_DOCUMENT, parse_json, read_text
 
 Model = TypeVar("Model")
 
@@ -91,7 +91,7 @@ def read_model(
 
     ``title`` says what the file should be, ``hint`` what to do if it is not.
     """
-    text = read_text(path)
+    text = read_text(path, LARGEST_DOCUMENT)
     if str(path).lower().endswith(".toml"):
         return to_model(parse_toml(text, str(path)), model, path, title=title, hint=hint)
     return to_model(parse_json(text, str(path)), model, path, title=title, hint=hint)

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+import math
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import InputError, headings
+from edokit._errors import InputError, headings, in_bytes
 from edokit._io.atomic import cannot_read, check_file, whole_file
 
-
-def read_json(path: str | Path) -> Any:
-    """One JSON document."""
-    return parse_json(read_text(path), str(path))
+LARGEST_DOCUMENT = 2**27
+"""Bytes that a document of ours stays far below; sources of annotations may be larger."""
 
 
-def read_text(path: str | Path) -> str:
-    """The text in a file."""
+def read_json(path: str | Path, largest: float = LARGEST_DOCUMENT) -> Any:
+    """One JSON document of at most so many bytes."""
+    return parse_json(read_text(path, largest), str(path))
+
+
+def read_text(path: str | Path, largest: float = math.inf) -> str:
+    """The text in a file of at most so many bytes."""
     path = check_file(path)
+    if (size := path.stat().st_size) > largest:
+        raise InputError(
+            f"{path} has {in_bytes(size)}, more than the {in_bytes(largest)} of any such file",
+            "check that it is the right file",
+        )
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

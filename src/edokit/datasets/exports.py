@@ -313,7 +313,7 @@ def load(source: Any) -> Any:
         names = [part.name for part in table.schema if not pa.types.is_temporal(part.type)]
         return table.select(names).to_pylist()
     if suffix not in (".jsonl", ".ndjson"):
-        return read_json(path)
+        return read_json(path, math.inf)
     lines = enumerate(read_text(path).split("\n"), 1)
     return [parse_json(line, f"line {number} of {path}") for number, line in lines if line.strip()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -181,7 +182,7 @@ def split_files(path: Path) -> list[Path]:
 
 def read_split(file: Path, model: type[Model]) -> dict[str, Model]:
     """The items of a file by key."""
-    content = read_json(file)
+    content = read_json(file, math.inf)
     if not isinstance(content, dict) or not content:
         raise InputError(
             f"{file} is {'empty' if content in ({}, []) else 'something else'}, not a LeWiDi file:"

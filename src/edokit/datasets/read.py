@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,7 +89,7 @@ def _content(path: Path, suffix: str) -> Any:
     """The document in a JSON file, a list with the first row of a JSONL or Parquet file (of Parquet
     its columns alone), else an empty list."""
     if suffix == ".json":
-        return read_json(path)
+        return read_json(path, math.inf)
     # A file that can't be read is left to its reader, which says why.
     try:
         if suffix == ".parquet":

@@ -58,7 +58,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():
-            check_number(name, limit, 0 if name == "max_delay_ms" else 1)
+            check_number(name, limit, 0 if name == "max_delay_ms" else 1, 2**31)
         if self.max_queue < self.max_texts:
             raise InputError(
                 f"{option('max_queue', self.max_queue)} is below"
