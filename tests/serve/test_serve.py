@@ -137,7 +137,8 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         labels=np.array(['["100 %"]', "[]"], dtype=object),
         scale=SimpleNamespace(is_multi_label=True),
         medians=np.array(["%s", "ü"], dtype=object),
-        votes=[shares, shares, shares],
+        low=shares,
+        high=shares,
     )
     bundle: Any = SimpleNamespace(
         version="1",
@@ -508,7 +509,7 @@ def test_addresses_tokens_and_limits_that_cannot_be_used(server: Server) -> None
         with pytest.raises(InputError, match="EDO_SERVE_TOKEN") as caught:
             _listen("127.0.0.1", 0, token)
         assert not token or token not in str(caught.value)
-    with pytest.raises(InputError, match="max_queue=5"):
+    with pytest.raises(InputError, match=r"max_queue is 5, .*max_texts"):
         Limits(max_queue=5)
     with pytest.raises(InputError, match="max_length is 99999999999999999999"):
         Limits(max_length=99999999999999999999)

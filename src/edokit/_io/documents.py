@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from edokit._errors import InputError, MissingExtraError, word
+from edokit._errors import InputError, word
 from edokit._io.json import LARGEST_DOCUMENT, parse_json, read_text
 
 Model = TypeVar("Model")
@@ -167,13 +167,7 @@ def parse_toml(text: str, name: str) -> Any:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        try:
-            import tomli as tomllib
-        except ImportError:
-            raise MissingExtraError(
-                "on Python 3.10 TOML needs the package tomli, which is not installed",
-                "install it with: pip install tomli",
-            ) from None
+        import tomli as tomllib
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

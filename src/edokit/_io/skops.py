@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, MissingExtraError, examples, option
+from edokit._errors import InputError, examples, option
 
 _PARTS = {
     "scipy.sparse._csr": "csr_array csr_matrix",
@@ -34,15 +34,18 @@ TRUSTED = frozenset(
 
 def write_estimator(estimator: Any, path: Path) -> None:
     """Write a fitted estimator."""
-    _skops().dump(estimator, path)
+    import skops.io
+
+    skops.io.dump(estimator, path)
 
 
 def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
     """Read it back; types outside skops' list, ``TRUSTED`` and the packages in ``trust`` are
     refused before anything of them is made."""
-    skops = _skops()
+    import skops.io
+
     try:
-        unknown = skops.get_untrusted_types(file=path)
+        unknown = skops.io.get_untrusted_types(file=path)
         strange = [
             name for name in unknown if name not in TRUSTED and name.split(".")[0] not in trust
         ]
@@ -51,7 +54,7 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
                 f"{path} holds unknown types: {examples(strange)}",
                 f"if you made it yourself, add {option('trust', strange[0].split('.')[0])}",
             )
-        estimator = skops.load(path, trusted=unknown)
+        estimator = skops.io.load(path, trusted=unknown)
         _check_trees(estimator, set())
         return estimator
     except (InputError, MemoryError):
@@ -98,14 +101,3 @@ def _check_nodes(inner: Any, left: Any, right: Any, feature: Any, features: int)
             raise ValueError("a tree in it leads nowhere")
     if not ((feature[nodes] >= 0) & (feature[nodes] < features)).all():
         raise ValueError("a tree in it asks for a feature that is not there")
-
-
-def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise MissingExtraError(
-            f"fitted estimators are kept with skops, which can't be imported: {error}",
-            "install it with: pip install skops",
-        ) from error
-    return skops.io

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import pandas as pd
 from pydantic import Field
@@ -50,6 +50,8 @@ class Item2025(Published):
 
     text: Annotated[dict[str, str], Field(min_length=2, max_length=2)]
     annotations: dict[str, Name] | None = None
+    name: str = ""
+    """With its split in front."""
 
     @property
     def text_names(self) -> tuple[str, str]:
@@ -57,27 +59,17 @@ class Item2025(Published):
         first, second = self.text
         return (second, first) if (second, first) in SCALES else (first, second)
 
-
-class _Placed(NamedTuple):
-    """An item with its name and split."""
-
-    name: str
-    split: str
-    item: Item2025
+    @property
+    def texts(self) -> dict[str, str]:
+        """Context and text."""
+        context, text = (self.text[name] for name in self.text_names)
+        return {"text": text, "context": context}
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels of each annotator; empty where they are held out."""
-        annotations = self.item.annotations or {}
+        annotations = self.annotations or {}
         return {annotator.strip(): label for annotator, label in annotations.items()}
-
-    @property
-    def context(self) -> str:
-        return self.item.text[self.item.text_names[0]]
-
-    @property
-    def text(self) -> str:
-        return self.item.text[self.item.text_names[1]]
 
 
 def read_lewidi2025(
@@ -101,7 +93,7 @@ def read_lewidi2025(
     items = _read(path, split)
     labelled = [item for item in items if item.labels]
     if not labelled:
-        splits = ", ".join(dict.fromkeys(item.split for item in items))
+        splits = ", ".join(dict.fromkeys(str(item.split) for item in items))
         raise InputError(
             f"{path}: no item of {splits} has annotations: its labels are held out",
             f"choose another {option('split')}, or read the texts alone: edo score --texts",
@@ -110,18 +102,17 @@ def read_lewidi2025(
     rows = pd.DataFrame(
         {
             **attributes.of(annotator),
-            **placed.item.columns,
-            "item": placed.name,
-            "split": placed.split,
-            "text": placed.text,
-            "context": placed.context,
+            **item.columns,
+            **item.texts,
+            "item": item.name,
+            "split": item.split,
             "annotator": annotator,
             "label": label,
         }
-        for placed in labelled
-        for annotator, label in placed.labels.items()
+        for item in labelled
+        for annotator, label in item.labels.items()
     ).fillna("")
-    noted = SCALES.get(items[0].item.text_names)
+    noted = SCALES.get(items[0].text_names)
     declared = Declared(scale or noted or "nominal")
     if classes is None and declared.classes is None and noted is not None:
         classes = Declared(noted).classes or BINARY
@@ -143,11 +134,11 @@ def read_lewidi2025_items(path: str | Path, *, split: str | None = None) -> Item
     """The texts of one file or a folder and who annotated them, with labels or without."""
     items = _read(path, split)
     attributes = _Attributes(Path(path))
-    annotators = [tuple(dict.fromkeys(placed.item.annotator_names)) for placed in items]
+    annotators = [tuple(dict.fromkeys(item.annotator_names)) for item in items]
     return Items(
-        items=as_names(placed.name for placed in items),
-        texts=as_names(placed.text for placed in items),
-        contexts=as_names(placed.context for placed in items),
+        items=as_names(item.name for item in items),
+        texts=as_names(item.texts["text"] for item in items),
+        contexts=as_names(item.texts["context"] for item in items),
         annotators=annotators,
         attributes={name: attributes.of(name) for names in annotators for name in names},
     )
@@ -171,29 +162,29 @@ def _is_ours(path: Path, content: Any) -> bool:
     return False
 
 
-def _read(path: str | Path, split: str | None) -> list[_Placed]:
+def _read(path: str | Path, split: str | None) -> list[Item2025]:
     """The items of a split, or of all."""
-    items: list[_Placed] = []
+    items: list[Item2025] = []
     splits: dict[str, None] = {}
     for file in split_files(Path(path)):
         of_file = split_of_file(file)
         splits |= dict.fromkeys([of_file] if of_file else [])
         if of_file and split not in (None, of_file):
             continue
-        placed = list(_placed(file, of_file))
-        splits |= dict.fromkeys(item.split for item in placed)
-        items += [item for item in placed if split in (None, item.split)]
+        of_split = list(_items(file, of_file))
+        splits |= dict.fromkeys(str(item.split) for item in of_split)
+        items += [item for item in of_split if split in (None, item.split)]
     if not items:
         raise InputError(
             f"there is no {option('split', split)}; {path} has {examples(splits, 10)}",
             "choose one of these",
         )
-    if len({item.item.text_names for item in items}) > 1:
+    if len({item.text_names for item in items}) > 1:
         raise wrong(f"{path} holds items whose texts have different names")
     return items
 
 
-def _placed(file: Path, of_file: str) -> Iterator[_Placed]:
+def _items(file: Path, of_file: str) -> Iterator[Item2025]:
     """The items of a file; its name says which split they are in, or they do themselves."""
     other_splits = []
     for key, item in read_split(file, Item2025).items():
@@ -202,14 +193,13 @@ def _placed(file: Path, of_file: str) -> Iterator[_Placed]:
             raise wrong(f"item {key!r} of {file} does not name its split")
         if of_file and own_split != of_file:
             other_splits.append(own_split)
-        split = of_file or own_split
-        placed = _Placed(f"{split}-{key}", split, item)
-        if placed.labels and {*placed.labels} != {*item.annotator_names}:
-            odd = examples(sorted({*placed.labels} ^ {*item.annotator_names}))
+        if item.labels and {*item.labels} != {*item.annotator_names}:
+            odd = examples(sorted({*item.labels} ^ {*item.annotator_names}))
             raise wrong(
                 f"item {key!r} of {file} lists other annotators than those who labelled it: {odd}"
             )
-        yield placed
+        split = of_file or own_split
+        yield item.model_copy(update={"name": f"{split}-{key}", "split": split})
     if other_splits:
         warn(
             f"the items of {file.name} are in split {of_file!r}, as the file is named, though the"
@@ -255,15 +245,15 @@ def _plain_entries(entry: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _report(items: Sequence[_Placed], labelled: Sequence[_Placed]) -> None:
+def _report(items: Sequence[Item2025], labelled: Sequence[Item2025]) -> None:
     """What was left out or differs, in warnings."""
     if without := len(items) - len(labelled):
-        splits = ", ".join(dict.fromkeys(item.split for item in items if not item.labels))
+        splits = ", ".join(dict.fromkeys(str(item.split) for item in items if not item.labels))
         warn(
             f"{are(without, len(items), HAVE, 'item')} no annotations and"
             f" {'is' if without == 1 else 'are'} left out: the labels of {splits} are held out"
         )
-    names = {name for placed in labelled for name in placed.item.annotations or ()}
+    names = {name for item in labelled for name in item.annotations or ()}
     blank = {name.strip() for name in names if name != name.strip()}
     if blank:
         annotators = counted(len({name.strip() for name in names}), "annotator")

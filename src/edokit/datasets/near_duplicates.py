@@ -12,7 +12,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,7 +71,11 @@ class NearDuplicates:
                 f"{option('threshold', threshold)} is not above 0 and at most 1",
                 f"{THRESHOLD} is a good start",
             )
-        return _among(tuple(texts), threshold)
+        forms = np.array([normal_form(text) or None for text in texts], dtype=object)
+        codes, distinct = pd.factorize(forms)
+        pairs = [*_pairs(_pieces(distinct.tolist()), threshold)] if threshold < 1 else []
+        left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
+        return cls(codes.astype(np.int64), left, right)
 
     @property
     def groups(self) -> Ints:
@@ -101,16 +104,6 @@ class NearDuplicates:
             is_match[self.left[is_target[self.right]]] = True
             is_match[self.right[is_target[self.left]]] = True
         return is_match[self.forms]
-
-
-@lru_cache(maxsize=1)  # texts are described after they are split
-def _among(texts: tuple[str, ...], threshold: float) -> NearDuplicates:
-    codes, forms = pd.factorize(
-        np.array([normal_form(text) or None for text in texts], dtype=object)
-    )
-    pairs = [*_pairs(_pieces(forms.tolist()), threshold)] if threshold < 1 else []
-    left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
-    return NearDuplicates(codes.astype(np.int64), left, right)
 
 
 def _pieces(forms: Sequence[str]) -> sparse.csr_array:

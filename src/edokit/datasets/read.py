@@ -38,8 +38,9 @@ A module is imported for such files alone. The last one that recognises a file r
 kinds come after general ones.
 """
 
-PROPOSAL = "the labels .* may be points of a scale"
-"""How the warning begins that proposes an ordinal scale."""
+
+class ScaleWarning(EDOWarning):
+    """Classes may be points of a scale, which was not declared."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,7 @@ def read_annotations(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
             f" classes without an order; choose {option('scale', 'ordinal')} or, if they have none,"
             f" {option('scale', 'nominal')}",
+            ScaleWarning,
         )
     return annotations
 
@@ -235,8 +237,7 @@ def read_items(
         with errors_in(path):
             return kind.items(path, split=split)
     with warnings.catch_warnings():
-        # No label is used here.
-        warnings.filterwarnings("ignore", PROPOSAL, EDOWarning)
+        warnings.simplefilter("ignore", ScaleWarning)  # no label is used here
         annotations = read_annotations(path, format=format, split=split, **options)
     annotators: list[dict[str, None]] = [{} for _ in annotations.items]
     for item, annotator in zip(annotations.item_codes, annotations.annotator_codes, strict=True):

@@ -342,7 +342,7 @@ def read_arrays(path: Path, forms: Mapping[str, str] | None = None) -> dict[str,
     of one name are equally long. Whole numbers are at least 0, all others finite.
     """
     try:
-        arrays = archives.read_arrays(path, forms)
+        arrays = archives.read_arrays(path)
     except (InputError, MemoryError):
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOError, InputError, check_number, counted, option
+from edokit._errors import EDOError, check_number, counted, option
 from edokit.panels import Panel
 from edokit.serve.requests import About, Question, RefusedError
 
@@ -59,12 +59,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():
             check_number(name, limit, 0 if name == "max_delay_ms" else 1, 2**31)
-        if self.max_queue < self.max_texts:
-            raise InputError(
-                f"{option('max_queue', self.max_queue)} is below"
-                f" {option('max_texts', self.max_texts)}: the largest request would never be taken",
-                "raise one or lower the other",
-            )
+        least = f"at least {option('max_texts')}, so that the largest request can be taken"
+        check_number("max_queue", self.max_queue, self.max_texts, hint=f"choose {least}")
 
 
 class Answers:
