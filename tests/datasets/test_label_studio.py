@@ -1,4 +1,4 @@
-"""Label Studio exports, written after the documented JSON and JSON_MIN formats."""
+"""Label Studio exports, written after the documented JSON format."""
 
 from __future__ import annotations
 
@@ -112,7 +112,6 @@ def test_one_task_may_stand_alone() -> None:
 def test_exports_are_recognised_and_other_json_is_not() -> None:
     assert is_label_studio(two_tasks())
     assert is_label_studio(two_tasks()[0])
-    assert is_label_studio(minimal(two_tasks()))
     assert is_label_studio([{"data": {}, "completions": []}])
     for other in (
         None,
@@ -175,28 +174,12 @@ def test_tasks_without_annotations_are_left_out() -> None:
         assert read_label_studio(tasks).items.tolist() == ["4", "5"]
 
 
-def test_a_ground_truth_counts_or_is_left_out_or_is_the_hard_label() -> None:
+def test_a_ground_truth_counts_like_any_other() -> None:
     tasks = two_tasks()
     tasks[0]["annotations"].append(annotation(9, "heated", ground_truth=True))
-    counted = read_label_studio(tasks)
-    np.testing.assert_allclose(counted.soft_labels[0], [1 / 3, 2 / 3])
-    assert counted.published is None
-    skipped = read_label_studio(tasks, ground_truth="skip")
-    np.testing.assert_allclose(skipped.soft_labels[0], [1 / 2, 1 / 2])
-    published = read_label_studio(tasks, ground_truth="hard_label")
-    np.testing.assert_allclose(published.soft_labels[0], [1 / 2, 1 / 2])
-    assert published.published is not None
-    assert published.published.tolist() == [1, -1]
-
-
-def test_two_ground_truths_that_differ_are_no_hard_label() -> None:
-    tasks = two_tasks()
-    tasks[0]["annotations"] += [
-        annotation(8, "calm", ground_truth=True),
-        annotation(9, "heated", ground_truth=True),
-    ]
-    with pytest.raises(InputError, match="task '4' has two hard labels: 'calm' and 'heated'"):
-        read_label_studio(tasks, ground_truth="hard_label")
+    read = read_label_studio(tasks)
+    np.testing.assert_allclose(read.soft_labels[0], [1 / 3, 2 / 3])
+    assert read.published is None
 
 
 # --- Controls -------------------------------------------------------------------------------------
@@ -369,13 +352,6 @@ def test_people_go_by_id_and_no_address_comes_through() -> None:
     assert "example" not in str(read.to_table().to_pylist())
 
 
-def test_people_go_by_email_when_asked() -> None:
-    tasks = [task(4, annotation(ANN, "calm"))]
-    assert read_label_studio(tasks, annotator="email").annotators.tolist() == ["ann@example.org"]
-    with pytest.raises(InputError, match="task '4' has an annotator without an email"):
-        read_label_studio(two_tasks(), annotator="email")
-
-
 def test_addresses_alone_are_replaced_by_numbers() -> None:
     tasks = [
         task(4, annotation({"email": "ann@example.org"}, "calm"), annotation("b@x.org", "heated")),
@@ -485,72 +461,7 @@ def test_classes_can_be_declared() -> None:
         read_label_studio(two_tasks(), classes=["calm"])
 
 
-# --- JSON_MIN and CSV -----------------------------------------------------------------------------
-
-
-def minimal(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the JSON_MIN export makes of tasks: one row per annotation, keys in this order."""
-    rows = []
-    for each in tasks:
-        for answer in each["annotations"] or [{"completed_by": {}, "result": []}]:
-            row = {**each["data"], "id": each["id"]}
-            for one in answer["result"]:
-                value = one["value"]
-                if one["type"] != "choices":
-                    row[one["from_name"]] = [value]
-                elif len(value["choices"]) == 1:
-                    row[one["from_name"]] = value["choices"][0]
-                else:
-                    row[one["from_name"]] = value
-            person = answer["completed_by"]
-            row["annotator"] = person.get("email") if isinstance(person, dict) else person
-            row["annotation_id"] = answer.get("id")
-            row["created_at"] = row["updated_at"] = answer.get("created_at")
-            row["lead_time"] = answer.get("lead_time")
-            rows.append(row)
-    return rows
-
-
-def test_json_min_says_the_same_as_json() -> None:
-    for tasks, options in (
-        (two_tasks(), {}),
-        (with_two_controls(), {"control": "topic"}),
-        (with_several_labels(), {"multi_choice": "split"}),
-        ([task(4, annotation(1, results=[result(4, kind="rating")]))], {}),
-        ([task(4, annotation(1, results=[result([["a", "b"]], kind="taxonomy")]))], {}),
-    ):
-        full = read_label_studio(tasks, **options)
-        assert read_label_studio(minimal(tasks), **options).to_table().equals(full.to_table())
-
-
-def test_json_min_may_have_a_field_called_data() -> None:
-    tasks = with_data(data="Hello.")
-    assert read_label_studio(minimal(tasks)).texts == read_label_studio(tasks).texts == ["Hello."]
-
-
-def test_json_min_rows_without_an_annotation_are_unlabelled_tasks() -> None:
-    with pytest.warns(EDOWarning, match="1 of 3 tasks have no annotation .*'6'"):
-        read = read_label_studio(minimal([*two_tasks(), task(6)]))
-    assert read.items.tolist() == ["4", "5"]
-
-
-def test_json_min_with_several_controls_asks_for_one() -> None:
-    with pytest.raises(InputError, match=r"several controls .*'tone' .*'topic'"):
-        read_label_studio(minimal(with_two_controls()))
-
-
-def test_json_min_in_another_order_of_keys_needs_the_control_named() -> None:
-    rows = [dict(sorted(row.items())) for row in minimal(two_tasks())]
-    with pytest.raises(InputError, match="name one with control"):
-        read_label_studio(rows)
-    read = read_label_studio(rows, control="tone")
-    assert read.to_table().equals(read_label_studio(two_tasks()).to_table())
-
-
-def test_json_min_addresses_are_replaced() -> None:
-    with pytest.warns(EDOWarning, match="known by email alone"):
-        read = read_label_studio(minimal([task(4, annotation(ANN, "calm"))]))
-    assert read.annotators.tolist() == ["annotator-1"]
+# --- CSV -----------------------------------------------------------------------------
 
 
 def test_a_csv_export_is_a_plain_table(tmp_path: Path) -> None:
@@ -644,9 +555,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         read_label_studio(path)
 
 
-@pytest.mark.parametrize(
-    "option", ["multi_choice", "annotator", "ground_truth", "anonymous", "duplicates"]
-)
+@pytest.mark.parametrize("option", ["multi_choice", "anonymous", "duplicates"])
 def test_unknown_policies_are_refused(option: str) -> None:
     with pytest.raises(InputError, match=f"{option} must be one of"):
         read_label_studio(two_tasks(), **{option: "maybe"})
@@ -673,8 +582,6 @@ OPTIONS = st.fixed_dictionaries(
         "control": st.sampled_from([None, "tone", "topic"]),
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
-        "annotator": st.sampled_from(["id", "email"]),
-        "ground_truth": st.sampled_from(["count", "skip", "hard_label"]),
         "anonymous": st.sampled_from(["error", "separate"]),
         "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm & heated", "a / b"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),
@@ -683,7 +590,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@given(data=ANYTHING | damaged([VALID, minimal(VALID)], ANYTHING), options=OPTIONS)
+@given(data=ANYTHING | damaged([VALID], ANYTHING), options=OPTIONS)
 def test_whatever_comes_in_the_outcome_is_annotations_or_a_clear_error(
     data: Any, options: dict[str, Any]
 ) -> None:

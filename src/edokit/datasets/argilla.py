@@ -1,4 +1,4 @@
-"""Argilla record exports: version 2 (nested or flat), version 1, and their Hugging Face tables."""
+"""Exports of Argilla's records, nested or flat, also as Hugging Face tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, JsonValue
 
 from edokit._errors import InputError, counted, warn
-from edokit._io import parse_json
 from edokit._io.documents import Document, to_model
 from edokit._names import as_name
 from edokit.annotations import Annotations
@@ -17,19 +16,17 @@ from edokit.datasets.read import Source
 
 RESPONSES = ".responses"
 """How a flat export calls the responses to a question: ``<question>.responses``."""
-_SUGGESTION = "-suggestion"
 _NO_FIELDS = {"status", "inserted_at", "updated_at", "vectors", "suggestions"}
 _TITLE = "an Argilla export"
 _HINT = "export with dataset.records.to_list(flatten=True) or to_json(path)"
 
 
 class Answer(Document):
-    """A response; in version 1 to several questions, or the value alone."""
+    """A response to a question."""
 
     user_id: Name | None = None
     status: Literal["submitted", "draft", "discarded"] | None = None
     value: JsonValue = None
-    values: dict[str, Answer] | list[dict[str, Answer]] | None = None
 
     def labels(self) -> list[str] | None:
         """The labels that it gives; None where it gives something else, or nothing."""
@@ -41,12 +38,11 @@ class Record(Document):
     """An item; in flat exports, fields, metadata and responses are columns of it."""
 
     model_config = ConfigDict(extra="allow")
-    external_id: Name | None = None
     id: Name | None = None
     server_id: Name | None = Field(None, alias="_server_id")
     fields: dict[str, Any] | None = None
-    metadata: dict[str, Any] | str | None = None
-    responses: dict[str, list[Answer] | None] | list[Answer] | None = None
+    metadata: dict[str, Any] | None = None
+    responses: dict[str, list[Answer] | None] | None = None
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -60,11 +56,8 @@ def is_argilla(data: Any) -> bool:
     if not isinstance(record, Mapping):
         return False
     names = [name for name in record if isinstance(name, str)]
-    return (
-        ("fields" in names and "responses" in names)
-        or any(name.endswith(RESPONSES) for name in names)
-        or ("external_id" in names and any(name + _SUGGESTION in record for name in names))
-    )
+    is_nested = "fields" in names and "responses" in names
+    return is_nested or any(name.endswith(RESPONSES) for name in names)
 
 
 def read_argilla(source: Any, *, question: str | None = None, **options: Any) -> Annotations:
@@ -82,9 +75,8 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
     responses: list[Response] = []
     may_be_draft = 0
     for number, record in enumerate(as_records(source, content, Record, _TITLE, _HINT), 1):
-        place = f"record number {number}"
-        metadata, fields = _metadata(record, place), _fields(record)
-        ids = {"external_id": record.external_id, "id": record.id, "_server_id": record.server_id}
+        metadata, fields = _metadata(record), _fields(record)
+        ids = {"id": record.id, "_server_id": record.server_id}
         items.append(export.item_name({**fields, **metadata}, ids, number))
         for asked, answer in _answers(record, export.place(items[-1])):
             if answer.status in (None, "submitted"):
@@ -112,12 +104,9 @@ def _rows(columns: Mapping[str, Any], place: str) -> list[dict[str, Any]]:
         raise InputError(f"columns of {place} differ in length", "export it again") from None
 
 
-def _metadata(record: Record, place: str) -> dict[str, Any]:
-    """The metadata of a record, wherever this export puts it."""
-    content = record.metadata or {}
-    if isinstance(content, str):  # Version 1 writes it into tables as JSON.
-        content = parse_json(content, f"the metadata of {place}")
-    metadata = dict(content) if isinstance(content, dict) else {}
+def _metadata(record: Record) -> dict[str, Any]:
+    """The metadata of a record, which are columns of a flat export."""
+    metadata = dict(record.metadata or {})
     for name, value in record.columns.items():
         if name.startswith("metadata."):
             is_single = isinstance(value, list) and len(value) == 1
@@ -133,36 +122,24 @@ def _fields(record: Record) -> dict[str, Any]:
         name: value
         for name, value in record.columns.items()
         if name not in _NO_FIELDS
-        and name + _SUGGESTION not in record.columns
         and not name.startswith(("metadata.", "vector."))
-        and not name.removesuffix("-metadata").endswith(_SUGGESTION)
         and RESPONSES not in name
         and ".suggestion" not in name
     }
 
 
 def _answers(record: Record, place: str) -> Iterator[tuple[str, Answer]]:
-    """Question and answer of each response, wherever this export puts them."""
-    if isinstance(record.responses, list):
-        for response in record.responses:
-            parts = response.values if isinstance(response.values, list) else [response.values]
-            for question, answer in ((q, a) for part in parts for q, a in (part or {}).items()):
-                given = {"user_id": response.user_id, "status": response.status}
-                yield question, answer.model_copy(update=given)
-    else:
-        for question, answers in (record.responses or {}).items():
-            yield from ((question, answer) for answer in answers or ())
-    for name, column in record.columns.items():
+    """Question and answer of each response, which are columns of a flat export."""
+    for question, answers in (record.responses or {}).items():
+        yield from ((question, answer) for answer in answers or ())
+    for name, values in record.columns.items():
         if name.endswith(RESPONSES):
             users, status = (record.columns.get(f"{name}.{side}") for side in ("users", "status"))
-            columns = {"value": column or [], "user_id": users, "status": status}
-            columns = {key: side for key, side in columns.items() if side is not None}
-            column = _rows(columns, place)
-        elif name + _SUGGESTION not in record.columns:
-            continue
-        title = f"{place}, {name}"
-        for answer in to_model(column or [], list[Answer], title, title=_TITLE, hint=_HINT):
-            yield name.removesuffix(RESPONSES), answer
+            columns = {"value": values or [], "user_id": users, "status": status}
+            columns = {key: column for key, column in columns.items() if column is not None}
+            rows, title = _rows(columns, place), f"{place}, {name}"
+            for answer in to_model(rows, list[Answer], title, title=_TITLE, hint=_HINT):
+                yield name.removesuffix(RESPONSES), answer
 
 
 SOURCE = Source(

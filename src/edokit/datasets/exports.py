@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BeforeValidator
 
-from edokit._errors import InputError, counted, examples, one_of, option, warn, word
+from edokit._errors import InputError, counted, examples, one_of, option, warn
 from edokit._io import parse_json, read_json, read_text
 from edokit._io.documents import show_value, to_model
 from edokit._io.tables import read_table
@@ -64,8 +64,6 @@ class Response(NamedTuple):
     """Further values of the item."""
     unanswered: Sequence[str] | None = None
     """What a question without labels means: none are known, or none was chosen."""
-    is_truth: bool = False
-    """Whether it is the published label, and no annotation."""
 
     def labels_for(self, question: str) -> list[str]:
         """The distinct labels that answer a question."""
@@ -147,8 +145,7 @@ class Export:
         ``items`` are all that the export holds. What is left out or decided is given in warnings.
         """
         question = self._choose(question, responses, items)
-        hard_labels = self._hard_labels([r for r in responses if r.is_truth], question)
-        asked = [r for r in responses if not r.is_truth and r.was_asked(question)]
+        asked = [response for response in responses if response.was_asked(question)]
         is_set = Declared(self.scale or NOMINAL).kind == "multi-label"
         answered = [r for r in asked if r.labels_for(question) or (is_set and r.is_empty(question))]
         if not answered:
@@ -157,8 +154,6 @@ class Export:
                 f"export {self.unit}s that are labelled",
             )
         table = self._table(answered, question, is_set)
-        if hard_labels:
-            table["hard_label"] = table["item"].map(hard_labels)
         annotations = from_long_table(
             table.fillna(""),
             classes=self.classes,
@@ -196,19 +191,6 @@ class Export:
             f"{problem}; those with labels are {listed or 'none'}",
             f"name one with {option(self.asker, next(iter(counts), 'NAME'))}",
         )
-
-    def _hard_labels(self, truths: Sequence[Response], question: str) -> dict[str, str]:
-        """The published label of each item that has one."""
-        hard_labels: dict[str, str] = {}
-        for response in truths:
-            for label in response.labels_for(question):
-                if hard_labels.setdefault(response.item, label) != label:
-                    raise InputError(
-                        f"{self.place(response.item)} has two hard labels:"
-                        f" {word(hard_labels[response.item])} and {word(label)}",
-                        "keep one of them",
-                    )
-        return hard_labels
 
     def _table(self, answered: Sequence[Response], question: str, is_set: bool) -> pd.DataFrame:
         """A row per annotation, with all that is known of its item."""
