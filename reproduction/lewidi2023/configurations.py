@@ -190,7 +190,6 @@ def run_search(
             np.array(one.weights),
         )
         for one in found.trials
-        if one.state == "complete"
     ]
 
 

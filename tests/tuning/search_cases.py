@@ -79,27 +79,11 @@ def trial(
         number=number,
         generation=number // 10,
         slot=number % 10,
-        state="complete",
         searched=searched,
         configuration=space.configuration(searched, items=60),
         judge="cross-fitted",
         estimates={"optimistic": estimates, "cross-fitted": estimates},
         **{"size": 3, "weights": (0.5, 0.3, 0.2), **other},
-    )
-
-
-def failed(number: int = 0) -> SearchTrial:
-    """A trial that came to nothing."""
-    fine = trial(0, 0, 0, number=number)
-    return SearchTrial(
-        number=number,
-        generation=fine.generation,
-        slot=fine.slot,
-        state="failed",
-        searched=fine.searched,
-        configuration=fine.configuration,
-        judge="cross-fitted",
-        failure="the weights are not finite",
     )
 
 

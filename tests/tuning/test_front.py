@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from search_cases import failed, trial
+from search_cases import trial
 
 from edokit._errors import InputError
 from edokit.tuning import ParetoFront
@@ -86,15 +86,6 @@ def test_a_front_of_one_is_chosen_by_every_rule() -> None:
 def test_a_choice_that_makes_no_sense_is_refused(rule: str, preference: Any, part: str) -> None:
     with pytest.raises(InputError, match=part):
         ParetoFront.of(TRIALS).choose(rule, preference)
-
-
-def test_failed_trials_are_passed_over() -> None:
-    assert [one.number for one in ParetoFront.of([failed(9), *TRIALS])] == [0, 1, 2]
-
-
-def test_a_front_of_failures_is_an_error_that_says_why() -> None:
-    with pytest.raises(InputError, match="all 2 trials failed, the first with 'the weights"):
-        ParetoFront.of([failed(0), failed(1)])
 
 
 def test_the_best_of_each_metric() -> None:

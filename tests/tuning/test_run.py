@@ -139,35 +139,6 @@ def test_a_longer_search_goes_on_from_a_shorter_one(straight: list[Any]) -> None
     assert essence(trials_of(study)) == essence(straight)
 
 
-def fragile(monkeypatch: pytest.MonkeyPatch, often: int) -> None:
-    """Every so many configurations fail."""
-    real = run_module.solve
-
-    def solve(*given: Any) -> list[Any]:
-        found = real(*given)
-        return ["the weights are not finite" if t % often == 0 else f for t, f in enumerate(found)]
-
-    monkeypatch.setattr(run_module, "solve", solve)
-
-
-def test_failed_trials_do_not_stop_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = begun()
-    fragile(monkeypatch, 3)
-    run(study, replace(PLAN, trials=10), data())
-    trials = trials_of(study)
-    assert len(trials) == 10, "a failed trial counts, and is not tried again"
-    assert {t.generation for t in trials} == {0, 1, 2}
-    assert {t.failure for t in trials} == {None, "the weights are not finite"}
-    assert 0 < sum(t.state == "complete" for t in trials) < 10
-
-
-def test_a_search_in_which_all_fails_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = begun()
-    fragile(monkeypatch, 1)
-    run(study, replace(PLAN, trials=10), data())
-    assert {t.state for t in trials_of(study)} == {"failed"}
-
-
 def test_progress_tells_how_far_and_how_good() -> None:
     seen: list[Any] = []
     study = begun()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,14 +155,18 @@ def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
     assert found.plan.judge == "optimistic"
 
 
-def test_a_search_in_which_all_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_not_finite_end_the_search_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import edokit.tuning.run as module
 
-    failing = lambda data, chosen, plan: ["the weights are not finite"] * len(chosen)  # noqa: E731
-    monkeypatch.setattr(module, "solve", failing)
-    with pytest.raises(
-        InputError, match="all 4 trials failed, the first with 'the weights are not finite'"
-    ):
+    solve = module.solve_gumbel
+
+    def broken(*given: Any, **named: Any) -> list[Any]:
+        return [replace(one, weights=one.weights * np.nan) for one in solve(*given, **named)]
+
+    monkeypatch.setattr(module, "solve_gumbel", broken)
+    with pytest.raises(InputError, match=r"not finite, with .*narrow the space"):
         search(P, Q, trials=4, population=2, space=QUICK)
 
 

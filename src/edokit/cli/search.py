@@ -167,8 +167,6 @@ def _held(out: Path | None, settings: Search) -> Iterator[None]:
 def show(result: SearchResult, out: Path | None, requested: int) -> None:
     """The front as a table, the choice and its estimates; ``requested``: trials in all."""
     goals = [METRIC[name].label for name in result.chosen.metrics]
-    failures = sum(trial.state == "failed" for trial in result.trials)
-    failed = f" ({failures} failed)" if failures else ""
     rows = _front(result)
     header = ["trial", *goals, "size", "diversity, CE", "same scores"]
     notes = [*_resumed(result, requested), *_estimates(result)]
@@ -178,7 +176,7 @@ def show(result: SearchResult, out: Path | None, requested: int) -> None:
         notes += [unlearned] if unlearned else []
         notes.append(f"Results in {out}: search, ensemble, run.json{page}.")
     console.print_table(
-        f"{counted(len(result.trials), 'trial')}{failed}, {len(result.front)} on the front",
+        f"{counted(len(result.trials), 'trial')}, {len(result.front)} on the front",
         header[: len(rows[0])],
         rows,
         notes,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from enum import Enum
+from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationInfo
+from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from edokit._errors import InputError, counted, money
@@ -302,13 +302,15 @@ class Fitted:
         content["pool"] = self.pool
         content["explanation"] = [str(reason) for reason in self.explanation]
         content["reasons"] = [reason.to_dict() for reason in self.explanation]
-        document: dict[str, Any] = _plain(content)
+        # What is not finite becomes null.
+        document: dict[str, Any] = to_jsonable_python(
+            content, inf_nan_mode="null", fallback=lambda array: array.tolist()
+        )
         return document
 
 
 CLEARLY = 1.96
 """Standard errors by which a difference is called clear."""
-_FOLDS = {2: "two", 3: "three", 5: "five", 10: "ten"}
 
 
 def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) -> str | None:
@@ -317,8 +319,8 @@ def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) 
     if choice is None:
         return None
     penalty = f"L2 {settings['lambda_reg']:g}"
-    compared, folds = int(choice["items"]), choice["folds"]
-    if folds is None:
+    compared = int(choice["items"])
+    if choice["folds"] is None:
         return f"{penalty}: too few items to choose it by cross-validation."
     noun, rows = list(counts.items())[-1]
     among = f"{compared:,} {noun}" if compared == rows else f"{compared:,} of the {rows:,} {noun}"
@@ -328,7 +330,7 @@ def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) 
         standing = "clearly worse" if above > 0 else "clearly better"
     gap = f"{above:+.4f}".replace("-", "−")
     return (
-        f"{penalty}, chosen by {_FOLDS.get(folds, folds)}-fold cross-validation on {among};"
+        f"{penalty}, chosen by five-fold cross-validation on {among};"
         f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.4f})."
     )
 
@@ -357,18 +359,3 @@ def on_simplex(weights: Floats, *shape: int) -> bool:
     """Whether weights have this shape, are not negative and sum to 1 along the last axis."""
     sums = weights.sum(axis=-1)
     return weights.shape == shape and bool((weights >= 0).all() and (abs(sums - 1) < 1e-6).all())
-
-
-def _plain(value: Any) -> Any:
-    """Numbers, text, lists and dictionaries only; what is not finite becomes None."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, Enum):
-        return value.value
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -42,10 +42,8 @@ _PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
     "gumbel": _PAPER_GUMBEL,
 }
 PRESETS: Mapping[str, Preset] = {
-    "default": Preset(OBJECTIVES["default"], "exact", _SOLVERS),
-    "paper-fixed": Preset(OBJECTIVES["paper-fixed"], "gumbel", _PAPER_SOLVERS),
-    "paper": Preset(OBJECTIVES["paper"], "gumbel", _PAPER_SOLVERS),
-}
+    name: Preset(objective, "gumbel", _PAPER_SOLVERS) for name, objective in OBJECTIVES.items()
+} | {"default": Preset(OBJECTIVES["default"], "exact", _SOLVERS)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,12 +151,6 @@ def solver_in_force(preset: str, solver: Exact | Gumbel | str | None) -> Exact |
     return PRESETS[preset].solvers[name]
 
 
-def objective_from_flat(flat: Mapping[str, Any], base: Objective | None = None) -> Objective:
-    """The objective with these weights and modes; what is missing or None is that of ``base``."""
-    values = {name: flat[key] for name, key in FLAT_NAMES.items() if flat.get(key) is not None}
-    return replace(base or Objective(), **values)
-
-
 def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of `EDOEnsemble` from options by their flat names; None is the preset's.
 
@@ -167,14 +159,13 @@ def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
     values = {name: value for name, value in flat.items() if value is not None}
     for name in values:
         one_of("option", name, OPTION_NAMES)
-    parameters = {name: values[name] for name in SHARED if name in values}
+    parameters = {name: values[name] for name in (*SHARED, "solver") if name in values}
     preset = values.get("preset", "default")
     base = objective_in_force(preset, None)
-    if (objective := objective_from_flat(values, base)) != base:
+    terms = {name: values[key] for name, key in FLAT_NAMES.items() if key in values}
+    if (objective := replace(base, **terms)) != base:
         parameters["objective"] = objective
     base_solver = solver_in_force(preset, values.get("solver"))
-    if "solver" in values:
-        parameters["solver"] = values["solver"]
     names = [part.name for part in fields(base_solver)]
     steering = {name: values[name] for name in SOLVER_OPTIONS if name in values}
     if idle := [name for name in steering if name not in names]:

@@ -39,7 +39,7 @@ class SearchResult:
     Parameters
     ----------
     trials : tuple of SearchTrial
-        By generation; failed ones, too.
+        By generation.
     front : ParetoFront
         The trials that no other beats in F1, CE and MD (ordinal scales: F1, RPS and W1).
     chosen : SearchTrial
@@ -71,7 +71,7 @@ class SearchResult:
     >>> P = np.random.default_rng(0).dirichlet([1, 1], size=(40, 3))
     >>> found = search(P, np.arange(40) % 2, trials=10, solver="exact", folds=2)
     >>> sorted(found.to_dict())[:4]
-    ['chosen', 'failed', 'folds', 'front']
+    ['chosen', 'folds', 'front', 'judge']
     """
 
     trials: tuple[SearchTrial, ...]
@@ -127,7 +127,6 @@ class SearchResult:
                 "number": trial.number,
                 "generation": trial.generation,
                 "slot": trial.slot,
-                "state": trial.state,
                 **{name: 0.0 for name in SCALE_TERMS if name in trial.searched},
                 # The kind of cross-entropy is not to be taken for its value.
                 **{"ce_variant" if name == "ce" else name: v for name, v in settings.items()},
@@ -141,9 +140,8 @@ class SearchResult:
             row["weights"] = json.dumps(weights, ensure_ascii=False)
             row["on_front"] = trial.number in on_front
             row["chosen"] = trial.number == self.chosen.number
-            row["failure"] = trial.failure
             rows.append(row)
-        texts = ("state", "weights", "failure", "diversity", "ce_variant", "pool", "regularize")
+        texts = ("weights", "diversity", "ce_variant", "pool", "regularize")
         types = {
             **dict.fromkeys(("number", "generation", "slot", "size", *WHOLE_NUMBERS), pa.int64()),
             **dict.fromkeys(("on_front", "chosen", "class_weights"), pa.bool_()),
@@ -159,7 +157,6 @@ class SearchResult:
             "study": self.plan.study,
             "trials": len(self.trials),
             "metrics": list(self.chosen.metrics),
-            "failed": sum(trial.state == "failed" for trial in self.trials),
             "front": [trial.to_dict() for trial in self.front],
             "chosen": {
                 **self.chosen.to_dict(),

@@ -79,8 +79,7 @@ def run(study: Study, plan: Plan, data: FitData, *, progress: Progress | None = 
         if progress is None:
             return
         done = read_trials(finished(study), plan, data)
-        successful = [trial for trial in done if trial.estimates]
-        best = ParetoFront.of(successful).best if successful else {}
+        best = ParetoFront.of(done).best if done else {}
         progress(min(len(done), plan.trials), plan.trials, best)
 
     report()
@@ -121,72 +120,65 @@ class Evaluator:
                 f" and are evaluated on all ({option('solver', 'exact')} learns from all)",
             )
 
-    def __call__(self, chosen: Sequence[Configuration]) -> list[dict[str, Any] | str]:
-        """A result per configuration, or in words why there is none.
-
-        A result holds the estimates ``optimistic`` and ``cross-fitted`` (None without folds),
-        ``size`` and ``weights``.
-        """
+    def __call__(self, chosen: Sequence[Configuration]) -> list[dict[str, Any]]:
+        """The estimates ``optimistic`` and ``cross-fitted`` (None without folds) of each
+        configuration, its ``size`` and ``weights``."""
         pools = [configuration.settings.pool for configuration in chosen]
-        fits = [solve(self.data, chosen, self.plan)]
-        weights = self._weights(fits[0])
-        optimistic = self.data.scores(weights, pools).estimates()
+        solutions = solve(self.data, chosen, self.plan)
+        optimistic = self.data.scores(_weights(solutions), pools).estimates()
         scores = []
         for learn, judge in self._folds:
             try:
-                fits.append(solve(learn, chosen, self.plan))
+                weights = _weights(solve(learn, chosen, self.plan))
             except InputError as error:
                 raise InputError(
                     f"without one of the {self.plan.folds} folds, {error._message}",
                     f"leave held-out estimates out with {option('folds', 0)}, or fix"
                     f" {option('class_weights', False)}",
                 ) from error
-            scores.append(judge.scores(self._weights(fits[-1]), pools))
+            scores.append(judge.scores(weights, pools))
         held_out = sum(scores[1:], scores[0]).estimates() if scores else None
-        results: list[dict[str, Any] | str] = []
-        for t, solutions in enumerate(zip(*fits, strict=True)):
-            failures = [solution for solution in solutions if isinstance(solution, str)]
-            result = {
+        return [
+            {
                 "optimistic": _rounded(optimistic[t]),
                 "cross-fitted": None if held_out is None else _rounded(held_out[t]),
-                "size": getattr(solutions[0], "size", 0),
-                "weights": weights[t].round(_DIGITS).tolist(),
+                "size": solution.size,
+                "weights": solution.weights.round(_DIGITS).tolist(),
             }
-            results.append(failures[0] if failures else result)
-        return results
+            for t, solution in enumerate(solutions)
+        ]
 
-    def _weights(self, fitted: Sequence[Solution | str]) -> Floats:
-        """[T, K] weights; where there are none, any will do, for their scores are not used."""
-        members = len(self.data.members)
-        filler = np.full(members, 1.0 / members)
-        return np.stack(
-            [filler if isinstance(solution, str) else solution.weights for solution in fitted]
-        )
+
+def _weights(solutions: Sequence[Solution]) -> Floats:
+    """[T, K]"""
+    return np.stack([solution.weights for solution in solutions])
 
 
 def _rounded(estimate: dict[str, float]) -> dict[str, float]:
     return {name: round(value, _DIGITS) for name, value in estimate.items()}
 
 
-def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution | str]:
-    """A solution per configuration, or in words why there is none."""
+def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution]:
+    """A solution per configuration."""
     settings = [configuration.settings for configuration in chosen]
     if any(objective.class_weights for objective in settings):
         # A class without items is refused by its name.
         data.summaries().class_weights(data.row_classes)
+    if plan.solver == "exact":
+        limits = [configuration.options.max_members for configuration in chosen]
+        return [
+            solve_exact(data, objective, order=plan.order, max_members=limit)
+            for objective, limit in zip(settings, limits, strict=True)
+        ]
+    options = [replace(configuration.options, order=plan.order) for configuration in chosen]
     with np.errstate(all="ignore"):
-        if plan.solver == "gumbel":
-            options = [replace(configuration.options, order=plan.order) for configuration in chosen]
-            solutions = solve_gumbel(
-                data, settings, options, random_state=plan.random_state, keep=True, trajectory=False
+        solutions = solve_gumbel(
+            data, settings, options, random_state=plan.random_state, keep=True, trajectory=False
+        )
+    for solution, steps in zip(solutions, options, strict=True):
+        if not np.isfinite(solution.weights).all():
+            raise InputError(
+                f"a trial ends in weights that are not finite, with {steps}",
+                "narrow the space: a lower learning_rate, or a higher min_temperature",
             )
-        else:
-            limits = [configuration.options.max_members for configuration in chosen]
-            solutions = [
-                solve_exact(data, objective, order=plan.order, max_members=limit)
-                for objective, limit in zip(settings, limits, strict=True)
-            ]
-    return [
-        solution if np.isfinite(solution.weights).all() else "the weights are not finite"
-        for solution in solutions
-    ]
+    return solutions

@@ -28,7 +28,6 @@ DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
 SHAPE = "edo"  # attribute of a study: which search it is
 # Attributes of a trial:
 RESULT = "result"  # its estimates, size and weights
-FAILURE = "failure"  # in words why it failed by itself; it is not tried again
 PLACE = "place"  # its generation and its slot in it
 
 
@@ -129,24 +128,19 @@ def give_up_interrupted(study: Study) -> None:
 def tell(
     study: Study,
     trial: FrozenTrial,
-    result: dict[str, Any] | str,
+    result: dict[str, Any],
     judge: str,
     metrics: Sequence[str] = search_metrics(),
 ) -> None:
-    """Keep what came of a trial: its result, or in words why it failed.
-
-    Nothing is kept of a trial that others have given up meanwhile: they do it again.
-    """
-    name, outcome = FAILURE, dict[str, Any](state=TrialState.FAIL)
-    if not isinstance(result, str):
-        name, outcome = RESULT, {"values": [result[judge][metric] for metric in metrics]}
+    """Keep the result of a trial, unless others have given it up meanwhile: they do it again."""
     with suppress(UpdateFinishedTrialError):
-        study._storage.set_trial_user_attr(trial._trial_id, name, result)
-        study.tell(trial.number, skip_if_finished=True, **outcome)
+        study._storage.set_trial_user_attr(trial._trial_id, RESULT, result)
+        values = [result[judge][metric] for metric in metrics]
+        study.tell(trial.number, values, skip_if_finished=True)
 
 
 def finished(study: Study) -> list[FrozenTrial]:
-    """Trials that are done, well or badly, by place; those of processes that died are not."""
+    """Trials that are done, by place; those of processes that died are not."""
     return _finished(study.get_trials(deepcopy=False))
 
 
@@ -160,8 +154,7 @@ def _finished(known_trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
 
 def _is_at_work(trial: FrozenTrial) -> bool:
     """Whether the trial takes its place: it waits, runs or is done, and was not given up."""
-    given_up = trial.state is TrialState.FAIL and FAILURE not in trial.user_attrs
-    return PLACE in trial.user_attrs and not given_up
+    return PLACE in trial.user_attrs and trial.state is not TrialState.FAIL
 
 
 def read_trials(finished: Sequence[FrozenTrial], plan: Plan, data: FitData) -> list[SearchTrial]:
@@ -169,22 +162,19 @@ def read_trials(finished: Sequence[FrozenTrial], plan: Plan, data: FitData) -> l
     trials, rows = [], len(data.sample.y)
     for trial in finished:
         generation, slot = trial.user_attrs[PLACE]
-        result = trial.user_attrs.get(RESULT) or {}
-        failure = trial.user_attrs.get(FAILURE)
+        result = trial.user_attrs[RESULT]
         trials.append(
             SearchTrial(
                 number=trial.number,
                 generation=generation,
                 slot=slot,
-                state="complete" if failure is None else "failed",
                 searched=trial.params,
                 configuration=plan.space.configuration(trial.params, rows),
                 judge=plan.judge,
                 metrics=search_metrics(data.scale),
-                estimates={k: result[k] for k in ("optimistic", "cross-fitted") if k in result},
-                size=result.get("size", 0),
-                weights=tuple(result.get("weights", ())),
-                failure=failure,
+                estimates={name: result[name] for name in ("optimistic", "cross-fitted")},
+                size=result["size"],
+                weights=tuple(result["weights"]),
             )
         )
     return trials

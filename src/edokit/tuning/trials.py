@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,21 +35,18 @@ class SearchTrial:
     number: int
     generation: int
     slot: int
-    state: str
-    """``complete`` or ``failed``."""
     searched: Mapping[str, Any]
     """The values of the parameters that the space varies."""
     configuration: Configuration
     """All parameters."""
     judge: str
     """The estimate by which it competes: ``cross-fitted`` or ``optimistic``."""
-    estimates: Mapping[str, Mapping[str, float] | None] = field(default_factory=dict)
+    estimates: Mapping[str, Mapping[str, float] | None]
     """``optimistic`` and ``cross-fitted``: f1, ce, md and ce_se, the standard error of ce; of
     ordered classes also rps, rps_se and w1."""
-    size: int = 0
-    weights: tuple[float, ...] = ()
+    size: int
+    weights: tuple[float, ...]
     """[K] fitted on all data."""
-    failure: str | None = None
     metrics: tuple[str, ...] = search_metrics()
     """What the search optimises: F1, the headline metric and a distance."""
 
@@ -85,12 +82,13 @@ class SearchTrial:
 
     def value(self, name: str) -> float:
         """A metric by the estimate that it competes by."""
-        estimate = self.estimates.get(self.judge)
-        return float("nan") if estimate is None else estimate[name]
+        estimate = self.estimates[self.judge]
+        assert estimate is not None
+        return estimate[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        values = {name: self.value(name) if self.estimates else None for name in self.names}
+        values = {name: self.value(name) for name in self.names}
         return {
             "trial": self.number,
             "generation": self.generation,
@@ -112,17 +110,9 @@ class ParetoFront:
 
     @classmethod
     def of(cls, trials: Sequence[SearchTrial]) -> ParetoFront:
-        """The front of these trials; failed ones are passed over."""
-        able = [trial for trial in trials if trial.estimates]
-        if not able:
-            reasons = [trial.failure for trial in trials if trial.failure]
-            example = f", the first with {reasons[0]!r}" if reasons else ""
-            raise InputError(
-                f"there is no Pareto front, since all {len(trials)} trials failed{example}",
-                "check the predictions, and narrow the space where the trials failed",
-            )
-        is_kept = non_dominated(_points(able))
-        front = [trial for trial, keep in zip(able, is_kept, strict=True) if keep]
+        """The front of these trials."""
+        on_front = zip(trials, non_dominated(_points(trials)), strict=True)
+        front = [trial for trial, is_kept in on_front if is_kept]
         return cls(tuple(sorted(front, key=_best_first)))
 
     def __len__(self) -> int:
@@ -269,9 +259,7 @@ def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Corr
     names = [name for name in space.searched if name not in WITHOUT_RANGE]
     results = []
     for sign in SIGNS:
-        sign_trials = [
-            t for t in trials if t.estimates and str(t.configuration.settings.diversity) == sign
-        ]
+        sign_trials = [t for t in trials if str(t.configuration.settings.diversity) == sign]
         if len(sign_trials) < 3:
             continue
         columns = {name: [float(trial.searched[name]) for trial in sign_trials] for name in names}
