@@ -29,26 +29,6 @@ def everything(folder: Path) -> dict[str, bytes]:
     return {str(f): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
 
 
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (("--study", "other"), "'edo' and not 'other'; search as before"),
-        (("--storage", "other.log", "--seed", 5), "seed 0 and not 5; search as before"),
-    ],
-)
-def test_results_of_another_search_are_not_replaced(
-    words: Any, part: str, files: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert edo("search", *files, *QUICK)[0] == 0
-    before = everything(tmp_path)
-    code, out, err = edo("search", *files, *QUICK, *words)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert part in err
-    assert everything(tmp_path) == before
-    assert edo("search", *files, *QUICK, "--trials", 7)[0] == 0
-
-
 def test_refused_before_a_trial_is_finished_it_leaves_nothing(
     files: list[Any], tmp_path: Path
 ) -> None:

@@ -12,12 +12,12 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from sklearn.base import clone
 
-from edokit._errors import InputError, counted, examples
+from edokit._errors import InputError, counted
 from edokit._io import read_json, whole_file, write_json
 from edokit._io.documents import Count, Document, to_model
 from edokit._io.markup import markdown_text
 from edokit._names import as_name
-from edokit._outputs import REPLACE, begin_run, other_content, output_folder
+from edokit._outputs import begin_run, output_folder
 from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.ensemble._fit import fit_inputs
@@ -69,11 +69,11 @@ def fit(
         The options of the fit; ``EDOEnsemble()`` by default. It is not changed.
     out : str or Path, optional
         Folder to save the ensemble in, with a record of the files it was fitted on (``run.json``).
-        An ensemble that was fitted otherwise is not replaced.
+        An ensemble in it is replaced.
     split : str or sequence of str, optional
         Only these splits of the annotations.
     overwrite : bool, default=False
-        Replace an ensemble in `out` that was fitted otherwise, and what EDO did not write.
+        Also replace files in `out` that EDO did not write.
     streaming : mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
         ``jobs``, ….
@@ -110,12 +110,10 @@ def fit(
     options = Options.of(parameters)  # refused before anything is read
     reader = InputReader(**reading)
     with ExitStack() as stack:
-        saved = None
         if out is not None:
             paths = [Path(p) for p in (predictions, annotations) if isinstance(p, str | Path)]
             guard = output_folder(Path(out), "ensemble", *paths, overwrite=overwrite)
             stack.enter_context(guard)
-            saved = None if overwrite else _saved_ensemble(Path(out), options)
         source = (predictions, annotations, split)
         predictions, labels = _read(stack, reader, source, streaming, options)
         if not isinstance(predictions, FitData):
@@ -124,33 +122,11 @@ def fit(
         if isinstance(labelled, Annotations | FitData):
             warn_if_unanimous(labelled, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
-        if saved is not None and not _is_same(saved, fitted):
-            raise other_content(Path(str(out)), "an ensemble", "which was learned from other data")
         if out is not None:
             write_fitted(fitted, out)
             if inputs := reader.inputs():
                 RunRecord("fit", inputs, options.random_state, command).save(Path(out))
     return ensemble._keep(fitted)
-
-
-def _saved_ensemble(folder: Path, options: Options) -> Fitted | None:
-    """The ensemble in a folder, if there is one; refused if it was fitted with other options."""
-    if not (folder / FILE).exists():
-        return None
-    try:
-        saved = read_fitted(folder)
-    except InputError as error:
-        raise InputError(error._message, REPLACE) from error
-    saved_flat, flat = Options.of(saved.parameters).to_flat(), options.to_flat()
-    if flat["scale"] == saved.scale:
-        saved_flat["scale"] = flat["scale"]
-    names = dict.fromkeys([*flat, *saved_flat])
-    different = [name for name in names if flat.get(name) != saved_flat.get(name)]
-    if different:
-        raise other_content(
-            folder, "an ensemble", f"which was fitted with other settings: {examples(different)}"
-        )
-    return saved
 
 
 def explain_costs(
@@ -185,15 +161,6 @@ def _read(
         return stack.enter_context(data), None
     labels = reader.annotations("annotations", annotations, split)
     return reader.predictions("predictions", predictions), labels
-
-
-def _is_same(a: Fitted, b: Fitted) -> bool:
-    """Whether the same was learned, but for rounding, by whichever version."""
-    described = (a.members, a.classes, a.items, a.data) == (b.members, b.classes, b.items, b.data)
-    return described and all(
-        np.allclose(getattr(a, name), getattr(b, name), rtol=0, atol=1e-6)
-        for name in ("weights", "member_ce")
-    )
 
 
 class _Header(Document):

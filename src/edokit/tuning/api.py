@@ -76,7 +76,7 @@ def search(
         Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
         (``run.json``).
     overwrite : bool, default=False
-        Replace files in `out` that EDO did not write. Another search is never replaced.
+        Replace files in `out` that EDO did not write.
     streaming : mapping, optional
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
         ``jobs``, ….

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOWarning, InputError, local_path
-from edokit._io import read_json, write_json
+from edokit._errors import EDOWarning, local_path
+from edokit._io import write_json
 from edokit._io.tables import write_table
 from edokit._outputs import output_folder
 from edokit.ensemble import EDOEnsemble, from_flat
@@ -23,7 +23,6 @@ from edokit.scales import NOMINAL
 from edokit.tuning.options import Plan
 from edokit.tuning.space import WHOLE_NUMBERS
 from edokit.tuning.storage import find_storage
-from edokit.tuning.study import differences
 from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ class SearchResult:
 def search_folder(
     folder: Path | None, plan: Plan, inputs: Sequence[Path], *, overwrite: bool = False
 ) -> Iterator[None]:
-    """Lock the folder to search in, if there is one; refused if it holds another search."""
+    """Lock the folder to search in, if there is one; refused if it holds something else."""
     if folder is None:
         yield
         return
@@ -214,23 +213,4 @@ def search_folder(
         if isinstance(place, Path) and place.resolve() != (folder / JOURNAL).resolve():
             inputs = [*inputs, place]
     with output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker):
-        _check_continued(folder, plan)
         yield
-
-
-def _check_continued(folder: Path, plan: Plan) -> None:
-    """Refuse the results of another search; what can't be read is written anew."""
-    earlier: Any = None
-    with suppress(InputError):
-        earlier = read_json(folder / SUMMARY)
-    if not isinstance(earlier, dict):
-        return
-    # Whether the data are the same is known to the study.
-    requested = {"study": plan.study, **plan.shape({})}
-    names = [name for name in ("study", "space", "solver", "population", "seed") if name in earlier]
-    changes = differences(earlier, {name: requested[name] for name in names})
-    if changes:
-        raise InputError(
-            f"the search in {folder} can't be continued with other settings: it has {changes}",
-            "search as before, or choose another output folder",
-        )
