@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -43,7 +42,7 @@ from edokit.annotations.labels import (
     read_labels,
 )
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Declared, Scale, ScaleKind, ScaleLike, number_list
+from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, number_list
 
 Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
@@ -78,37 +77,21 @@ def from_long_table(
     """See ``Annotations.from_table``; ``place`` names a row in messages."""
     one_of("duplicates", duplicates, get_args(Duplicates))
     table = _arrow_table(table)
+    declared = scale_of_table(table, scale)
+    classes = declared.classes if classes is None else ordered_classes(classes, ())
     names = _roles(table.column_names, columns or {})
-    scaled = scale_of_table(table, scale)
-    classes = scaled.classes if classes is None else classes
-    declared = None if classes is None else ordered_classes(classes, ())
-    is_set = scaled.kind == "multi-label"
-    labels, mapping = _labels(
-        table, names, scaled.kind, declared, label_map, "sets" if is_set else multi_choice, place
-    )
+    source = _LongTable(table, names, declared, classes, place)
+    labels, mapping = source.labels(label_map, multi_choice)
     if split is not None:
-        table, rows = _only_split(table, names, split)
-        if labels is not None:
-            codes = labels.encoded.codes[rows]
-            labels = labels._replace(encoded=labels.encoded._replace(codes=codes))
-        place_in_table = place
-
-        def place(row: int) -> str:
-            return place_in_table(int(rows[row]))
-
-    if table.num_rows == 0:
+        source, labels = source.of_split(split, labels)
+    if source.table.num_rows == 0:
         raise InputError("the table of annotations has no rows", "check that it is the right table")
-    item = encode(table[names["item"]], names["item"])
-    annotator = encode(table[names["annotator"]], names["annotator"])
-    _refuse_gaps(item, annotator, labels, names, place, is_set)
+    item, annotator = source.column("item"), source.column("annotator")
+    source.refuse_gaps({"item": item, "annotator": annotator}, labels)
     warn_variants(item.names, "items", case=False)
     warn_variants(annotator.names, "annotators")
-    order, answers = _answers(table, labels, classes, item, place, scaled.kind)
-    per_item = {
-        role: _names(_one_per_item(table, names[role], item, place))
-        for role in (*TEXTS, "split")
-        if role in names
-    }
+    order, answers = source.answers(labels, item)
+    per_item = {role: source.per_item(role, item) for role in (*TEXTS, "split") if role in names}
     if "split" in per_item:
         warn_variants(as_names(dict.fromkeys(per_item["split"])), "splits")
     annotations = Annotations(
@@ -118,177 +101,223 @@ def from_long_table(
         item_codes=item.codes,
         annotator_codes=annotator.codes,
         **answers,
-        published=_published(table, names, item, order, mapping, place, is_set),
+        published=source.published(item, order, mapping),
         texts=per_item.get("text"),
         contexts=per_item.get("context"),
         splits=per_item.get("split"),
-        scale=scaled.on(order, None if labels is None else labels.first(place)),
+        scale=declared.on(order, None if labels is None else labels.first(source.place)),
     )
-    annotations, is_kept = _without_duplicates(annotations, duplicates, place)
+    annotations, is_kept = _without_duplicates(annotations, duplicates, source.place)
     # Of the rows that are kept: a column that varies in others only describes items or annotators.
-    if not is_kept.all():
-        item, annotator = (c._replace(codes=c.codes[is_kept]) for c in (item, annotator))
-        table = table.filter(pa.array(is_kept))
-    fields: dict[str, Any] = _other_columns(table, attributes, names, item, annotator)
-    annotations = replace(annotations, **fields)
-    _warn_contradicted(annotations)
-    return annotations
-
-
-def _warn_contradicted(annotations: Annotations) -> None:
+    item, annotator = (ids._replace(codes=ids.codes[is_kept]) for ids in (item, annotator))
+    kept_rows = replace(source, table=source.table.filter(pa.array(is_kept)))
+    annotations = replace(annotations, **kept_rows.other_columns(attributes, item, annotator))
     if (contradicted := annotations.contradicted).any():
         note = contradiction_message(int(contradicted.sum()), len(contradicted))
         warn(f"{note}: {examples(annotations.items[contradicted])}", PublishedLabelWarning)
+    return annotations
 
 
-def _labels(
-    table: pa.Table,
-    names: Mapping[str, str],
-    kind: ScaleKind,
-    declared: tuple[str, ...] | None,
-    label_map: Mapping[Any, object] | None,
-    multi_choice: MultiChoice | Literal["sets"],
-    place: Place,
-) -> tuple[Labels | None, Mapping[str, str]]:
-    """The labels of all splits, if there is such a column, and the names that replace others.
+@dataclass(frozen=True)
+class _LongTable:
+    """A long table, the roles of its columns, and how its labels are to be read."""
 
-    Classes that occur in other splits only belong to the data, too.
-    """
-    if "label" not in names or not table.num_rows:
-        return None, as_label_map(label_map, None)
-    name = names["label"]
-    column = encode(lists_as_text(table, name)[name], name)
-    occurring = {*column.names}
-    if "hard_label" in names and (label_map or kind == "ordinal"):
-        occurring.update(encode(table[names["hard_label"]], names["hard_label"]).names)
-    mapping = as_label_map(label_map, occurring if declared is None else None)
-    if kind == "ordinal":
-        mapping = as_points(occurring, declared) | mapping
-    options: dict[str, Any] = {"label_map": mapping, "multi_choice": multi_choice}
-    return read_labels(column, name, place, classes=declared, **options), mapping
+    table: pa.Table
+    names: Mapping[str, str]
+    """The table's column for each role that it has."""
+    declared: Declared
+    classes: tuple[str, ...] | None
+    """The declared classes."""
+    place: Place
+    """The place of a row, for messages."""
 
+    @property
+    def is_set(self) -> bool:
+        return self.declared.kind == "multi-label"
 
-def _refuse_gaps(
-    item: Encoded,
-    annotator: Encoded,
-    labels: Labels | None,
-    names: Mapping[str, str],
-    place: Place,
-    is_set: bool,
-) -> None:
-    """Every row must name an item, an annotator and a label."""
-    codes_by_role = {"item": item.codes, "annotator": annotator.codes}
-    if labels is not None:
-        codes_by_role["label"] = labels.encoded.codes
-    for role, codes in codes_by_role.items():
-        gaps = np.flatnonzero(codes < 0)
-        if len(gaps):
-            note = " (an empty set is written [])" if role == "label" and is_set else ""
+    def column(self, role: str) -> Encoded:
+        return encode(self.table[self.names[role]], self.names[role])
+
+    def labels(
+        self, label_map: Mapping[Any, object] | None, multi_choice: MultiChoice | Literal["sets"]
+    ) -> tuple[Labels | None, Mapping[str, str]]:
+        """The labels of all splits, if there is such a column, and the names that replace others.
+
+        Classes that occur in other splits only belong to the data, too.
+        """
+        if "label" not in self.names or not self.table.num_rows:
+            return None, as_label_map(label_map, None)
+        name = self.names["label"]
+        column = encode(lists_as_text(self.table, name)[name], name)
+        occurring = {*column.names}
+        if "hard_label" in self.names and (label_map or self.declared.kind == "ordinal"):
+            occurring.update(self.column("hard_label").names)
+        mapping = as_label_map(label_map, occurring if self.classes is None else None)
+        if self.declared.kind == "ordinal":
+            mapping = as_points(occurring, self.classes) | mapping
+        labels = read_labels(
+            column,
+            name,
+            self.place,
+            classes=self.classes,
+            label_map=mapping,
+            multi_choice="sets" if self.is_set else multi_choice,
+        )
+        return labels, mapping
+
+    def of_split(self, split: object, labels: Labels | None) -> tuple[_LongTable, Labels | None]:
+        """The rows of one split, and their labels."""
+        if "split" not in self.names:
             raise InputError(
-                f"column {names[role]!r} ({role}) is empty in {place(int(gaps[0]))}"
-                f" ({counted(len(gaps), 'such row')})",
-                f"fill in or drop these rows{note}",
+                f"there is no split column to choose the split {split!r} by; the columns are"
+                f" {headings(self.table.column_names)}",
+                f"map one with {option('columns', {'split': 'NAME'})}, or leave {option('split')}"
+                " out",
             )
+        encoded = self.column("split")
+        if as_name(split) not in encoded.names:
+            listed = examples(encoded.names, 10)
+            raise InputError(
+                f"there is no split {as_name(split)!r}; the table has {listed}",
+                "choose one of these",
+            )
+        is_inside = np.append(encoded.names, "")[encoded.codes] == as_name(split)
+        rows, place = np.flatnonzero(is_inside), self.place
+        if labels is not None:
+            codes = labels.encoded.codes[rows]
+            labels = labels._replace(encoded=labels.encoded._replace(codes=codes))
+        table = self.table.filter(pa.array(is_inside))
+        return replace(self, table=table, place=lambda row: place(int(rows[row]))), labels
 
+    def refuse_gaps(self, ids: Mapping[str, Encoded], labels: Labels | None) -> None:
+        """Every row must name an item, an annotator and a label."""
+        columns = {**ids, **({} if labels is None else {"label": labels.encoded})}
+        for role, column in columns.items():
+            gaps = np.flatnonzero(column.codes < 0)
+            if len(gaps):
+                note = " (an empty set is written [])" if role == "label" and self.is_set else ""
+                raise InputError(
+                    f"column {self.names[role]!r} ({role}) is empty in {self.place(int(gaps[0]))}"
+                    f" ({counted(len(gaps), 'such row')})",
+                    f"fill in or drop these rows{note}",
+                )
 
-def _answers(
-    table: pa.Table,
-    labels: Labels | None,
-    classes: Sequence[object] | None,
-    item: Encoded,
-    place: Place,
-    kind: ScaleKind,
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The classes, and the answers as fields of `Annotations`: codes, or probabilities."""
-    if labels is None:
-        order, shares = _probability_columns(table, classes, place, kind)
-        return order, {"label_codes": None, "label_probabilities": shares}
-    order = ordered_classes(classes, labels.names)
-    _check_label_count(order, item)
-    if kind == "multi-label" or labels.parts:
-        shares = labels.shares(order, place, sets=kind == "multi-label")
-        return order, {"label_codes": None, "label_probabilities": shares}
-    codes = recode(labels.encoded, order, "label", "classes", place, can_map=True)
-    return order, {"label_codes": codes}
+    def answers(
+        self, labels: Labels | None, item: Encoded
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """The classes, and the answers as fields of `Annotations`: codes, or probabilities."""
+        if labels is None:
+            order, shares = self._shares()
+            return order, {"label_codes": None, "label_probabilities": shares}
+        order = ordered_classes(self.classes, labels.names)
+        if not order:
+            raise InputError(
+                "no row has a label: all sets are empty",
+                f"declare the labels, as in {option('scale', 'multi-label:rude,mocking')}",
+            )
+        if len(order) * len(item.names) > _MOST_COUNTS:
+            raise InputError(
+                f"there are {len(order):,} different labels for {len(item.names):,} items; the"
+                " column seems to hold something else",
+                f"map the right column with {option('columns', {'label': 'NAME'})}",
+            )
+        if self.is_set or labels.parts:
+            shares = labels.shares(order, self.place, sets=self.is_set)
+            return order, {"label_codes": None, "label_probabilities": shares}
+        codes = recode(labels.encoded, order, "label", "classes", self.place, can_map=True)
+        return order, {"label_codes": codes}
 
+    def _shares(self) -> tuple[tuple[str, ...], Floats]:
+        """The classes, and the probabilities of each row in columns ``p_<class>``."""
+        column_names = list(filter(is_share, self.table.column_names))
+        classes = [name.removeprefix(PROBABILITY) for name in column_names]
+        order = ordered_classes(self.classes, classes)
+        expected = [PROBABILITY + name for name in order]
+        if set(expected) != set(column_names) or len(classes) < 2:
+            declared = "" if self.classes is None else f" ({examples(expected, 20)})"
+            raise InputError(
+                f"the probability columns are {examples(column_names, 20)}, not one p_<class> for"
+                f" each of two or more classes{declared}",
+                "complete or rename the columns",
+            )
+        columns = [number_column(self.table, name, row=self.place) for name in expected]
+        scale = Scale("multi-label") if self.is_set else NOMINAL
+        return order, checked_shares(np.column_stack(columns).astype(float), scale, self.place)
 
-def _check_label_count(order: Sequence[str], item: Encoded) -> None:
-    """Refuse a column of empty sets, and one that holds texts or ids instead of labels."""
-    if not order:
-        raise InputError(
-            "no row has a label: all sets are empty",
-            f"declare the labels, as in {option('scale', 'multi-label:rude,mocking')}",
-        )
-    if len(order) * len(item.names) > _MOST_COUNTS:
-        raise InputError(
-            f"there are {len(order):,} different labels for {len(item.names):,} items; the column"
-            " seems to hold something else",
-            f"map the right column with {option('columns', {'label': 'NAME'})}",
-        )
+    def published(
+        self, item: Encoded, order: tuple[str, ...], mapping: Mapping[str, str]
+    ) -> Codes | None:
+        """The published hard label of each item [N]; None without such a column."""
+        if "hard_label" not in self.names:
+            return None
+        if self.is_set:
+            raise InputError(
+                f"column {self.names['hard_label']!r} holds one hard label per item, which a"
+                " multi-label scale does not have",
+                "drop or rename the column",
+            )
+        hard = renamed(self._one_per_item("hard_label", item), mapping)
 
+        def place(number: int) -> str:
+            return f"item {item.names[number]!r}"
 
-def _published(
-    table: pa.Table,
-    names: Mapping[str, str],
-    item: Encoded,
-    order: tuple[str, ...],
-    mapping: Mapping[str, str],
-    place: Place,
-    is_set: bool,
-) -> Codes | None:
-    """The published hard label of each item [N]; None without such a column."""
-    if "hard_label" not in names:
-        return None
-    if is_set:
-        raise InputError(
-            f"column {names['hard_label']!r} holds one hard label per item, which a multi-label"
-            " scale does not have",
-            "drop or rename the column",
-        )
-    hard = renamed(_one_per_item(table, names["hard_label"], item, place), mapping)
+        return recode(hard, order, "hard label", "classes", place, can_map=True)
 
-    def place_of_item(number: int) -> str:
-        return f"item {item.names[number]!r}"
+    def per_item(self, role: str, item: Encoded) -> Strings:
+        """The value of each item [N] in a column that describes it."""
+        return _names(self._one_per_item(role, item))
 
-    return recode(hard, order, "hard label", "classes", place_of_item, can_map=True)
+    def _one_per_item(self, role: str, item: Encoded) -> Encoded:
+        encoded = self.column(role)
+        first_codes = _first_codes(item, encoded)
+        differs = first_codes[item.codes] != encoded.codes
+        if differs.any():
+            row = int(differs.argmax())
+            before = int((item.codes == item.codes[row]).argmax())
+            raise InputError(
+                f"item {item.names[item.codes[row]]!r} has more than one {self.names[role]}:"
+                f" {self.place(before)} and {self.place(row)} differ"
+                f" ({counted(int(differs.sum()), 'such row')})",
+                "give each item its own id, or make its rows agree",
+            )
+        return Encoded(first_codes, encoded.names)
 
-
-def _only_split(
-    table: pa.Table, names: Mapping[str, str], split: object
-) -> tuple[pa.Table, npt.NDArray[np.intp]]:
-    """The rows of one split, and their numbers in the whole table."""
-    if "split" not in names:
-        raise InputError(
-            f"there is no split column to choose the split {split!r} by; the columns are"
-            f" {headings(table.column_names)}",
-            f"map one with {option('columns', {'split': 'NAME'})}, or leave {option('split')} out",
-        )
-    encoded = encode(table[names["split"]], names["split"])
-    codes = np.flatnonzero(encoded.names == as_name(split))
-    if not len(codes):
-        raise InputError(
-            f"there is no split {as_name(split)!r}; the table has {examples(encoded.names, 10)}",
-            "choose one of these",
-        )
-    is_listed = encoded.codes == codes[0]
-    return table.filter(pa.array(is_listed)), np.flatnonzero(is_listed)
-
-
-def _probability_columns(
-    table: pa.Table, classes: Sequence[object] | None, place: Place, kind: ScaleKind
-) -> tuple[tuple[str, ...], Floats]:
-    column_names = list(filter(is_share, table.column_names))
-    order = ordered_classes(classes, [name.removeprefix(PROBABILITY) for name in column_names])
-    expected = [PROBABILITY + name for name in order]
-    if set(expected) != set(column_names) or len(column_names) < 2:
-        raise InputError(
-            f"the probability columns are {examples(column_names, 20)}, not one p_<class> for each"
-            " of two or more classes" + ("" if classes is None else f" ({examples(expected, 20)})"),
-            "complete or rename the columns",
-        )
-    values = np.column_stack([number_column(table, name, row=place) for name in expected])
-    scale = Scale("multi-label") if kind == "multi-label" else NOMINAL
-    return order, checked_shares(values.astype(np.float64, copy=False), scale, place)
+    def other_columns(
+        self, attributes: Sequence[str] | None, item: Encoded, annotator: Encoded
+    ) -> dict[str, Any]:
+        """The columns without a role as fields of `Annotations`, by what they describe."""
+        shares = [] if "label" in self.names else filter(is_share, self.table.column_names)
+        roles = ROLES if "text" in self.names else (role for role in ROLES if role != "context")
+        has_role = {*self.names.values(), *roles, *shares, SCALE}
+        free_names = [name for name in self.table.column_names if name not in has_role]
+        declared = set(attributes or ())
+        for name in declared.difference(free_names):
+            reason = f"not among the columns without a role {headings(free_names)}"
+            raise _no_attribute(name, reason)
+        fields: dict[str, dict[str, Strings]] = {
+            "item_columns": {},
+            "attributes": {},
+            "annotation_columns": {},
+        }
+        for name in free_names:
+            is_declared = name in declared
+            try:
+                encoded = encode(self.table[name], name)
+            except InputError as error:
+                if is_declared:
+                    raise
+                warn(f"{error.message}; it is left out")
+                continue
+            of_annotators, of_items = _describes(annotator, encoded), _describes(item, encoded)
+            if is_declared and of_annotators is None:
+                raise _no_attribute(name, "not the same in all rows of an annotator")
+            if of_annotators is not None and (is_declared or attributes is None):
+                fields["attributes"][name] = of_annotators
+            elif of_items is None:
+                fields["annotation_columns"][name] = _names(encoded)
+            if of_items is not None and not is_declared:
+                fields["item_columns"][name] = of_items
+        return fields
 
 
 def ordered_classes(
@@ -375,22 +404,6 @@ def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str)
     return ids
 
 
-def _one_per_item(table: pa.Table, name: str, item: Encoded, place: Place) -> Encoded:
-    """A column that describes the item, as one code per item [N]."""
-    encoded = encode(table[name], name)
-    first_codes = _first_codes(item, encoded)
-    differs = first_codes[item.codes] != encoded.codes
-    if differs.any():
-        row = int(differs.argmax())
-        before = int((item.codes == item.codes[row]).argmax())
-        raise InputError(
-            f"item {item.names[item.codes[row]]!r} has more than one {name}: {place(before)} and"
-            f" {place(row)} differ ({counted(int(differs.sum()), 'such row')})",
-            "give each item its own id, or make its rows agree",
-        )
-    return Encoded(first_codes, encoded.names)
-
-
 def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:
     """The code in the first row of each item or annotator [n]."""
     codes = np.full(len(owner.names), -1, dtype=np.int32)
@@ -403,53 +416,6 @@ def _names(encoded: Encoded) -> Strings:
     """Names [n], empty text where there is none."""
     values: Strings = np.append(encoded.names, "").astype(object)[encoded.codes]
     return values
-
-
-def _other_columns(
-    table: pa.Table,
-    attributes: Sequence[str] | None,
-    names: Mapping[str, str],
-    item: Encoded,
-    annotator: Encoded,
-) -> dict[str, dict[str, Strings]]:
-    """The columns without a role as fields of `Annotations`, by what they describe."""
-    has_role = _names_with_role(table, names)
-    free_names = [name for name in table.column_names if name not in has_role]
-    declared = set(attributes or ())
-    for name in declared.difference(free_names):
-        raise _no_attribute(name, f"not among the columns without a role {headings(free_names)}")
-    fields: dict[str, dict[str, Strings]] = {
-        "item_columns": {},
-        "attributes": {},
-        "annotation_columns": {},
-    }
-    for name in free_names:
-        is_declared = name in declared
-        try:
-            encoded = encode(table[name], name)
-        except InputError as error:
-            if is_declared:
-                raise
-            warn(f"{error.message}; it is left out")
-            continue
-        of_annotators = _describes(annotator, encoded)
-        of_items = _describes(item, encoded)
-        if is_declared and of_annotators is None:
-            raise _no_attribute(name, "not the same in all rows of an annotator")
-        if of_annotators is not None and (is_declared or attributes is None):
-            fields["attributes"][name] = of_annotators
-        elif of_items is None:
-            fields["annotation_columns"][name] = _names(encoded)
-        if of_items is not None and not is_declared:
-            fields["item_columns"][name] = of_items
-    return fields
-
-
-def _names_with_role(table: pa.Table, names: Mapping[str, str]) -> set[str]:
-    """The columns that are read as something else than attributes."""
-    shares = [] if "label" in names else filter(is_share, table.column_names)
-    roles = ROLES if "text" in names else (role for role in ROLES if role != "context")
-    return {*names.values(), *roles, *shares, SCALE}
 
 
 def _describes(owner: Encoded, encoded: Encoded) -> Strings | None:
@@ -544,11 +510,11 @@ def _without_duplicates(
         return annotations, np.ones(len(annotations), dtype=bool)
     if annotations.scale.is_multi_label:
         # All labels that an annotator chose for an item are in each row about it.
-        pairs = np.stack([annotations.item_codes, annotations.annotator_codes])
-        codes = np.unique(pairs, axis=1, return_inverse=True)[1].reshape(-1)
-        chosen_labels = np.zeros((codes.max() + 1, len(annotations.classes)))
-        np.maximum.at(chosen_labels, codes, annotations.labels)
-        annotations = replace(annotations, label_probabilities=chosen_labels[codes])
+        pairs = annotations.pairs()
+        chosen_labels = np.zeros((len(pairs.rows), len(annotations.classes)))
+        np.maximum.at(chosen_labels, pairs.item_codes, annotations.labels)
+        chosen_labels = chosen_labels[pairs.item_codes]
+        annotations = replace(annotations, label_probabilities=chosen_labels)
     elif policy == "error":
         row = int(np.flatnonzero(is_repeated)[0])
         raise InputError(
