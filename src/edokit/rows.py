@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -287,10 +288,10 @@ class Rows:
 
 def sums(values: npt.ArrayLike, codes: npt.NDArray[Any], groups: int) -> Floats:
     """What the values [R, ...] of each group add up to [groups, ...]; ``codes`` are the groups."""
-    rows = np.asarray(values)
-    total = np.zeros((groups, *rows.shape[1:]))
-    np.add.at(total, codes, rows)
-    return total
+    rows = np.asarray(values, dtype=np.float64)
+    columns = rows.reshape(len(rows), math.prod(rows.shape[1:])).T
+    total = np.stack([np.bincount(codes, column, groups) for column in columns], axis=1)
+    return np.asarray(total.reshape(groups, *rows.shape[1:]), dtype=np.float64)
 
 
 def in_order(positions: npt.NDArray[Any]) -> bool:

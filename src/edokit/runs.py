@@ -23,7 +23,7 @@ from edokit._version import __version__
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
 from edokit.predictions import Predictions, read_predictions
-from edokit.predictions.core import LEARN, PAIRS, WITH_ANONYMOUS, view_pairs
+from edokit.predictions.core import LEARN, view_labels, view_pairs
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -195,7 +195,7 @@ def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
     splits, learn = arguments.pop("splits", None), arguments.pop("learn", None)
     annotations = read_annotations(path, **arguments)
     annotations = annotations.split(*splits) if splits else annotations
-    return annotations.pairs() if learn in (PAIRS, WITH_ANONYMOUS) else annotations
+    return view_labels(annotations, learn)
 
 
 def digest(path: Path) -> str | None:

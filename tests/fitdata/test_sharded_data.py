@@ -121,10 +121,6 @@ def test_annotations_may_come_in_every_form(tmp_path: Path) -> None:
     write_table(made.people.to_table(), other / "everything.parquet")
     with opened(made, tmp_path, other) as data:
         same(data.summaries(), wanted)
-    write_table(made.people.to_table(), tmp_path / "people.csv")
-    for form in (other, long, tmp_path / "people.csv"):
-        with pytest.raises(InputError, match="in files named like the shards"):
-            opened(made, tmp_path, form, memory=100)
     with pytest.raises(InputError, match="ndarray names no items"):
         opened(made, tmp_path, made.people.soft_labels)
 

@@ -18,7 +18,6 @@ from edokit.predictions import (
     Predictions,
     Shards,
     read_predictions,
-    read_shards,
     write_predictions,
 )
 
@@ -295,7 +294,6 @@ def test_pairs_are_refused_where_items_are_needed(tmp_path: Path) -> None:
     for use in (
         lambda: EDOEnsemble().fit(pairs, labels),
         lambda: edokit.fit(tmp_path / "p.npz", labels),
-        lambda: list(read_shards(tmp_path / "p.npz")),
         lambda: Shards.open(tmp_path / "p.npz"),
         lambda: pairs.align(["a", "b"]),
     ):

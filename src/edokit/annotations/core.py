@@ -28,7 +28,7 @@ from edokit._errors import (
 from edokit._names import as_names, check_positions, check_unique
 from edokit._types import Bools, Codes, Floats, Strings
 from edokit.annotations.labels import MultiChoice
-from edokit.rows import Rows, in_order
+from edokit.rows import Rows, in_order, sums
 from edokit.scales import NOMINAL, Scale, ScaleLike
 
 Ties = Literal["first", "error", "random"]
@@ -306,25 +306,13 @@ class Annotations:
         if self.label_codes is not None:
             flat = np.bincount(_cells(self.item_codes, self.label_codes, c), minlength=n * c)
             return flat.reshape(n, c).astype(np.float64)
-        if self._one_each:
-            return self.labels.astype(np.float64, copy=False)
-        columns = self.labels.T
-        return np.column_stack([np.bincount(self.item_codes, weights, n) for weights in columns])
+        return sums(self.labels, self.item_codes, n)
 
     @cached_property
     def soft_labels(self) -> Floats:
         """Share of annotators per class [N, C]."""
-        if self._one_each:
-            return self.counts
         shares: Floats = self.counts / self.annotations_per_item[:, None]
         return shares
-
-    @cached_property
-    def _one_each(self) -> bool:
-        """Whether every item has one annotation, in the order of the items, as soft labels have."""
-        n = len(self.items)
-        rows = np.arange(n, dtype=self.item_codes.dtype)
-        return len(self) == n and bool((self.item_codes == rows).all())
 
     @cached_property
     def annotations_per_item(self) -> npt.NDArray[np.int64]:
@@ -346,14 +334,8 @@ class Annotations:
     @cached_property
     def repeated(self) -> Bools:
         """Whether an earlier annotation has the same annotator and item [M]."""
-        if self._one_each:
-            return np.zeros(len(self), dtype=bool)
-        pairs = _cells(self.item_codes, self.annotator_codes, len(self.annotators))
-        # Sorted neighbours tell with little memory whether any pair is repeated.
-        ordered = np.sort(pairs, kind="stable")
-        if not (ordered[1:] == ordered[:-1]).any():
-            return np.zeros(len(self), dtype=bool)
-        return pd.Series(pairs).duplicated().to_numpy()
+        cells = _cells(self.item_codes, self.annotator_codes, len(self.annotators))
+        return pd.Index(cells).duplicated()
 
     @cached_property
     def entropy(self) -> Floats:

@@ -157,7 +157,7 @@ class _Summary:
 def _in_parts(predictions: Any) -> Iterable[Any]:
     """Predictions of a file or a folder, shard by shard; others as they are."""
     if isinstance(predictions, str | Path):
-        return read_shards(predictions, pairs=True)
+        return read_shards(predictions)
     return [predictions] if isinstance(predictions, Predictions) else predictions
 
 

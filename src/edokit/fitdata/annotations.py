@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow.parquet as pa_parquet
 
 from edokit._errors import InputError, errors_in, examples, option
 from edokit._names import class_order
@@ -17,6 +16,7 @@ from edokit.annotations import Annotations, PublishedLabelWarning
 from edokit.datasets.read import read_annotations
 from edokit.datasets.table import table_files
 from edokit.predictions import Shards
+from edokit.predictions.core import view_labels
 from edokit.scales import NOMINAL, check_same_scale
 
 
@@ -27,8 +27,8 @@ class ReadOptions:
     splits: tuple[str, ...] = ()  # only these, where given
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of ``read_annotations``: ``columns``, ``duplicates`` and the like."""
-    pairs: bool = False
-    """Whether each pair of an item and an annotator is an item."""
+    learn: str | None = None
+    """What is learned from pairs of an item and an annotator, see `LEARN`."""
 
     def read(self, path: Path, classes: Sequence[str]) -> Annotations:
         with errors_in(path), warnings.catch_warnings():
@@ -40,11 +40,7 @@ class ReadOptions:
                 annotations = annotations.take(np.isin(annotations.splits, self.splits))
             elif self.splits:
                 annotations = annotations.split(*self.splits)
-        return self.view(annotations)
-
-    def view(self, annotations: Annotations) -> Annotations:
-        """The annotations as they are, or of pairs."""
-        return annotations.pairs() if self.pairs else annotations
+        return view_labels(annotations, self.learn)
 
 
 def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
@@ -76,12 +72,6 @@ def match_files(folder: Path, shards: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(files[name] for name in names)
 
 
-# What a row of a long table takes in memory, item, annotator and label with their names.
-_ROW_BYTES = 150
-# And a byte of a text file: a row is some thirty.
-_TEXT_FACTOR = 5
-
-
 # The annotations of all shards: in memory, or a file for each.
 Source: TypeAlias = Annotations | tuple[Path, ...]
 
@@ -91,11 +81,10 @@ def find_annotations(
     shards: Shards,
     classes: Sequence[str] | None,
     reading: ReadOptions,
-    memory: int,
 ) -> tuple[Source, tuple[str, ...]]:
     """Annotations in the form that suits their size, and their classes in order."""
     if isinstance(annotations, str | Path):
-        source = _in_files(Path(annotations), shards, classes, reading, memory)
+        source = _in_files(Path(annotations), shards, classes, reading)
     elif isinstance(annotations, Annotations):
         source = annotations
     else:
@@ -107,6 +96,7 @@ def find_annotations(
     by_name = class_order(shards.classes) if shards.scale == NOMINAL else shards.classes
     order = by_name if classes is None else tuple(classes)
     if isinstance(source, Annotations):
+        source = view_labels(source, reading.learn)
         check_same_scale(shards.scale, "predictions", source.scale, "annotations")
         if len(shards.classes) > len(source.classes):
             source = source.with_classes(shards.classes)
@@ -121,34 +111,15 @@ def find_annotations(
 
 
 def _in_files(
-    path: Path, shards: Shards, classes: Sequence[str] | None, reading: ReadOptions, memory: int
+    path: Path, shards: Shards, classes: Sequence[str] | None, reading: ReadOptions
 ) -> Source:
-    """In memory if they take little of it."""
+    """A file for each shard where there are such, else all annotations in memory."""
     if path.is_dir() and table_files(path) and not any(path.glob("*.json")):
         files = match_files(path, shards.files)
         if files:
             return files
-    if _needs(path) > memory / 2:
-        raise InputError(
-            f"{path} takes more than half of the memory, and is not in files named like the shards"
-            f" of predictions ({examples(file.stem for file in shards.files)})",
-            f"split or rename the files, or allow more {option('memory')}",
-        )
     split = reading.splits[0] if len(reading.splits) == 1 else None
     annotations = read_annotations(path, classes=classes, split=split, **reading.options)
     if len(reading.splits) > 1:
         annotations = annotations.split(*reading.splits)
-    return reading.view(annotations)
-
-
-def _needs(path: Path) -> int:
-    """About the bytes that annotations take in memory."""
-    try:
-        return sum(
-            int(pa_parquet.read_metadata(file).num_rows) * _ROW_BYTES
-            if file.suffix.lower() == ".parquet"
-            else file.stat().st_size * _TEXT_FACTOR
-            for file in table_files(path)
-        )
-    except Exception:  # whatever is wrong with a file, its reader names it
-        return 0
+    return annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import are, warn
 from edokit._io import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
-from edokit._types import Bools, Floats, Ints
+from edokit._types import Floats
 from edokit.annotations import (
     Annotations,
     PublishedLabelWarning,
@@ -40,7 +40,6 @@ from edokit.objective import (
 )
 from edokit.objective.pools import one_thread, slices
 from edokit.predictions import Shards
-from edokit.predictions.core import PAIRS, WITH_ANONYMOUS
 from edokit.predictions.shards import check_once
 from edokit.scales import NOMINAL, ScaleLike
 
@@ -76,13 +75,6 @@ class Fold(NamedTuple):
     held_out: bool
     random_state: int
 
-    def mask(
-        self, shard: int, y: NDArray[Any], rows_per_item: int = 1, owner: Ints | None = None
-    ) -> Bools:
-        """Which items [N] of a shard with hard labels y [n] these are."""
-        dealt = deal(y, self.parts, self.random_state, shard, rows_per_item, owner)
-        return np.asarray((dealt == self.number) == self.held_out)
-
 
 class View(NamedTuple):
     """What a view shows of the shards."""
@@ -97,7 +89,9 @@ class View(NamedTuple):
         """The arrays of a shard's items (those at these positions), and the rows per item."""
         arrays, width = part.arrays(), part.scale.rows_per_item(part.classes)
         if self.fold is not None:
-            mask = self.fold.mask(part.number, arrays.y, width, part.owners())
+            parts, number, held_out, seed = self.fold
+            dealt = deal(arrays.y, parts, seed, part.number, width, part.owners())
+            mask = (dealt == number) == held_out
             positions = np.flatnonzero(mask) if positions is None else positions[mask[positions]]
         if positions is not None:
             arrays = arrays.take(positions, width)
@@ -160,11 +154,8 @@ class ShardedData(FitData):
             shards = Shards.open(predictions, learn=work.learn)
         if scale is not None:
             shards, options = shards.on_scale(scale), {**options, "scale": scale}
-        pairs = shards.learn in (PAIRS, WITH_ANONYMOUS)
-        reading = ReadOptions(tuple(work.splits), options, pairs)
-        if isinstance(annotations, Annotations):
-            annotations = reading.view(annotations)
-        source, order = find_annotations(annotations, shards, classes, reading, work.memory)
+        reading = ReadOptions(tuple(work.splits), options, shards.learn)
+        source, order = find_annotations(annotations, shards, classes, reading)
         if isinstance(source, tuple):
             # All are what the first one is; to find out takes longer than to read some of them.
             reading = replace(reading, options={"format": recognise(source[0]).name, **options})
@@ -275,33 +266,24 @@ class ShardedData(FitData):
 
     @cached_property
     def sample(self) -> Arrays:
-        """Rows of items drawn at random (all, if there are few), in their order; P in float64."""
+        """Rows of the items with the lowest keys (all, if there are few), in their order; P in
+        float64."""
         numbers = len(self._shards.members) * self._shards.numbers_per_item
-        limit = min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers))
-        total = len(self._shards)
-        count = min(limit, total)
-        rows = np.sort(np.random.default_rng([total, count]).choice(total, count, replace=False))
-        ends = np.cumsum(self._shards.counts)
-        tasks = []
-        for part, end, size in zip(self._cached, ends, self._shards.counts, strict=True):
-            start = end - size
-            rows_of_shard = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)] - start
-            if len(rows_of_shard):
-                tasks.append((part, rows_of_shard, self._view))
-        return self._drawn(self._workers.run(_draw, tasks))
+        return self._drawn(min(SAMPLE, max(1024, _SAMPLE_NUMBERS // numbers)))
 
-    def _drawn(self, parts: Iterable[Arrays]) -> Arrays:
-        P, q, y = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Arrays(self._view.averaged(P), q, y)
-
-    def draw(self, count: int) -> FitData:
+    def _drawn(self, count: int) -> Arrays:
+        """Rows of the items with the lowest keys, as far as the view shows them."""
         lowest = np.empty(0, dtype=np.uint64)
         for keys in self._workers.run(partial(_first_keys, count=count), self._cached):
             lowest = np.sort(np.concatenate([lowest, keys]))[:count]
         tasks = [(part, lowest[-1], self._view) for part in self._cached]
-        arrays = self._drawn(self._workers.run(_draw_first, tasks))
+        parts = self._workers.run(_draw_first, tasks)
+        P, q, y = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Arrays(self._view.averaged(P), q, y)
+
+    def draw(self, count: int) -> FitData:
         names = self.members, self.classes, self.groups, self.counts
-        items = FitData(arrays, *names, scale=self.scale)
+        items = FitData(self._drawn(count), *names, scale=self.scale)
         return items.draw(items.items)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
@@ -407,18 +389,12 @@ def _metric_sums(
     ]
 
 
-def _draw(task: tuple[CachedShard, NDArray[Any], View]) -> Arrays:
-    """The items at these positions of a shard, as far as they belong to the fold."""
-    part, positions, view = task
-    return view.of(part, positions)[0]
-
-
 def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
     keys = part.keys()
     return np.partition(keys, count - 1)[:count] if len(keys) > count else np.asarray(keys)
 
 
 def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> Arrays:
-    """The items of a shard whose keys are up to the last one wanted."""
+    """The items of a shard with keys up to a bound, as far as the view shows them."""
     part, bound, view = task
-    return _draw((part, np.flatnonzero(part.keys() <= bound), view))
+    return view.of(part, np.flatnonzero(part.keys() <= bound))[0]

@@ -427,34 +427,28 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
                 f"member_info describes {name!r}, but the members are {examples(members, 10)}",
                 "check the spelling",
             )
-        if not isinstance(facts, Mapping):
-            raise _wrong_fact(f"member_info.{name}", facts, "an object")
-        plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
-        info[as_name(name)] = {str(key): fact for key, fact in plain.items() if fact is not None}
+        facts = facts if isinstance(facts, Mapping) else {"": facts}
+        plain = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
+        info[as_name(name)] = {key: fact for key, fact in plain.items() if fact is not None}
         for key, fact in info[as_name(name)].items():
-            if (expected := _expected_fact(key, fact)) is not None:
-                raise _wrong_fact(f"member_info.{name}.{key}", fact, expected)
+            if not _is_fact(key, fact):
+                raise InputError(
+                    f"member_info.{name}.{key} is {show_value(fact)}, but should be text or a"
+                    " number, and a cost or count a number from 0",
+                    "give text and numbers about each member",
+                )
     return info
 
 
-def _expected_fact(key: str, fact: Any) -> str | None:
-    """What a value should be that is not text or a number, or a count or cost below 0."""
-    is_number = isinstance(fact, int | float) and not isinstance(fact, bool)
-    is_number = is_number and -1.7e308 < fact < 1.7e308
-    if key in COUNTED:
-        fits = isinstance(fact, int) and is_number and 0 <= fact <= 2**53
-        return None if fits else "a whole number from 0"
-    if key in (COST, *ADDED):
-        return None if is_number and fact >= 0 else "a number from 0"
+def _is_fact(key: str, fact: Any) -> bool:
+    """Whether a value is text or a number; of counts and costs, a number from 0."""
+    if isinstance(fact, int | float) and not isinstance(fact, bool):
+        is_whole = isinstance(fact, int) and fact <= 2**53
+        return bool(-1.7e308 < fact < 1.7e308) and (
+            key not in (COST, *ADDED) or (fact >= 0 and (is_whole or key not in COUNTED))
+        )
     is_text = isinstance(fact, str) and fact == fact.encode(errors="replace").decode()
-    return None if is_number or is_text or isinstance(fact, bool) else "text or a number"
-
-
-def _wrong_fact(place: str, fact: object, expected: str) -> InputError:
-    return InputError(
-        f"{place} is {show_value(fact)}, but should be {expected}",
-        "give text and numbers about each member",
-    )
+    return key not in ("", COST, *ADDED) and (is_text or isinstance(fact, bool))
 
 
 def combined_info(
@@ -516,6 +510,11 @@ def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
     if learn == "items":
         return predictions.panel_means()
     return predictions.pairs(anonymous=learn == WITH_ANONYMOUS)
+
+
+def view_labels(annotations: Annotations, learn: str | None) -> Annotations:
+    """The labels of the rows that are learned from."""
+    return annotations.pairs() if learn in (PAIRS, WITH_ANONYMOUS) else annotations
 
 
 def _wrong_length(axis: str, names: int, shape: tuple[int, ...], length: int) -> InputError:

@@ -95,7 +95,7 @@ def check_ending(path: Path) -> None:
         )
 
 
-def read_file(path: Path, invalid: Invalid) -> Predictions:
+def read_file(path: Path, invalid: Invalid = "error") -> Predictions:
     """The predictions in one .npz or Parquet file."""
     check_file(path)
     if path.suffix.lower() == ".npz":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow.parquet as pa_parquet
@@ -29,19 +29,6 @@ from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
 _OF = re.compile(r"^(.*?)\d+-of-(\d+)")
 _DIGITS = re.compile(r"(\d+)")
-
-
-class Names(NamedTuple):
-    """What all shards have in common."""
-
-    members: tuple[str, ...]
-    classes: tuple[str, ...]
-    groups: tuple[str, ...] | None
-    scale: Scale
-
-    @classmethod
-    def of(cls, shard: Predictions) -> Names:
-        return cls(shard.members, shard.classes, shard.groups, shard.scale)
 
 
 def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predictions:
@@ -74,7 +61,7 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     >>> edokit.read_predictions("dev.parquet").shape
     (2, 1, 2)
     """
-    shards = list(read_shards(path, invalid=invalid, pairs=True))
+    shards = list(read_shards(path, invalid=invalid))
     if len(shards) == 1:
         return shards[0]
     base = shards[0]
@@ -97,17 +84,13 @@ def _info_of(
     return combined_info(parts, [count / total for count in counts], members)
 
 
-def read_shards(
-    path: str | Path, *, invalid: Invalid = "error", pairs: bool = False
-) -> Iterator[Predictions]:
+def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Predictions]:
     """One shard after the other, so that no more than one needs to be in memory.
 
-    An item that is in two shards is refused at the end; so are, unless ``pairs``, predictions for
-    pairs of item and annotator.
+    A row that is in two shards is refused at the end.
     """
     one_of("invalid", invalid, get_args(Invalid))
-    shards = _shards(shard_files(path), invalid)
-    return shards if pairs else (shard.per_item() for shard in shards)
+    return _shards(shard_files(path), invalid)
 
 
 def shard_files(path: str | Path) -> list[Path]:
@@ -159,11 +142,11 @@ def check_numbering(files: Sequence[Path]) -> None:
 
 
 def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:
-    base: Names | None = None
+    base: Predictions | None = None
     keys: list[Keys] = []
     for file in files:
         shard = read_file(file, invalid)
-        base = base or Names.of(shard)
+        base = shard.take([]) if base is None else base
         check_alike(shard, file, base, files[0])
         if len(files) > 1:
             keys.append(shard.rows.keys)
@@ -173,7 +156,9 @@ def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:
         check_once(keys, names, lambda number: read_file(files[number], invalid).rows)
 
 
-def check_alike(shard: Predictions, file: Path, base: Names | Shards, base_file: Path) -> None:
+def check_alike(
+    shard: Predictions, file: Path, base: Predictions | Shards, base_file: Path
+) -> None:
     """Refuse a shard whose members, scale, classes or groups are not those of the first."""
     check_same_scale(shard.scale, f"shard {file.name}", base.scale, f"shard {base_file.name}")
     for kind in ("members", "classes", "groups"):
@@ -230,8 +215,6 @@ class Shards:
     """The recipe each member comes from [K], likewise."""
     number_bytes: int
     """Bytes per probability: 4 or 8."""
-    invalid: Invalid = "error"
-    """What happens to probabilities that do not sum to one."""
     base_file: Path | None = None
     """The shard that all must agree with, if that is not ``files[0]``."""
     scale: Scale = NOMINAL
@@ -244,9 +227,7 @@ class Shards:
     """What is known about members, see `Predictions`."""
 
     @classmethod
-    def open(
-        cls, path: str | Path, *, invalid: Invalid = "error", learn: str | None = None
-    ) -> Shards:
+    def open(cls, path: str | Path, *, learn: str | None = None) -> Shards:
         """Look into a folder of .npz or Parquet shards (or a single file), without reading it all.
 
         The first shard is read, of the others only what their headers say. Of pairs of an item and
@@ -254,16 +235,15 @@ class Shards:
         pairs of an item must be in one shard.
         """
         files = shard_files(path)
-        base = view_pairs(read_file(files[0], invalid), learn)
+        base = view_pairs(read_file(files[0]), learn)
         base = base if learn else base.per_item()
-        names = Names.of(base)
         counts, infos = [len(base)], [base.member_info]
         for file in files[1:]:
             count, info = _glance(file, base.members)
             if learn or count is None:
                 # Without a sound header it is read, to say what is wrong.
-                shard = view_pairs(read_file(file, invalid), learn)
-                check_alike(shard, file, names, files[0])
+                shard = view_pairs(read_file(file), learn)
+                check_alike(shard, file, base, files[0])
                 count = len(shard)
             counts.append(count)
             infos.append(info)
@@ -274,7 +254,6 @@ class Shards:
             base.classes,
             base.groups,
             base.probabilities.itemsize,
-            invalid,
             scale=base.scale,
             learn=learn,
             member_info=_info_of(infos, counts, base.members),
@@ -314,7 +293,7 @@ class Shards:
 
     def read(self, number: int) -> Predictions:
         """One shard, checked, and with the members, classes and groups of the first."""
-        shard = view_pairs(read_file(self.files[number], self.invalid), self.learn)
+        shard = view_pairs(read_file(self.files[number]), self.learn)
         shard = shard.on_scale(self.scale) if self.declared else shard
         check_alike(shard, self.files[number], self, self.base_file or self.files[0])
         if len(shard) != self.counts[number]:
@@ -384,7 +363,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
     parts: list[tuple[MemberInfo, int]] = []
     sums: dict[str, Any] = {}
     annotators: set[str] = set()
-    for shard in read_shards(path, pairs=True):
+    for shard in read_shards(path):
         annotators.update(shard.rows.people)
         shards += 1
         items += len(shard)
