@@ -166,7 +166,7 @@ def test_a_download_that_is_asked_for_gives_up_soon(
     no_network: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DOWNLOAD, "1")
-    with pytest.raises(InputError, match="'org/nowhere' can't be downloaded: the network"):
+    with pytest.raises(InputError, match=r"'org/nowhere' can't be downloaded: .*the network"):
         load_backbone("org/nowhere")
     assert 1 <= len(no_network) <= 3  # not for a minute
 

@@ -58,18 +58,6 @@ def test_an_estimator_may_read_texts_by_itself() -> None:
     assert member.predict_proba(["awful nonsense", ("tea", "in the garden")]).shape == (2, 2)
 
 
-def test_texts_with_shares_are_counted_once() -> None:
-    estimator = (
-        "sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.TfidfVectorizer(),"
-        " sklearn.preprocessing.MaxAbsScaler(), sklearn.naive_bayes.MultinomialNB())"
-    )
-    idf = [
-        SklearnMember(2, estimator=estimator, features="texts").fit(lesson)._fitted[0].idf_
-        for lesson in (SOFT, HARD)
-    ]
-    np.testing.assert_allclose(idf[0], idf[1])
-
-
 def test_shares_are_passed_on_as_weights() -> None:
     half = MemberData(COURSE.texts, lambda epoch: np.full((48, 2), 0.5))
     member = SklearnMember(2, estimator="sklearn.naive_bayes.MultinomialNB()").fit(half)

@@ -28,8 +28,7 @@ FINE_TUNED, WEIGHTS = "transformer.json", "model.safetensors"
 """Files of a member that was fine-tuned: its options, and the weights of encoder and head."""
 DOWNLOAD = "EDO_DOWNLOAD"
 """The variable of the environment that lets models be downloaded."""
-_UNUSED = ("*.h5", "*.msgpack", "*.ot", "*.onnx*", "openvino/*")  # weights for other libraries
-_PATIENCE = 10  # seconds in which the hub must answer
+_UNUSED = ["*.h5", "*.msgpack", "*.ot", "*.onnx*", "openvino/*"]  # weights for other libraries
 SAMPLE = "A text of 3 words: ß 語"  # known and unknown characters, on which tokenizers are tried
 _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"
 
@@ -86,29 +85,23 @@ def public_name(model: str) -> str:
 
 def _from_hub(model: str, **which: Any) -> Path:
     require_packages(f"the model {model!r}", ("huggingface_hub",))
-    from huggingface_hub import model_info, snapshot_download
+    from huggingface_hub import snapshot_download
 
-    if not os.environ.get(DOWNLOAD):
-        try:
-            return Path(snapshot_download(model, local_files_only=True, **which))
-        except Exception as error:
-            raise InputError(
-                f"{model!r} is no folder, and no model of that name has been downloaded",
-                f"download it with `hf download {model}`, let edo do so with {DOWNLOAD}=1,"
-                " or name a folder that holds it",
-            ) from error
+    offline = not os.environ.get(DOWNLOAD)
     try:
-        # Asked once: a download would try for minutes.
-        query = {key: which[key] for key in ("revision", "token") if key in which}
-        files = model_info(model, timeout=_PATIENCE, **query).siblings or ()
-        safe = any(file.rfilename.endswith(".safetensors") for file in files)
-        unused = [*_UNUSED, "*.bin"] if safe else [*_UNUSED]
-        return Path(snapshot_download(model, ignore_patterns=unused, **which))
+        for unused in ([*_UNUSED, "*.bin"], _UNUSED):
+            which |= {"local_files_only": offline, "ignore_patterns": unused}
+            folder = Path(snapshot_download(model, **which))
+            if offline or any(folder.glob("*.safetensors")):
+                break
+        return folder
     except Exception as error:
-        raise InputError(
-            f"the model {model!r} can't be downloaded: {_reason(error)}",
-            "check the name and the network",
-        ) from error
+        problem, remedy = f"can't be downloaded: {_reason(error)}", "check the name and the network"
+        if offline:
+            problem = "is no folder, and no model of that name has been downloaded"
+            remedy = f"download it with `hf download {model}`, let edo do so with {DOWNLOAD}=1,"
+            remedy += " or name a folder that holds it"
+        raise InputError(f"{model!r} {problem}", remedy) from error
 
 
 def _reason(error: BaseException) -> str:
@@ -117,10 +110,9 @@ def _reason(error: BaseException) -> str:
 
 SAFE_FILES = (".safetensors", ".json", ".txt", ".model", ".jinja")
 """Endings of a model's files from which nothing is executed."""
-_MODULES = (
-    *("Transformer", "StaticEmbedding", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout"),
-)
-"""Modules of sentence-transformers that may be part of a model; they import no further code."""
+# Modules of sentence-transformers that import no further code.
+_LAYERS = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
+_MODULES = ("Transformer", "StaticEmbedding", *_LAYERS)
 
 
 def home_of(folder: Path) -> Path:
@@ -188,20 +180,16 @@ def check_model(folder: Path, home: Path | None = None) -> None:
 def check_code(folder: Path) -> None:
     """Refuse a model whose settings name code, which would run when it is loaded."""
     for path in folder.rglob("*.json"):
-        is_list = path.name == "modules.json"
-        if not is_list and not path.name.endswith("config.json"):
+        if path.name != "modules.json" and not path.name.endswith("config.json"):
             continue
         content = read_json(path)
         # Other lists, such as that of the data that a model was trained on, are never loaded.
-        safe = all(map(_is_safe_module, content)) if is_list and isinstance(content, list) else True
+        modules = content if path.name == "modules.json" else []
         settings = content if isinstance(content, dict) else {}
         function = str(settings.get("activation_function", ""))
         custom = "." in function and not function.startswith("torch.nn.")
-        if not safe or custom or "auto_map" in settings:
-            raise InputError(
-                f"{path} names code outside of the library, which would run",
-                "choose another model",
-            )
+        if custom or "auto_map" in settings or not all(map(_is_safe_module, modules)):
+            raise InputError(f"{path} names code, which would run", "choose another model")
 
 
 def _is_safe_module(module: object) -> bool:

@@ -45,7 +45,6 @@ _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
 _FOLDS = 5
-_RANGES = {"strength": Range(0, above=True), "context": Range(0)}
 _VALUES = {"attribute": "t V", "value": "t V", "is_range": "b V"}
 """Arrays of the values of attributes."""
 # Looked for once: that takes as long as a regression.
@@ -225,6 +224,7 @@ class ClassifierMember(Member):
     """
 
     multi_label = True
+    _ranges: ClassVar = {"strength": Range(0, above=True), "context": Range(0)}
 
     n_classes: int
     _: KW_ONLY
@@ -237,7 +237,7 @@ class ClassifierMember(Member):
     _effects: AnnotatorEffects | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_ranges(self, _RANGES)
+        check_ranges(self, self._ranges)
 
     @property
     def known(self) -> KnownAnnotators:

@@ -23,7 +23,7 @@ from edokit.members.recipe import (
     with_context,
     write_arrays,
 )
-from edokit.members.recipes._ranges import Range, check_ranges
+from edokit.members.recipes._ranges import Range
 from edokit.members.recipes._regression import ClassifierMember, Logistic
 
 _FILE = "linear.npz"
@@ -49,9 +49,7 @@ class LinearMember(ClassifierMember):
     _tfidf: TfIdf = field(init=False, repr=False)
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_ranges(self, {"words": Range(0), "fewest": Range(1)})
+    _ranges: ClassVar = {**ClassifierMember._ranges, "words": Range(0), "fewest": Range(1)}
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None

@@ -113,7 +113,9 @@ class SklearnMember(Member):
         self._fitted.set_params(**dict.fromkeys(seeds, random_state))
         with threadpool_limits(1):
             try:
-                self._fit_rows(features, rows, classes, parameters)
+                is_list = isinstance(features, list)
+                row_features = [features[i] for i in rows] if is_list else features[rows]
+                self._fitted.fit(row_features, classes, **parameters)
             except (ValueError, TypeError) as error:
                 raise InputError(
                     f"{self.estimator} must be able to learn from these features, but: {error}",
@@ -121,24 +123,6 @@ class SklearnMember(Member):
                     " sklearn.pipeline.make_pipeline(…)",
                 ) from error
         return self
-
-    def _fit_rows(self, features: Any, rows: Any, classes: Any, parameters: dict[str, Any]) -> None:
-        """Fit on these rows of the features, some of which may occur several times."""
-        from sklearn.pipeline import Pipeline
-
-        if not isinstance(features, list):
-            self._fitted.fit(features[rows], classes, **parameters)
-            return
-        model = self._fitted
-        is_pipeline = isinstance(model, Pipeline) and len(model.steps) > 1
-        reader = model.steps[0][1] if is_pipeline and len(rows) > len(features) else None
-        if reader is None or isinstance(reader, Pipeline):
-            model.fit([features[i] for i in rows], classes, **parameters)
-            return
-        # How many texts hold a word is counted on each text once.
-        tail = model[1:]
-        tail.fit(reader.fit_transform(features)[rows], classes, **parameters)
-        model.steps[1:] = tail.steps
 
     def predict_proba(
         self,
