@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
@@ -343,52 +342,69 @@ class LanguageModel(Member):
 
     def _predict_pairs(self, questions: Questions, pairs: Sequence[tuple[Text, str]]) -> Floats:
         """Probabilities [P, C] of distinct pairs of a text and an annotator, or nobody ("")."""
-        labels = questions.labels
-        texts = [text for text, _ in pairs for _ in labels]
+        texts = [text for text, _ in pairs for _ in questions.labels]
         prompts = [
             questions.messages(text, label, self._examples.get(annotator, ()))
             for text, annotator in pairs
-            for label in labels
+            for label in questions.labels
         ]
-        limits = endpoints.current_session()
-        if limits.dry:
-            self._preview(limits, questions, prompts)
+        session = endpoints.current_session()
+        if session.dry:
+            self._preview(session, questions, prompts)
             return np.full((len(pairs), self.n_classes), 1 / self.n_classes)
         self._top = self._find_top(questions, texts[0], prompts[0])
-        draws = 1 if self._top else self.samples
-        shares: list[Floats] = []
-        failures_before = self._usage["failures"]
+        answers, failures_before = len(prompts) * self._draws, self._usage["failures"]
         # A model that never names a label is known by its first answers; the others are saved.
-        for part in (slice(_FIRST_LOOK), slice(_FIRST_LOOK, None)):
-            done, total = len(shares) * draws, len(prompts) * draws
-            report = partial(self._report, done, total)
-            answers = self._ask(self._requests(prompts[part], self._top), texts[part], report)
-            self._usage["requests"] += len(answers)
-            self._usage["tokens_in"] += sum(answer.tokens_in for answer in answers)
-            self._usage["tokens_out"] += sum(answer.tokens_out for answer in answers)
-            shares += [
-                self._shares(questions, answers[start : start + draws])
-                for start in range(0, len(answers), draws)
-            ]
-            failures = self._usage["failures"] - failures_before
-            early = self._names_labels and len(shares) < _FIRST_LOOK
-            if failures == len(shares) * draws and not early:
-                raise InputError(
-                    f"{self.model} never names a label: none of its first"
-                    f" {counted(failures, 'answer')} does, where {questions.choices.sentence} was"
-                    " asked for",
-                    "look at the prompt (a dry run shows it), and have it ask for the label alone;"
-                    " a model that thinks first needs a larger max_tokens",
-                )
+        shares = self._ask_prompts(questions, prompts[:_FIRST_LOOK], texts, answers)
+        first_answers, failures = len(shares) * self._draws, self._usage["failures"]
+        few = self._names_labels and len(shares) < _FIRST_LOOK
+        if failures - failures_before == first_answers and not few:
+            raise InputError(
+                f"{self.model} never names a label: none of its first"
+                f" {counted(first_answers, 'answer')} does, where {questions.choices.sentence} was"
+                " asked for",
+                "look at the prompt (a dry run shows it), and have it ask for the label alone;"
+                " a model that thinks first needs a larger max_tokens",
+            )
+        later = prompts[_FIRST_LOOK:], texts[_FIRST_LOOK:], answers, first_answers
+        rows = np.array(shares + self._ask_prompts(questions, *later))
         self._usage["items"] += len(pairs)
-        if failures:
-            counts = are(failures, len(prompts) * draws, ("names", "name"), "answer")
+        if failures := self._usage["failures"] - failures_before:
+            counts = are(failures, answers, ("names", "name"), "answer")
             warn(
                 f"{self.model}: {counts} no label and {'is' if failures == 1 else 'are'} left out;"
                 " where no answer names one, all labels are equally likely"
             )
-        rows = np.array(shares)
         return rows[:, 1].reshape(len(pairs), -1) if questions.by_label else rows
+
+    @property
+    def _draws(self) -> int:
+        """Answers to each prompt."""
+        return 1 if self._top else self.samples
+
+    def _ask_prompts(
+        self,
+        questions: Questions,
+        prompts: Sequence[Messages],
+        texts: Sequence[Text],
+        total: int,
+        done: int = 0,
+    ) -> list[Floats]:
+        """Probabilities from the answers to each prompt; ``done`` of ``total`` came before."""
+
+        def report(answers: int) -> None:
+            session = endpoints.current_session()
+            if self._progress is not None:
+                self._progress({"requests": done + answers, "of": total})
+            elif session.report is not None:
+                session.report(f"{session.member}, request {done + answers} of {total}")
+
+        answers = self._ask(self._requests(prompts, self._top or 0), texts[: len(prompts)], report)
+        self._usage["requests"] += len(answers)
+        self._usage["tokens_in"] += sum(answer.tokens_in for answer in answers)
+        self._usage["tokens_out"] += sum(answer.tokens_out for answer in answers)
+        starts = range(0, len(answers), self._draws)
+        return [self._shares(questions, answers[k : k + self._draws]) for k in starts]
 
     def _shares(self, questions: Questions, answers: Sequence[endpoints.Answer]) -> Floats:
         """Probabilities from the answers to one prompt; failures are counted and left out."""
@@ -465,13 +481,6 @@ class LanguageModel(Member):
             # Without log-probabilities, a refusal has another reason.
             self._ask(self._requests([messages], 0)[:1], [text])
         return returned
-
-    def _report(self, done: int, total: int, answers: int) -> None:
-        current = endpoints.current_session()
-        if self._progress is not None:
-            self._progress({"requests": done + answers, "of": total})
-        elif current.report is not None:
-            current.report(f"{current.member}, request {done + answers} of {total}")
 
     def _preview(
         self, limits: endpoints.Session, questions: Questions, prompts: Sequence[Messages]
