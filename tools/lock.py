@@ -35,7 +35,7 @@ def resolve(python: str, extras: str, *more: str) -> dict[str, str]:
 
 def main() -> None:
     old = resolve(os.environ.get("PYTHON310", "python3.10"), "dev,serve")
-    every = "dev,transformers,dask,postgres,crowds,llm,serve,hub,docs,bench"
+    every = "dev,transformers,dask,postgres,llm,serve,hub,docs,bench"
     new = resolve(sys.executable, every, *HEAVY)
     lines = ["# Written by `make lock`; do not edit by hand."]
     for name in sorted({*old, *new}, key=str.lower):

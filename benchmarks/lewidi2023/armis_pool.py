@@ -234,10 +234,11 @@ def members(
     course: TrainingData, found: dict[tuple[str, str], Any]
 ) -> Iterator[tuple[str, str, Callable[[Any], Any]]]:
     """Group, name and what it says of all items [N] after learning from some rows."""
-    soft = course.soft_labels[:, 1]
+    labels = course.annotations
+    soft = labels.soft_labels[:, 1]
     hard = course.hard.astype(float)
-    people = np.zeros((len(course), len(course.annotators)))
-    people[course.item_codes, course.annotator_codes] = course.label_codes
+    people = np.zeros((len(course), len(labels.annotators)))
+    people[labels.item_codes, labels.annotator_codes] = labels.label_codes
 
     def linear(targets: Any, alike: Any, strength: float) -> Callable[[Any], Any]:
         return lambda rows: logistic(alike, rows, targets[rows], strength)
@@ -253,7 +254,7 @@ def members(
             name = f"{_name(one)}-{strength:g}"
             yield "soft", name, linear(soft, found[one].alike, strength)
     for one in _PEOPLE:
-        for k, person in enumerate(course.annotators):
+        for k, person in enumerate(labels.annotators):
             yield (
                 "annotator",
                 f"{_name(one)}-{person}",
@@ -291,7 +292,7 @@ def members(
         yield "bayes", f"{_name(one)}-ratios", ratio(own)
     for seed in range(6):
         one = _DRAWN[seed % 3]
-        drawn = random_select(course, seed)[:, 1]
+        drawn = random_select(labels, seed)[:, 1]
         yield "drawn", f"{_name(one)}-{seed}", linear(drawn, found[one].alike, 5.0)
 
 

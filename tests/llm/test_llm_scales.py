@@ -13,7 +13,6 @@ from edokit.annotations import Annotations
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.supervision import soft
-from edokit.members.training_data import TrainingData
 from edokit.scales import Scale
 
 Proxies = Callable[..., FaultProxy]
@@ -58,7 +57,7 @@ def test_an_annotators_examples_change_what_the_model_answers(proxy: Proxies) ->
         for who, label in (("mild", "polite"), ("strict", "rude"), ("fair", "polite"))
     ]
     table = dict(zip(("item", "annotator", "label", "text"), zip(*rows, strict=True), strict=True))
-    people = TrainingData.from_annotations(Annotations.from_table(table))
+    people = Annotations.from_table(table)
     data = MemberData(
         people.texts, lambda epoch: soft(people), annotations=people, classes=people.classes
     )

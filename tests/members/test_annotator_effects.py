@@ -20,7 +20,6 @@ from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators, _covaria
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.supervision import soft
-from edokit.members.training_data import TrainingData
 from edokit.predictions import read_predictions
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
@@ -149,12 +148,16 @@ def test_an_offset_is_what_is_added_to_logits(kind: str) -> None:
     np.testing.assert_allclose(found[0, 0], moved)
 
 
-def fitted(kind: str, recipe: str, model: str, **options: Any) -> tuple[Any, TrainingData]:
-    data = TrainingData.from_annotations(on_scale(kind, annotators=6))
+def fitted(kind: str, recipe: str, model: str, **options: Any) -> tuple[Any, Annotations]:
+    data = on_scale(kind, annotators=6)
     more = {"model": model} if recipe == "encoder" else {}
     member = make_member(recipe, len(data.classes), {**options, **more}, "cpu")
     lesson = MemberData(
-        data.texts, lambda epoch: soft(data), annotations=data, scale=data.scale, corpus=data.texts
+        data.texts,
+        lambda epoch: soft(data),
+        annotations=data,
+        scale=data.scale,
+        corpus=tuple(data.texts),
     )
     return member.fit(lesson, random_state=0), data
 

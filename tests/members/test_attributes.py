@@ -131,13 +131,17 @@ WHERE = ["rye", "ash", "rye", "ash", "rye", "ash"]
 
 def fitted(recipe: str, model: str, kind: str = "nominal", **options: Any) -> tuple[Any, Any]:
     people = with_attributes(on_scale(kind, annotators=6), age=AGES, town=WHERE)
-    data = TrainingData.from_annotations(people, attributes=["age", "town"])
+    data = TrainingData.from_annotations(people, attributes=["age", "town"]).annotations
     more = {} if recipe == "linear" else {"model": model}
     if recipe == "transformer":
         more |= {"epochs": 2, "learning_rate": 1e-2, "annotator_learning_rate": 1e-1}
     member = make_member(recipe, len(data.classes), {**more, **options}, "cpu")
     lesson = MemberData(
-        data.texts, lambda epoch: soft(data), annotations=data, scale=data.scale, corpus=data.texts
+        data.texts,
+        lambda epoch: soft(data),
+        annotations=data,
+        scale=data.scale,
+        corpus=tuple(data.texts),
     )
     return member.fit(lesson, random_state=0), data
 

@@ -14,6 +14,7 @@ from test_judges import NEW
 from commands import printed
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
+from edokit.annotations import Annotations
 from edokit.members import (
     Group,
     make_plan,
@@ -188,23 +189,14 @@ def test_names_of_annotators_become_parts_of_folder_names() -> None:
 
 
 def test_annotators_with_few_labels_are_named_with_what_happens() -> None:
-    data = TrainingData.from_annotations(PEOPLE)
-    train = data.where("train")
     # person-2 keeps three of the labels in train.
-    own = np.flatnonzero((data.annotator_codes == 2) & np.isin(data.item_codes, train))[3:]
-    keep = np.setdiff1d(np.arange(len(data.item_codes)), own)
-    few = TrainingData(
-        **{
-            **vars(data),
-            **{
-                name: getattr(data, name)[keep]
-                for name in ("item_codes", "annotator_codes", "label_codes")
-            },
-        }
-    )
+    in_train = PEOPLE.splits[PEOPLE.item_codes] == "train"
+    dropped = np.flatnonzero((PEOPLE.annotator_codes == 2) & in_train)[3:]
+    table = PEOPLE.to_table().to_pandas().drop(index=dropped)
+    few = Annotations.from_table(table, classes=["0", "1"])
     groups = parse_groups("linear:3", supervision="per-annotator")
     with pytest.warns(EDOWarning) as noted:
-        make_plan(few, groups)
+        make_plan(TrainingData.from_annotations(few), groups)
     told = [str(one.message) for one in noted if "fewer than 20 labels" in str(one.message)]
     assert len(told) == 1
     assert "1 of 3 annotators has" in told[0]

@@ -15,6 +15,11 @@ from edokit.members.training_data import FIT, TrainingData, check_splits, fold_n
 COURSE = TrainingData.from_annotations(small_people(200))
 
 
+def with_splits(splits: list[str]) -> TrainingData:
+    """The same data with other splits."""
+    return TrainingData.from_annotations(replace(COURSE.annotations, splits=as_names(splits)))
+
+
 def test_folds_part_train_and_dev_evenly() -> None:
     folds = fold_numbers(COURSE, 5, seed=0)
     inside = COURSE.where("train", "dev")
@@ -65,7 +70,7 @@ def test_without_folds_each_other_split_is_answered() -> None:
 
 def test_dev_may_be_called_validation() -> None:
     splits = ["validation" if split == "dev" else split for split in COURSE.splits]
-    data = replace(COURSE, splits=tuple(splits))
+    data = with_splits(splits)
     np.testing.assert_array_equal(rows_for_job(data, None, None).stop, COURSE.where("dev"))
 
 
@@ -84,13 +89,13 @@ def test_folds_without_items_are_refused() -> None:
 
 
 def test_data_without_a_train_split_is_refused() -> None:
-    data = replace(COURSE, splits=("dev",) * len(COURSE))
+    data = with_splits(["dev"] * len(COURSE))
     with pytest.raises(InputError, match="no items; the splits are 'dev'"):
         check_splits(data, None)
 
 
 def test_data_with_nothing_to_predict_needs_folds() -> None:
-    data = replace(COURSE, splits=("train",) * len(COURSE))
+    data = with_splits(["train"] * len(COURSE))
     with pytest.raises(InputError, match="cross_fit=5"):
         check_splits(data, None)
     check_splits(data, 5)

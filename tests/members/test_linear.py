@@ -13,23 +13,22 @@ from edokit.datasets import read_annotations
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import soft
-from edokit.members.training_data import TrainingData
 from edokit.metrics import ce
 
 
 def test_it_learns_who_objects() -> None:
-    data = TrainingData.from_annotations(small_people(400))
-    train, test = data.take(data.where("train")), data.take(data.where("test"))
+    data = small_people(400)
+    train, test = data.split("train"), data.split("test")
     member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
-    constant = np.tile(train.soft_labels.mean(axis=0), (len(test), 1))
+    constant = np.tile(train.soft_labels.mean(axis=0), (len(test.items), 1))
     assert ce(member.predict_proba(test.texts), test.soft_labels) < ce(constant, test.soft_labels)
 
 
 def test_shared_counts_change_nothing() -> None:
-    data = TrainingData.from_annotations(small_people())
+    data = small_people()
     lessons = [
         MemberData(data.texts, lambda epoch: soft(data), corpus=corpus)
-        for corpus in ((), data.texts)
+        for corpus in ((), tuple(data.texts))
     ]
     alone, together = (LinearMember(2).fit(lesson) for lesson in lessons)
     np.testing.assert_array_equal(
@@ -38,7 +37,7 @@ def test_shared_counts_change_nothing() -> None:
 
 
 def test_a_context_weight_of_zero_makes_context_silent() -> None:
-    data = TrainingData.from_annotations(small_people(24))
+    data = small_people(24)
     pairs = [(str(text), f"reply {i}") for i, text in enumerate(data.texts)]
     member = LinearMember(2, context=0.0).fit(MemberData(pairs, lambda epoch: soft(data)))
     np.testing.assert_allclose(
@@ -58,7 +57,7 @@ def test_a_strength_of_zero_is_refused() -> None:
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    data = TrainingData.from_annotations(small_people(24))
+    data = small_people(24)
     LinearMember(2).fit(MemberData(data.texts, lambda epoch: soft(data))).save(tmp_path)
     file = tmp_path / "linear.npz"
     file.write_bytes(file.read_bytes()[:100])
@@ -71,7 +70,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
 def test_one_soft_member_beats_the_constant_answer_by_far_on_real_data(
     lewidi: Path, dataset: str, bound: float
 ) -> None:
-    data = TrainingData.from_annotations(read_annotations(lewidi / dataset))
-    train, test = data.take(data.where("train")), data.take(data.where("test"))
+    data = read_annotations(lewidi / dataset)
+    train, test = data.split("train"), data.split("test")
     member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
     assert ce(member.predict_proba(test.texts), test.soft_labels) < bound

@@ -16,7 +16,6 @@ from edokit.annotations import Annotations
 from edokit.members import Group, score_members, train_members
 from edokit.members.jobs import MANIFEST
 from edokit.members.supervision import (
-    crowd_targets,
     majority,
     per_annotator,
     random_select,
@@ -51,12 +50,11 @@ class OneClassMember(PriorMember):
 
 
 def test_targets_of_sets_are_labels_on_their_own() -> None:
-    for labels in (SETS, TrainingData.from_annotations(SETS)):
-        np.testing.assert_allclose(soft(labels), [[2 / 3, 1 / 3], [0, 1 / 2]])
-        np.testing.assert_array_equal(majority(labels), [[1, 0], [0, 0]])
-        positions, own = per_annotator(labels, "x")
-        assert positions.tolist() == [0, 1]
-        np.testing.assert_array_equal(own, [[1, 1], [0, 0]])
+    np.testing.assert_allclose(soft(SETS), [[2 / 3, 1 / 3], [0, 1 / 2]])
+    np.testing.assert_array_equal(majority(SETS), [[1, 0], [0, 0]])
+    positions, own = per_annotator(SETS, "x")
+    assert positions.tolist() == [0, 1]
+    np.testing.assert_array_equal(own, [[1, 1], [0, 0]])
 
 
 def test_random_select_draws_the_whole_set_of_one_annotator() -> None:
@@ -71,27 +69,14 @@ def test_an_annotator_with_two_sets_of_an_item_counts_half_each() -> None:
     np.testing.assert_array_equal(per_annotator(twice, "x")[1], [[0.5, 0]])
 
 
-def test_crowd_models_refuse_sets() -> None:
-    with pytest.raises(InputError, match="gave sets of labels"):
-        crowd_targets(SETS)
-
-
 # Training data
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_training_data_keep_their_scale(kind: str) -> None:
-    people = on_scale(kind)
-    data = TrainingData.from_annotations(people)
-    assert data.take([1, 0]).scale == data.scale == people.scale
-    np.testing.assert_array_equal(data.soft_labels, people.soft_labels)
-    np.testing.assert_array_equal(data.hard, people.hard_labels())
-
-
 def test_another_scale_is_other_data() -> None:
-    points = TrainingData.from_annotations(on_scale("ordinal"))
-    uneven = replace(points, scale=Scale("ordinal", (1, 2, 3, 9)))
-    assert len({one.digest for one in (points, uneven, replace(points, scale=NOMINAL))}) == 3
+    points, uneven = on_scale("ordinal"), Scale("ordinal", (1, 2, 3, 9))
+    scales = (points.scale, uneven, NOMINAL)
+    data = [TrainingData.from_annotations(replace(points, scale=scale)) for scale in scales]
+    assert len({part.digest for part in data}) == 3
 
 
 def test_folds_of_sets_have_equal_shares_of_each_label() -> None:

@@ -14,7 +14,6 @@ from edokit._errors import EDOWarning, InputError
 from edokit._types import Floats
 from edokit.members.recipe import Member, MemberData, Text, find_recipe, known_options, make_member
 from edokit.members.supervision import majority, soft
-from edokit.members.training_data import TrainingData
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -46,7 +45,7 @@ def lesson_of(
 def test_it_learns_from_shares_and_comes_back_from_its_folder(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    data = TrainingData.from_annotations(small_people())
+    data = small_people()
     member = made(recipe)
     member.fit(lesson_of(data.texts, soft(data), recipe), random_state=1)
     new = [*data.texts[:5], "something never seen before"]
@@ -62,7 +61,7 @@ def test_it_learns_from_shares_and_comes_back_from_its_folder(
 def test_nothing_it_keeps_is_a_pickle(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    data = TrainingData.from_annotations(small_people(24))
+    data = small_people(24)
     member = made(recipe)
     member.fit(lesson_of(data.texts, majority(data), recipe), random_state=1)
     (tmp_path / "kept").mkdir()
@@ -72,7 +71,7 @@ def test_nothing_it_keeps_is_a_pickle(
 
 
 def test_the_same_seed_gives_the_same_member(recipe: tuple[str, dict[str, object]]) -> None:
-    data = TrainingData.from_annotations(small_people(24))
+    data = small_people(24)
     lesson = lesson_of(data.texts, majority(data), recipe)
     first, second = made(recipe), made(recipe)
     first.fit(lesson, random_state=5)
@@ -81,7 +80,7 @@ def test_the_same_seed_gives_the_same_member(recipe: tuple[str, dict[str, object
 
 
 def test_it_reads_pairs(recipe: tuple[str, dict[str, object]]) -> None:
-    data = TrainingData.from_annotations(small_people(24))
+    data = small_people(24)
     pairs = [(str(text), "nice day\nyou are late") for text in data.texts]
     member = made(recipe)
     member.fit(lesson_of(pairs, soft(data), recipe), random_state=1)
@@ -91,7 +90,7 @@ def test_it_reads_pairs(recipe: tuple[str, dict[str, object]]) -> None:
 def test_one_class_gives_a_constant_member_and_a_warning(
     recipe: tuple[str, dict[str, object]], tmp_path: Path
 ) -> None:
-    data = TrainingData.from_annotations(small_people(24))
+    data = small_people(24)
     member = made(recipe, n_classes=3)
     with pytest.warns(EDOWarning, match="one class"):
         member.fit(lesson_of(data.texts, np.eye(3)[np.full(24, 1)], recipe), random_state=1)

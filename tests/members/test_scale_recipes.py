@@ -19,7 +19,6 @@ from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.recipes._regression import Logistic
 from edokit.members.recipes.sklearn import _sets_of
 from edokit.members.supervision import Supervision, soft
-from edokit.members.training_data import TrainingData
 from edokit.scales import Scale
 
 pytestmark = [
@@ -73,7 +72,7 @@ def test_members_are_trained_kept_and_scored(
 
 @pytest.mark.parametrize("recipe", ["linear", "sklearn"])
 def test_a_label_is_likelier_where_it_was_chosen(recipe: str) -> None:
-    data = TrainingData.from_annotations(on_scale("multi-label"))
+    data = on_scale("multi-label")
     member = make_member(recipe, 3, options_of(recipe, ""))
     member.fit(MemberData(data.texts, lambda epoch: soft(data), scale=data.scale), random_state=0)
     p = member.predict_proba(data.texts)

@@ -13,9 +13,8 @@ from edokit._io.skops import read_estimator_file
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.sklearn import SklearnMember
 from edokit.members.supervision import majority, soft
-from edokit.members.training_data import TrainingData
 
-COURSE = TrainingData.from_annotations(small_people(48))
+COURSE = small_people(48)
 HARD = MemberData(COURSE.texts, lambda epoch: majority(COURSE))
 SOFT = MemberData(COURSE.texts, lambda epoch: soft(COURSE))
 SVD = "sklearn.decomposition.TruncatedSVD(n_components=5)"

@@ -13,7 +13,6 @@ from member_cases import small_people
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations
 from edokit.members.supervision import majority, most_active, per_annotator, random_select, soft
-from edokit.members.training_data import TrainingData
 
 
 @st.composite
@@ -125,15 +124,3 @@ def test_more_per_annotator_members_than_the_least_annotated_item_has_are_warned
 def test_more_per_annotator_members_than_annotators_are_refused() -> None:
     with pytest.raises(InputError, match=r"4 per-annotator members .* there are 3 annotators"):
         most_active(small_people(), 4)
-
-
-def test_a_course_gives_the_same_targets_as_its_annotations() -> None:
-    people = small_people()
-    data = TrainingData.from_annotations(people)
-    np.testing.assert_array_equal(random_select(data, 5, 1), random_select(people, 5, 1))
-    np.testing.assert_allclose(soft(data), soft(people))
-    np.testing.assert_array_equal(majority(data), majority(people))
-    for mine, theirs in zip(
-        per_annotator(data, "person-1"), per_annotator(people, "person-1"), strict=True
-    ):
-        np.testing.assert_array_equal(mine, theirs)

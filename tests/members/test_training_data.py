@@ -1,4 +1,4 @@
-"""A data is the annotations in plain arrays, and travels as one JSON file."""
+"""What members train on: annotations with texts, splits and a digest."""
 
 from __future__ import annotations
 
@@ -14,26 +14,6 @@ from edokit.annotations import Annotations
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 
 data_of = TrainingData.from_annotations
-
-
-def test_taking_items_of_a_course_is_taking_items_of_the_annotations() -> None:
-    people = small_people()
-    chosen = np.array([7, 3, 20])
-    mine, theirs = (
-        data_of(people).take(chosen),
-        data_of(people.take(chosen)),
-    )
-    assert mine.items == theirs.items == ("item-7", "item-3", "item-20")
-    assert mine.texts == theirs.texts
-    np.testing.assert_allclose(mine.soft_labels, theirs.soft_labels)
-    np.testing.assert_array_equal(mine.hard, theirs.hard)
-
-
-def test_taking_items_drops_annotators_who_did_not_answer_them() -> None:
-    people = Annotations.from_matrix([[0, None], [1, 1]], annotators=["x", "y"])
-    people = replace(people, texts=as_names(["one", "two"]))
-    assert data_of(people).take([0]).annotators == ("x",)
-    assert data_of(people).take([0]).annotator_codes.tolist() == [0]
 
 
 def test_the_digest_names_the_data() -> None:

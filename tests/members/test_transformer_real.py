@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from tiny_transformer import torch
 
+from edokit.annotations import Annotations
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.transformer import TransformerMember
-from edokit.members.training_data import TrainingData
 from edokit.metrics import ce
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,15 +38,15 @@ def minilm(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def brexit(lewidi: Path) -> TrainingData:
-    return TrainingData.from_annotations(read_lewidi(lewidi / "HS-Brexit"))
+def brexit(lewidi: Path) -> Annotations:
+    return read_lewidi(lewidi / "HS-Brexit")
 
 
 @pytest.mark.slow
 @pytest.mark.lewidi
-def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: TrainingData) -> None:
-    some = brexit.take(np.random.default_rng(0).permutation(brexit.where("train"))[:128])
-    test = brexit.take(brexit.where("test"))
+def test_a_few_steps_beat_the_constant_predictor(minilm: str, brexit: Annotations) -> None:
+    train, test = brexit.split("train"), brexit.split("test")
+    some = train.take(np.random.default_rng(0).permutation(len(train.items))[:128])
     member = TransformerMember(
         2, model=minilm, learning_rate=2e-4, epochs=1, batch_size=8, max_length=32, device="cpu"
     )

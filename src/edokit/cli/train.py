@@ -21,7 +21,6 @@ from edokit.members import (
     train_members,
 )
 from edokit.members.jobs import BY_ANNOTATOR
-from edokit.members.supervision import crowd_targets
 from edokit.members.training_data import DEV, FIT
 
 NO_FLAG = Parameter(parse=False)
@@ -87,9 +86,6 @@ class Training(TrainingOptions):
         Replace what is there already, also what edo did not write.
     forget_models : bool, default=False
         Keep the predictions, not the models.
-    posterior : str, optional
-        dawid-skene or mace: this model's posterior of each train item in place of the soft label
-        (with --supervision soft; needs the extra crowds).
     dry_run : bool, default=False
         Show one prompt, the number of requests, their tokens and cost, and send none.
     """
@@ -98,7 +94,6 @@ class Training(TrainingOptions):
     source: Annotated[str, NO_FLAG] = ""
     unlabelled: Annotated[Any, NO_FLAG] = None
     forget_models: bool = False
-    posterior: str | None = None
     dry_run: bool = False
 
 
@@ -122,10 +117,6 @@ def train(
     check_output(out, "members", data, overwrite=training.overwrite)
     groups = pool.groups()
     annotations = reading.annotations(data)
-    if training.posterior is not None:
-        annotations = crowd_targets(
-            annotations, training.posterior, random_state=training.random_state
-        )
     if training.dry_run:
         console.print_requests(preview_training(annotations, groups, training), json)
         return

@@ -235,11 +235,11 @@ def make_manifest(
     source: str = "",
 ) -> dict[str, Any]:
     """Groups, members with their metrics, those of the uniform mean, failures, versions."""
-    data = plan.data
+    data, attributes = plan.data, plan.data.annotations.attributes
     labelled = {
         split: table
         for split, table in predictions.items()
-        if table.annotators is None and str(table.items[0]) not in data.unlabelled_annotators
+        if table.annotators is None and split not in data.unlabelled
     }
     names = next(iter(predictions.values())).members if predictions else ()
     members = []
@@ -257,8 +257,8 @@ def make_manifest(
             "classes": list(data.classes),
             "scale": data.scale.to_text(data.classes),
             "pairs": have_contexts(data.texts),
-            "annotators": len(data.annotators),
-            **({"attributes": list(data.attributes)} if data.attributes else {}),
+            "annotators": len(data.annotations.annotators),
+            **({"attributes": list(attributes)} if attributes else {}),
         },
         "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
@@ -320,7 +320,8 @@ def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[
 
     row_of = {item: row for row, item in enumerate(data.items)}
     rows = [row_of[str(item)] for item in table.items]
-    labels, names = (data.soft_labels[rows], data.hard[rows]), main_metrics(data.scale)
+    labels = data.annotations.soft_labels[rows], data.hard[rows]
+    names = main_metrics(data.scale)
     return compute_metrics(probabilities, *labels, metrics=names, scale=data.scale)
 
 

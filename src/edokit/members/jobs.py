@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, exampl
 from edokit._io.atomic import digest_of, whole_folder
 from edokit._io.documents import Count, Document, Json, to_model
 from edokit._io.json import read_json
-from edokit._types import Codes, Floats
+from edokit._types import Codes, Floats, Ints
 from edokit._version import __version__
 from edokit.annotator_effects import ATTRIBUTES_NOTE, attributes_of
 from edokit.members.groups import Group
@@ -50,14 +50,15 @@ from edokit.members.recipe import (
 from edokit.members.supervision import (
     Draw,
     Supervision,
-    majority,
     most_active,
     per_annotator,
     random_select,
-    soft,
 )
 from edokit.members.training_data import TRAIN, JobRows, TrainingData, rows_for_job
 from edokit.scales import Scale
+
+if TYPE_CHECKING:
+    from edokit.annotations import Annotations
 
 FORMAT = 1
 # The folder of a training: members, predictions by split and the manifest, written last. The folder
@@ -112,9 +113,7 @@ class TrainingPlan:
 
     def annotator_rows(self, positions: npt.ArrayLike) -> list[tuple[int, str]]:
         """Each of these items with each annotator who labelled it or is to be predicted."""
-        items = np.asarray(positions, dtype=np.int64).tolist()
-        annotators = self.data.annotators_of(items)
-        return [(i, name) for i, names in zip(items, annotators, strict=True) for name in names]
+        return [(int(i), name) for i in np.asarray(positions) for name in self.data.people[i]]
 
     def fingerprint(self, job: TrainingJob) -> str:
         """A digest of everything that the result of a job depends on."""
@@ -144,9 +143,9 @@ def plan_jobs(
         job_folds = all_folds if learns(find_recipe(group.recipe), group.options) else [None]
         if group.supervision == Supervision.PER_ANNOTATOR.value:
             train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
-            train_data = data.take(train)
-            annotators = most_active(train_data, group.members)
-            _warn_of_few_labels(group, train_data, annotators)
+            train_labels = data.annotations.take(train)
+            annotators = most_active(train_labels, group.members)
+            _warn_of_few_labels(group, train_labels, annotators)
         for k, name in enumerate(member_names(group.name, group.members, annotators)):
             for fold in job_folds:
                 job = TrainingJob(
@@ -186,9 +185,9 @@ def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> 
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
 
 
-def _warn_of_few_labels(group: Group, data: TrainingData, annotators: Sequence[str]) -> None:
-    totals = np.bincount(data.annotator_codes, minlength=len(data.annotators))
-    label_counts = dict(zip(data.annotators, totals.tolist(), strict=True))
+def _warn_of_few_labels(group: Group, labels: Annotations, annotators: Sequence[str]) -> None:
+    totals = labels.annotations_per_annotator.tolist()
+    label_counts = dict(zip(map(str, labels.annotators), totals, strict=True))
     sparse = [f"{a} ({label_counts[a]})" for a in annotators if label_counts[a] < FEW_LABELS]
     if sparse:
         enough = len(annotators) - len(sparse)
@@ -316,7 +315,7 @@ def predict_splits(
             rows = plan.annotator_rows(positions)
             conditions: dict[str, Any] = {"annotators": [[name] for _, name in rows]}
             if member.known.attributes:
-                conditions["attributes"] = attributes_of(data)
+                conditions["attributes"] = attributes_of(data.annotations)
             predicted = predict_texts(member, [data.texts[i] for i, _ in rows], **conditions)
             name = f"{split}{BY_ANNOTATOR}"
             arrays[name] = _checked_probabilities(predicted, job, len(rows), data)
@@ -325,49 +324,56 @@ def predict_splits(
 
 def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
     """What a job trains on."""
-    rows = plan.rows(job)
+    data, rows = plan.data, plan.rows(job)
     stops_early = has_epochs(find_recipe(job.recipe))
-    train = plan.data.take(np.setdiff1d(rows.train, rows.stop) if stops_early else rows.train)
-    stop = plan.data.take(rows.stop)
-    targets: Callable[[int], Floats]
-    if job.supervision == Supervision.RANDOM_SELECT.value:
-        drawn, draws_once = train, job.draw == Draw.ONCE.value
-
-        def targets(epoch: int) -> Floats:
-            return random_select(drawn, job.seed, 0 if draws_once else epoch)
-
-    else:
-        if job.annotator is not None:
-            if job.annotator not in train.annotators:
-                raise InputError(
-                    f"annotator {job.annotator!r} labelled none of the items to train on in this"
-                    " fold",
-                    "ask for fewer members or folds",
-                )
-            positions, labels = per_annotator(train, job.annotator)
-            train = train.take(positions)
-        else:
-            labels = soft(train) if job.supervision == Supervision.SOFT.value else majority(train)
-
-        def targets(epoch: int) -> Floats:
-            return labels
-
-    texts, context = split_context(train.texts)
-    dev_texts, dev_context = split_context(stop.texts)
+    train = np.setdiff1d(rows.train, rows.stop) if stops_early else rows.train
+    if job.annotator is not None:
+        train = _labelled_by(job.annotator, data.annotations, train)
+    labels, stop_labels = data.annotations.take(train), data.annotations.take(rows.stop)
+    texts, context = split_context([data.texts[i] for i in train])
+    dev_texts, dev_context = split_context([data.texts[i] for i in rows.stop])
+    has_dev = len(rows.stop) > 0
     return MemberData(
         texts=texts,
-        targets=targets,
+        targets=_targets(job, labels, data.hard[train]),
         context=context,
         dev_texts=dev_texts,
         dev_context=dev_context,
-        dev_soft_labels=stop.soft_labels if len(stop) else None,
-        dev_hard_labels=stop.hard if len(stop) else None,
-        annotations=train,
-        dev_annotations=stop if len(stop) else None,
-        corpus=plan.data.texts,
-        scale=train.scale,
-        classes=train.classes,
+        dev_soft_labels=stop_labels.soft_labels if has_dev else None,
+        dev_hard_labels=data.hard[rows.stop] if has_dev else None,
+        annotations=labels,
+        dev_annotations=stop_labels if has_dev else None,
+        scale=data.scale,
+        classes=data.classes,
+        corpus=data.texts,
     )
+
+
+def _labelled_by(annotator: str, annotations: Annotations, rows: Ints) -> Ints:
+    """Those of these items that one annotator labelled."""
+    code = list(map(str, annotations.annotators)).index(annotator)
+    items = annotations.item_codes[annotations.annotator_codes == code]
+    labelled = rows[np.isin(rows, items)]
+    if not len(labelled):
+        raise InputError(
+            f"annotator {annotator!r} labelled none of the items to train on in this fold",
+            "ask for fewer members or folds",
+        )
+    return labelled
+
+
+def _targets(job: TrainingJob, labels: Annotations, hard: Codes) -> Callable[[int], Floats]:
+    """The targets of each epoch."""
+    if job.supervision == Supervision.RANDOM_SELECT.value:
+        draws_once = job.draw == Draw.ONCE.value
+        return lambda epoch: random_select(labels, job.seed, 0 if draws_once else epoch)
+    if job.annotator is not None:
+        targets = per_annotator(labels, job.annotator)[1]
+    elif job.supervision == Supervision.SOFT.value:
+        targets = labels.soft_labels
+    else:
+        targets = labels.scale.indicators(hard, len(labels.classes)).astype(np.float64)
+    return lambda epoch: targets
 
 
 class MemberCard(Document):

@@ -1,4 +1,4 @@
-"""Texts and annotations in plain arrays; the items that a job trains on, stops on and predicts."""
+"""Annotations with the texts that members read; what a job trains on, stops on and predicts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from edokit._errors import HAVE, InputError, are, examples, option, warn
-from edokit._types import Codes, Floats, Ints
-from edokit.annotator_effects import find_attribute, label_shares
+from edokit._types import Codes, Ints, Strings
+from edokit.annotator_effects import find_attribute
 from edokit.members.recipe import Text, joined
 from edokit.scales import NOMINAL, Scale
 
@@ -22,47 +22,26 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.members.texts import Texts
 
-T = TypeVar("T")
 TRAIN = "train"
 DEV = ("dev", "validation", "valid", "val")
 """What the split to choose by may be called."""
 FIT = "fit"
 """The name of the out-of-fold predictions, from which weights are fitted."""
 _STOP_SHARE = 0.1
-_NAMES = ("items", "texts", "splits", "classes", "annotators")
-_CODES = ("item_codes", "annotator_codes", "label_codes", "hard")
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """N items with their texts, and M annotations by A annotators in C classes.
+    """Annotations of n items with the texts that members read, and texts to predict as well."""
 
-    `edokit.Annotations` in plain arrays, which worker processes load without pandas.
-    """
-
-    items: tuple[str, ...]
+    annotations: Annotations
+    """With the attributes of annotators that members use."""
     texts: tuple[Text, ...]
-    """Texts [N], or pairs (utterance, context)."""
-    splits: tuple[str, ...]
-    """The split of each item [N]."""
-    classes: tuple[str, ...]
-    annotators: tuple[str, ...]
-    item_codes: Codes
-    """The item of each annotation [M]."""
-    annotator_codes: Codes
-    label_codes: Codes | None
-    """The class of each annotation [M]; none when annotators gave probabilities."""
-    label_probabilities: Floats | None
-    """Probabilities of each annotation [M, C], where annotators gave them instead of a class; 1
-    for each chosen label and 0 for others where they gave sets."""
+    """Texts [N], or pairs (utterance, context): of the n annotated items, then of the others."""
     hard: Codes
-    """Hard labels [N]; of sets [N, C], 1 for each label that most annotators chose."""
-    scale: Scale = NOMINAL
-    """The answer scale of the classes."""
-    unlabelled_annotators: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Items without annotations, with the annotators whose labels are to be predicted."""
-    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Attributes of the annotators that members use, by name, each [A]; "" is a gap."""
+    """Hard labels [n]; of sets [n, C], 1 for each label that most annotators chose."""
+    unlabelled: Mapping[str, Texts] = field(default_factory=dict)
+    """Items without annotations, by their split, with the annotators that are to be predicted."""
 
     @classmethod
     def from_annotations(
@@ -91,137 +70,112 @@ class TrainingData:
                 f"{are(len(absent), n, HAVE)} no text: {examples(annotations.items[absent])}",
                 "fill the gap or drop these items",
             )
-        contexts = annotations.contexts
+        contexts, splits = annotations.contexts, annotations.splits
         refuse_two_contexts(pairs and contexts is not None)
-        splits = ("train",) * n if annotations.splits is None else annotations.splits
-        return cls(
-            items=tuple(map(str, annotations.items)),
-            texts=tuple(
-                map(utterance_and_context if pairs else str, texts)
-                if contexts is None
-                else zip(map(str, texts), map(str, contexts), strict=True)
-            ),
-            splits=tuple(map(str, splits)),
-            classes=annotations.classes,
-            annotators=tuple(map(str, annotations.annotators)),
-            item_codes=annotations.item_codes,
-            annotator_codes=annotations.annotator_codes,
-            label_codes=annotations.label_codes,
-            label_probabilities=annotations.label_probabilities,
-            hard=annotations.hard_labels(),
-            scale=annotations.scale,
+        inputs: Iterable[Text] = map(utterance_and_context if pairs else str, texts)
+        if contexts is not None:
+            inputs = zip(map(str, texts), map(str, contexts), strict=True)
+        labelled = replace(
+            annotations,
+            splits=np.full(n, TRAIN, dtype=object) if splits is None else splits,
             attributes={name: _attribute(annotations, name) for name in attributes},
-        )._with_unlabelled(unlabelled or {})
+            item_columns={},
+            annotation_columns={},
+        )
+        data = cls(labelled, tuple(inputs), annotations.hard_labels())
+        return data._with_unlabelled(unlabelled or {})
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
         """The same data with further items, which have no annotations."""
-        data = self
+        seen = set(self.items)
         for split, texts in texts_by_split.items():
-            if split in data.splits or split in (TRAIN, *DEV):
+            if split in self.splits or split in (TRAIN, *DEV):
                 raise InputError(
                     f"{option('unlabelled')} names a split {split!r}, which has labels",
                     "choose another name for the split, as in {'test': texts}",
                 )
-            if repeated := sorted({*data.items} & {*texts.items}):
+            if repeated := sorted(seen & {*texts.items}):
                 raise InputError(
                     f"{option('unlabelled')}: the split {split!r} has items of other splits:"
                     f" {examples(repeated)}",
                     "give each item its own id",
                 )
-            n = len(texts.items)
-            no_labels = np.zeros_like(data.hard, shape=(n, *data.hard.shape[1:]))
-            annotators = dict(zip(texts.items, texts.annotators or [()] * n, strict=True))
-            data = replace(
-                data,
-                items=(*data.items, *texts.items),
-                texts=(*data.texts, *texts.texts),
-                splits=(*data.splits, *[split] * n),
-                hard=np.concatenate([data.hard, no_labels]),
-                unlabelled_annotators={**data.unlabelled_annotators, **annotators},
-            )
-        return data
+            seen |= {*texts.items}
+        further = chain.from_iterable(texts.texts for texts in texts_by_split.values())
+        return replace(self, texts=(*self.texts, *further), unlabelled=texts_by_split)
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.texts)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the C classes."""
+        return self.annotations.classes
+
+    @property
+    def scale(self) -> Scale:
+        """The answer scale."""
+        return self.annotations.scale
 
     @cached_property
-    def annotations_per_item(self) -> Ints:
-        """How many annotations each item has [N]."""
-        return np.bincount(self.item_codes, minlength=len(self))
+    def items(self) -> tuple[str, ...]:
+        """Item ids [N]."""
+        further = chain.from_iterable(texts.items for texts in self.unlabelled.values())
+        return (*map(str, self.annotations.items), *further)
 
     @cached_property
-    def soft_labels(self) -> Floats:
-        """Share of annotators per class, or per label of sets [N, C]."""
-        labels = label_shares(self, len(self.classes))
-        totals = [np.bincount(self.item_codes, share, minlength=len(self)) for share in labels.T]
-        soft: Floats = np.column_stack(totals) / np.maximum(self.annotations_per_item, 1)[:, None]
-        return soft
+    def splits(self) -> tuple[str, ...]:
+        """The split of each item [N]."""
+        assert self.annotations.splits is not None
+        further = (split for split, texts in self.unlabelled.items() for _ in texts.items)
+        return (*map(str, self.annotations.splits), *further)
 
-    def annotators_of(self, positions: npt.ArrayLike) -> list[tuple[str, ...]]:
-        """The annotators who labelled each of these items or, without labels, are predicted."""
-        order = np.argsort(self.item_codes, kind="stable")
-        starts = np.searchsorted(self.item_codes[order], np.arange(len(self) + 1))
-        codes = self.annotator_codes[order]
-        annotators = []
-        for i in np.asarray(positions, dtype=np.int64):
-            labelled_by = (self.annotators[a] for a in codes[starts[i] : starts[i + 1]])
-            predicted = self.unlabelled_annotators.get(self.items[i])
-            annotators.append(predicted or tuple(dict.fromkeys(labelled_by)))
-        return annotators
-
-    def hard_labels(self) -> Codes:
-        """Hard labels [N], or [N, C] of sets."""
-        return self.hard
+    @cached_property
+    def people(self) -> list[tuple[str, ...]]:
+        """The annotators who labelled each item [N] or, without labels, are predicted."""
+        labels, names = self.annotations, list(map(str, self.annotations.annotators))
+        people: list[dict[str, None]] = [{} for _ in labels.items]
+        for item, annotator in zip(labels.item_codes, labels.annotator_codes, strict=True):
+            people[item][names[annotator]] = None
+        further = (
+            texts.annotators or [()] * len(texts.items) for texts in self.unlabelled.values()
+        )
+        return [*map(tuple, people), *chain.from_iterable(further)]
 
     def where(self, *splits: str) -> Ints:
         """Positions of the items of these splits."""
         return np.flatnonzero(np.isin(np.array(self.splits, dtype=object), splits))
 
-    def take(self, positions: npt.ArrayLike) -> TrainingData:
-        """The items at these positions, in this order, with their annotators."""
-        rows = np.asarray(positions, dtype=np.int64)
-        row_of = np.full(len(self), -1, dtype=np.int32)
-        row_of[rows] = np.arange(len(rows), dtype=np.int32)
-        annotations = np.flatnonzero(row_of[self.item_codes] >= 0)
-        annotators, codes = np.unique(self.annotator_codes[annotations], return_inverse=True)
-        labels, probabilities = self.label_codes, self.label_probabilities
-        return replace(
-            self,
-            items=_at(self.items, rows),
-            texts=_at(self.texts, rows),
-            splits=_at(self.splits, rows),
-            annotators=_at(self.annotators, annotators),
-            item_codes=row_of[self.item_codes[annotations]],
-            annotator_codes=codes.astype(np.int32),
-            label_codes=None if labels is None else labels[annotations],
-            label_probabilities=None if probabilities is None else probabilities[annotations],
-            hard=self.hard[rows],
-            attributes={name: _at(values, annotators) for name, values in self.attributes.items()},
-        )
-
     @cached_property
     def digest(self) -> str:
         """A digest of all texts and annotations; members of other data are not reused."""
-        content = {name: getattr(self, name) for name in _NAMES}
-        for name in (*_CODES, "label_probabilities"):
-            values = getattr(self, name)
-            content[name] = None if values is None else values.tolist()
+        labels, n = self.annotations, len(self.annotations.items)
+        no_labels = np.zeros_like(self.hard, shape=(len(self) - n, *self.hard.shape[1:]))
+        content: dict[str, Any] = {
+            "items": self.items,
+            "texts": self.texts,
+            "splits": self.splits,
+            "classes": self.classes,
+            "annotators": list(map(str, labels.annotators)),
+            "item_codes": labels.item_codes,
+            "annotator_codes": labels.annotator_codes,
+            "label_codes": labels.label_codes,
+            "hard": np.concatenate([self.hard, no_labels]),
+            "label_probabilities": labels.label_probabilities,
+        }
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
-        if self.unlabelled_annotators:
-            content["asked"] = dict(self.unlabelled_annotators)
-        if self.attributes:
-            content["attributes"] = dict(self.attributes)
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+        if self.unlabelled:
+            content["asked"] = dict(zip(self.items[n:], self.people[n:], strict=True))
+        if labels.attributes:
+            content["attributes"] = dict(labels.attributes)
+        text = json.dumps(content, default=np.ndarray.tolist)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _at(values: tuple[T, ...], positions: Codes | Ints) -> tuple[T, ...]:
-    return tuple(values[k] for k in positions)
-
-
-def _attribute(annotations: Annotations, name: str) -> tuple[str, ...]:
+def _attribute(annotations: Annotations, name: str) -> Strings:
     """An attribute of the annotators; gaps are counted in a warning."""
-    values = tuple(map(str, find_attribute(annotations, name)))
+    values: Strings = np.array(list(map(str, find_attribute(annotations, name))), dtype=object)
     missing = [str(annotations.annotators[a]) for a, value in enumerate(values) if not value]
     if len(missing) == len(values):
         raise InputError(
