@@ -33,7 +33,7 @@ from edokit.datasets.simulate import REGIMES, Regime, Simulation
 from edokit.diagnosis import diagnose
 from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, find_structure
 from edokit.diagnosis.permutation import LEVEL, permutation_test
-from edokit.diagnosis.variance import Shares, decompose
+from edokit.diagnosis.variance import Part, decompose
 from edokit.diagnosis.vectors import LabelVectors
 
 DESIGNS: dict[str, Regime] = {
@@ -185,14 +185,14 @@ def draw(curves: dict[str, list[tuple[float, dict[str, float]]]], path: Path) ->
     panels.facet(alt.Column("design:N", title=None, sort=list(curves))).save(path)
 
 
-def declared(vectors: LabelVectors, annotations: Annotations) -> Shares:
+def declared(vectors: LabelVectors, annotations: Annotations) -> dict[str, Part]:
     """The estimate with the true groups."""
     group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
     count = int(group.max()) + 1
     grouping = Grouping(group, count, np.ones(vectors.items, dtype=bool), False)
     shares = decompose(vectors, Design.of(vectors, group, count), [grouping])
     assert shares is not None
-    return shares
+    return shares[1]
 
 
 def truth(simulation: Simulation) -> dict[str, float]:
@@ -231,7 +231,7 @@ def shares(runs: int) -> None:
             found = decompose(vectors, Design.of(vectors), cross_fitted(vectors, seed))
             assert found is not None
             for part in PARTS:
-                one, other = getattr(with_names, part), getattr(found, part)
+                one, other = with_names[part], found[1][part]
                 rows[part].append((known[part], one.share, other.share, one.hidden))
         for part in PARTS:
             means = np.mean(rows[part], axis=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -253,22 +252,3 @@ def test_a_minority_is_underestimated_by_more_than_chance(count: int, biased: bo
     evaluation = evaluate_items(ensemble, pool, people, name="test items", held_out=True)
     shown = summarize(ReportData("run", ensemble=ensemble, evaluation=evaluation)).caveats
     assert any("half of its share" in line for line in shown) is biased
-
-
-@pytest.mark.parametrize(("farther", "differs"), [(1.05, False), (2.0, True)])
-def test_a_member_differs_that_is_clearly_farther_from_the_others(
-    found: ReportData, farther: float, differs: bool
-) -> None:
-    ensemble, evaluation = found.ensemble, found.evaluation
-    assert ensemble is not None
-    assert evaluation is not None
-    heaviest = int(ensemble.weights_.argmax())
-    distances = np.full((len(ensemble.members_),) * 2, 0.2)
-    distances[heaviest] = distances[:, heaviest] = 0.2 * farther
-    np.fill_diagonal(distances, 0.0)
-    ensemble, evaluation = copy(ensemble), copy(evaluation)
-    object.__setattr__(evaluation, "distances", distances)
-    own = np.arange(len(ensemble.members_), dtype=float)
-    ensemble.member_ce_ = np.where(own == heaviest, 10.0, own)
-    text = " ".join(summary_of(ensemble, evaluation).weights)
-    assert ("differs from the others" in text) == differs

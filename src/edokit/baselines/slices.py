@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from edokit._errors import InputError, counted, option
 from edokit._io.markup import Cell, Table
@@ -94,12 +95,13 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
     a value.
     """
     slices: dict[str, dict[str | None, Bools]] = {}
+    parts: dict[str | None, Bools]
     for column in [by] if isinstance(by, str) else by or ():
         values = annotations.item_column(column, parameter="by")
         distinct = class_order(set(values) - {""})
         numbers = {value: as_number(value) for value in distinct}
         if len(distinct) > MOST_NUMBERS and None not in numbers.values():
-            parts: dict[str | None, Bools] = _quarters(values, numbers)
+            parts = _quarters(pd.Series(values).map(numbers).astype(float))
         elif len(distinct) > MOST_VALUES:
             raise InputError(
                 f"column {column!r} has {len(distinct)} different values on"
@@ -115,16 +117,13 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
     return slices
 
 
-def _quarters(values: Any, numbers: Mapping[str, float | None]) -> dict[str | None, Bools]:
+def _quarters(numbers: pd.Series[float]) -> dict[str | None, Bools]:
     """Four parts of about as many items, named by their smallest and largest number."""
-    value_numbers = np.array([numbers.get(value, np.nan) for value in values], dtype=np.float64)
-    ends = np.unique(np.nanquantile(value_numbers, [0.25, 0.5, 0.75]))
-    part = np.where(np.isnan(value_numbers), -1, np.searchsorted(ends, value_numbers, side="left"))
-    quarters: dict[str | None, Bools] = {}
-    for k in np.unique(part[part >= 0]):
-        inside = value_numbers[part == k]
-        quarters[f"{inside.min():g}–{inside.max():g}"] = part == k
-    return quarters
+    quarter = pd.qcut(numbers, 4, labels=False, duplicates="drop")
+    parts = numbers.groupby(quarter)
+    return {
+        f"{part.min():g}–{part.max():g}": (quarter == number).to_numpy() for number, part in parts
+    }
 
 
 def score_slices(

@@ -27,13 +27,12 @@ from edokit.diagnosis.clusters import (
 )
 from edokit.diagnosis.overview import DeclaredGroups, declared_groups
 from edokit.diagnosis.permutation import LEVEL, permutation_test
-from edokit.diagnosis.variance import Part, Shares, decompose, explained
+from edokit.diagnosis.variance import Part, decompose, explained
 from edokit.diagnosis.vectors import LabelVectors
 from edokit.predictions import Predictions
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
-PARTS = ("item", "annotator", "group_item", "rest")
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +289,7 @@ def _analyse(
         analysis.groupings, analysis.single_groups = _declared_groupings(vectors, declared, names)
     shares = decompose(vectors, design, analysis.groupings, random_state)
     if shares is not None:
-        analysis.variance = _variance_values(shares, declared is not None)
+        analysis.variance = _variance_values(*shares, declared is not None)
     if permutations and (vectors.scatter > 1e-12).any():
         analysis.test = permutation_test(
             vectors, design, structure, permutations, random_state, step
@@ -387,28 +386,32 @@ def _found_groups(
     return rank[codes], list(ascii_uppercase[: clusters.count]), about
 
 
-def _variance_values(shares: Shares, declared: bool) -> dict[str, Any]:
-    """The shares as plain values: within [0, 1], None where unknown."""
-    parts: dict[str, dict[str, float] | None] = dict.fromkeys(PARTS)
-    for name in PARTS:
-        estimate: Part = getattr(shares, name)
-        if not math.isnan(estimate.share):
-            ends = {"share": estimate.share, "low": estimate.low, "high": estimate.high}
-            bounded = {key: min(max(value, 0.0), 1.0) for key, value in ends.items()}
-            parts[name] = bounded | {"hidden": estimate.hidden}
+def _variance_values(total: float, parts: dict[str, Part], declared: bool) -> dict[str, Any]:
+    """The parts of the variance as plain values: within [0, 1], None where unknown."""
+    values: dict[str, dict[str, float] | None] = {}
+    for name, part in parts.items():
+        ends = {"share": part.share, "low": part.low, "high": part.high}
+        bounded = {key: min(max(value, 0.0), 1.0) for key, value in ends.items()}
+        values[name] = None if math.isnan(part.share) else bounded | {"hidden": part.hidden}
     # Shares that chance put below 0 are 0, and the others still sum to 1.
-    total = sum(part["share"] for part in parts.values() if part)
-    for part in filter(None, parts.values()):
-        part["share"] /= total
-    unknown = None
-    if parts["group_item"] is None:
-        unknown = "no two groups of two annotators were found on enough contested items"
+    known = [value for value in values.values() if value]
+    positive = sum(value["share"] for value in known)
+    for value in known:
+        value["share"] /= positive
+    disagreement = 1.0 - parts["item"].share
+    systematic = sum(
+        np.nan_to_num(max(parts[name].share, 0.0)) for name in ("annotator", "group_item")
+    )
+    reason = None
+    if values["group_item"] is None:
+        reason = "no two groups of two annotators were found on enough contested items"
         if declared:
-            unknown = "fewer than two of the declared groups have two annotators who share items"
+            reason = "fewer than two of the declared groups have two annotators who share items"
     return {
-        "total": shares.total,
-        "disagreement": min(max(shares.disagreement, 0.0), 1.0),
-        **parts,
-        "structured": min(shares.structured, 1.0),
-        "reason": unknown,
+        "total": total,
+        "disagreement": min(max(disagreement, 0.0), 1.0),
+        **values,
+        # The least share of the disagreement that is systematic.
+        "structured": min(float(systematic / disagreement), 1.0) if disagreement > 1e-12 else 0.0,
+        "reason": reason,
     }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,18 +26,11 @@ BLOCKS = 20
 _T = 2.093
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A share of the total variance, with a 95 % interval over items.
 
-    Attributes
-    ----------
-    share : float
-    low : float
-    high : float
-    hidden : float
-        How much more it could be if the rest were views of single annotators: with few annotators
-        these can't be distinguished from noise, and count as noise.
+    ``hidden`` is how much more it could be if the rest were views of single annotators: with few
+    annotators these can't be distinguished from noise, and count as noise.
     """
 
     share: float
@@ -47,51 +39,16 @@ class Part:
     hidden: float
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Parts of the variance of the label of a random item by a random annotator.
-
-    They sum to 1; NaN is unknown, and counts as 0.
-
-    Attributes
-    ----------
-    total : float
-    item : Part
-        Differences between items.
-    annotator : Part
-        Differences between annotators, whatever the item.
-    group_item : Part
-        Groups of annotators see items differently.
-    rest : Part
-        Noise, and views of single annotators.
-    """
-
-    total: float
-    item: Part
-    annotator: Part
-    group_item: Part
-    rest: Part
-
-    @property
-    def disagreement(self) -> float:
-        """Share of the variance within items."""
-        return 1.0 - self.item.share
-
-    @property
-    def structured(self) -> float:
-        """Least share of the disagreement that is systematic; 0 without disagreement."""
-        systematic = sum(
-            np.nan_to_num(max(p.share, 0.0)) for p in (self.annotator, self.group_item)
-        )
-        return float(systematic / self.disagreement) if self.disagreement > 1e-12 else 0.0
-
-
 def decompose(
     vectors: LabelVectors, design: Design, groupings: list[Grouping], random_state: int = 0
-) -> Shares | None:
-    """The shares, with groups as declared (one grouping) or found on other items (several).
+) -> tuple[float, dict[str, Part]] | None:
+    """The variance of the label of a random item by a random annotator, and its parts.
 
-    None where no item has two labels, or all labels are the same.
+    ``item``: differences between items; ``annotator``: between annotators, whatever the item;
+    ``group_item``: groups of annotators see items differently; ``rest``: noise, and views of single
+    annotators. Shares sum to 1; NaN is unknown, and counts as 0. Groups are as declared (one
+    grouping) or found on other items (several). None where no item has two labels, or all labels
+    are the same.
     """
     blocks = min(BLOCKS, vectors.items)
     block = np.random.default_rng([random_state, 2]).permutation(vectors.items) % blocks
@@ -125,13 +82,12 @@ def decompose(
     # With very few items, leaving some out may leave nothing that varies.
     varying = np.where(total > 1e-12, total, np.nan)
     hidden = max(float(noise[-1] / varying[-1]), 0.0) * _hidden(usable, annotators)
-    return Shares(
-        float(total[-1]),
-        _part((total - disagreement) / varying, hidden[0]),
-        _part(annotator / varying),
-        _part(group_item / varying, hidden[1]),
-        _part(noise / varying),
-    )
+    return float(total[-1]), {
+        "item": _part((total - disagreement) / varying, hidden[0]),
+        "annotator": _part(annotator / varying),
+        "group_item": _part(group_item / varying, hidden[1]),
+        "rest": _part(noise / varying),
+    }
 
 
 def _part(values: Floats, hidden: float = 0.0) -> Part:

@@ -25,8 +25,6 @@ SLIGHT = 0.01
 FEW_ANNOTATIONS = 3
 # Share of an even share below which a class is rare: 10 % of the items with two classes.
 RARE = 0.2
-# A member differs whose distance to the others is so many times the median member's.
-DISTANT = 1.25
 
 
 @dataclass
@@ -56,7 +54,7 @@ def summarize(data: ReportData) -> Summary:
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
     content: dict[str, Any] = {"edo": None, "uniform": None, "about": None, "other_settings": False}
     if ensemble is not None:
-        content |= _about_weights(ensemble, evaluation)
+        content |= _about_weights(ensemble)
         content["other_settings"] = search is not None and _differs(search, ensemble)
     if evaluation is not None and evaluation.scores:
         content |= _about_scores(*evaluation.scores[:2])
@@ -116,17 +114,17 @@ def _about_scores(edo: Score, uniform: Score) -> dict[str, Any]:
     return {"edo": edo, "uniform": uniform, "standings": standings, "slight": slight}
 
 
-def _about_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> dict[str, Any]:
+def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
     """The heaviest members or groups, and why others have no weight, counted by reason."""
     names, weights = ensemble.fitted_.unit_weights
     positive = weights[weights > 0]
     order = np.argsort(-weights, kind="stable")
     half = int(np.searchsorted(np.cumsum(weights[order]), 0.5)) + 1
-    heaviest = [
-        {"name": names[k], "weight": float(weights[k])}
-        | _standing_of_member(ensemble, k, evaluation)
-        for k in order[: min(half, 3)]
-    ]
+    heaviest = [{"name": names[k], "weight": float(weights[k])} for k in order[: min(half, 3)]]
+    if ensemble.group_weights_ is None:
+        losses = ensemble.member_ce_
+        for member, k in zip(heaviest, order, strict=False):
+            member |= {"rank": 1 + int((losses < losses[k]).sum()), "ce": losses[k]}
     kinds = ("excluded_by_loss", "beyond_max_members", "excluded_by_size")
     return {
         "unit": "member" if ensemble.group_weights_ is None else "group",
@@ -137,21 +135,6 @@ def _about_weights(ensemble: EDOEnsemble, evaluation: Evaluation | None) -> dict
         "heaviest": heaviest if len(names) > 1 else [],
         "reasons": Counter(why.kind for why in ensemble.explain() if why.kind in kinds),
     }
-
-
-def _standing_of_member(
-    ensemble: EDOEnsemble, member: int, evaluation: Evaluation | None
-) -> dict[str, Any]:
-    """The rank of a member by its own CE, and whether it differs from the others."""
-    if ensemble.group_weights_ is not None:
-        return {}
-    names, losses = ensemble.members_, ensemble.member_ce_
-    rank, differs = 1 + int((losses < losses[member]).sum()), False
-    if evaluation is not None and set(names) <= set(evaluation.predictions.members):
-        at = [evaluation.predictions.members.index(name) for name in names]
-        distance = evaluation.distances[np.ix_(at, at)].sum(axis=1)
-        differs = rank > 1 and distance[member] > DISTANT * np.median(distance)
-    return {"rank": rank, "ce": losses[member], "differs": differs}
 
 
 def _differs(search: Search, ensemble: EDOEnsemble) -> bool:
