@@ -41,7 +41,7 @@ def test_every_chart_is_valid_vega_lite(tmp_path: Path) -> None:
     assert expected <= set(run_charts)
     for chart in run_charts.values():
         drawn(chart)
-        altair.HConcatChart.from_dict(figure_spec([chart], 400))
+        altair.HConcatChart.from_dict(figure_spec([chart]))
 
 
 def test_the_three_views_hold_the_same_trials_in_the_same_places(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_every_row_of_a_heat_map_is_named() -> None:
     names = [f"p{k}" for k in range(12)]
     rows = [Correlation("preserve", name, "ce", 0.1, 0.5, 9) for name in names]
     (chart,) = correlations(rows).values()
-    svg = vl_convert.vegalite_to_svg(figure_spec([chart], 400))
+    svg = vl_convert.vegalite_to_svg(figure_spec([chart]))
     assert [name for name in names if f">{name}<" not in svg] == []
 
 

@@ -22,11 +22,10 @@ from edokit.report.charts import all_charts
 from edokit.report.colours import class_colours
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation, evaluate_items
-from edokit.report.figures import write_all
 from edokit.report.items import filters, item_table, minority_lost
 from edokit.report.results import best_values, parse_search, ranked_scores, read_comparison
 from edokit.report.summary import summarize
-from edokit.report.vega import Spec
+from edokit.report.vega import Spec, write_all
 from edokit.rows import Rows
 from edokit.scales import Declared, Scale
 

@@ -137,7 +137,7 @@ def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path
         Each chart as PNG, SVG and PDF.
     """
     from edokit.report.charts import all_charts
-    from edokit.report.figures import write_all
+    from edokit.report.vega import write_all
 
     data = run if isinstance(run, ReportData) else collect(run)
     return write_all(all_charts(data), Path(folder))
@@ -165,8 +165,7 @@ def correlation_figure(correlations: Sequence[Correlation], path: str | Path) ->
     """
     from edokit._errors import InputError
     from edokit.report import charts
-    from edokit.report.figures import WIDTH, draw
-    from edokit.report.vega import figure_spec
+    from edokit.report.vega import draw, figure_spec
 
     if not correlations:
         raise InputError(
@@ -174,5 +173,5 @@ def correlation_figure(correlations: Sequence[Correlation], path: str | Path) ->
             "search over numeric parameters, with three trials or more of one sign",
         )
     panels = list(charts.correlations(correlations).values())
-    draw(figure_spec(panels, WIDTH), Path(path))
+    draw(figure_spec(panels), Path(path))
     return Path(path)

@@ -7,13 +7,16 @@ that begin with an underscore.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from edokit._io import whole_file
 from edokit._types import Floats
 from edokit.report.colours import BLUE, FAINT, INK, MUTED, SEQUENTIAL, SURFACE
 from edokit.report.formatting import clean
@@ -49,6 +52,7 @@ CONFIG: Spec = {
         "gradientThickness": 10,
     },
 }
+FIGURE_WIDTH = 420
 LEGEND: Spec = {"orient": "top", "title": None}
 TIPS = {"content": "data"}
 AREA: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
@@ -205,9 +209,9 @@ def page_spec(spec: Spec) -> Spec:
     return {key: value for key, value in spec.items() if key != "title"} | size
 
 
-def figure_spec(charts: Sequence[Spec], width: int) -> Spec:
-    """Charts side by side for a paper, each in this width."""
-    panels = [_panel(spec) | {"width": width} for spec in charts]
+def figure_spec(charts: Sequence[Spec]) -> Spec:
+    """Charts side by side for a paper."""
+    panels = [_panel(spec) | {"width": FIGURE_WIDTH} for spec in charts]
     if len(panels) == 1:
         panels[0].pop("title")
     return {
@@ -229,3 +233,39 @@ def _panel(spec: Spec) -> Spec:
         if colour.get("type") == "nominal":
             colour["legend"] = LEGEND
     return panel
+
+
+def write_all(charts: Mapping[str, Spec], folder: Path) -> list[Path]:
+    """Write every chart in every format; the paths."""
+    paths = {
+        folder / f"{name}.{ending}": figure_spec([spec])
+        for name, spec in charts.items()
+        for ending in ("png", "svg", "pdf")
+    }
+    for path, spec in paths.items():
+        draw(spec, path)
+    return list(paths)
+
+
+def draw(spec: Spec, path: Path) -> None:
+    """Write a figure in the format that the ending of the path names."""
+    import vl_convert
+
+    if path.suffix == ".png":
+        content = vl_convert.vegalite_to_png(spec, scale=2)
+    elif path.suffix == ".pdf":
+        content = vl_convert.vegalite_to_pdf(spec)
+    else:
+        content = _renumbered(vl_convert.vegalite_to_svg(spec)).encode()
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _renumbered(svg: str) -> str:
+    """An SVG whose ids are numbered from 0; Vega counts them on from chart to chart."""
+    numbers: dict[str, int] = {}
+    return re.sub(
+        r"\b(clip|gradient_)(\d+)\b",
+        lambda match: f"{match[1]}{numbers.setdefault(match[0], len(numbers))}",
+        svg,
+    )
