@@ -276,12 +276,10 @@ def test_of_several_fields_of_text_one_must_be_named() -> None:
 
 
 @pytest.mark.parametrize("nobody", [None, "", "None"])
-def test_responses_by_nobody_are_refused_or_separate_people(nobody: Any) -> None:
+def test_responses_by_nobody_are_separate_people(nobody: Any) -> None:
     given = {"a": [(nobody, "calm", "submitted"), (nobody, "heated", "submitted")]}
-    with pytest.raises(InputError, match=r"record 'a' has .* names no annotator"):
-        read_argilla(flat(given))
     with pytest.warns(EDOWarning, match="2 responses name no annotator"):
-        assert len(read_argilla(flat(given), anonymous="separate").annotators) == 2
+        assert len(read_argilla(flat(given)).annotators) == 2
 
 
 def test_classes_can_be_declared() -> None:
@@ -330,7 +328,7 @@ def test_a_malformed_export_is_refused_in_one_line_that_names_the_record(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("option", ["multi_choice", "anonymous", "duplicates"])
+@pytest.mark.parametrize("option", ["multi_choice", "duplicates"])
 def test_unknown_policies_are_refused(option: str) -> None:
     with pytest.raises(InputError, match=f"{option} must be one of"):
         read_argilla(flat(), **{option: "maybe"})
@@ -355,7 +353,6 @@ OPTIONS = st.fixed_dictionaries(
         "question": st.sampled_from([None, "tone", "topic"]),
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
-        "anonymous": st.sampled_from(["error", "separate"]),
         "classes": st.sampled_from([None, ["calm", "heated", "calm & heated"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),
         "split": st.sampled_from([None, None, "dev"]),

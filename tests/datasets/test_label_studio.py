@@ -365,12 +365,10 @@ def test_addresses_alone_are_replaced_by_numbers() -> None:
 
 
 @pytest.mark.parametrize("nobody", [None, {}, {"id": None}, ""])
-def test_annotations_by_nobody_are_refused_or_separate_people(nobody: Any) -> None:
+def test_annotations_by_nobody_are_separate_people(nobody: Any) -> None:
     tasks = [task(4, annotation(nobody, "calm"), annotation(nobody, "heated"))]
-    with pytest.raises(InputError, match=r"task '4' has .* names no annotator"):
-        read_label_studio(tasks)
     with pytest.warns(EDOWarning, match="2 annotations name no annotator"):
-        read = read_label_studio(tasks, anonymous="separate")
+        read = read_label_studio(tasks)
     assert read.annotators.tolist() == ["unknown-1", "unknown-2"]
     assert shares(read) == {"4": {"calm": 0.5, "heated": 0.5}}
 
@@ -555,7 +553,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         read_label_studio(path)
 
 
-@pytest.mark.parametrize("option", ["multi_choice", "anonymous", "duplicates"])
+@pytest.mark.parametrize("option", ["multi_choice", "duplicates"])
 def test_unknown_policies_are_refused(option: str) -> None:
     with pytest.raises(InputError, match=f"{option} must be one of"):
         read_label_studio(two_tasks(), **{option: "maybe"})
@@ -582,7 +580,6 @@ OPTIONS = st.fixed_dictionaries(
         "control": st.sampled_from([None, "tone", "topic"]),
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
-        "anonymous": st.sampled_from(["error", "separate"]),
         "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm & heated", "a / b"]]),
         "duplicates": st.sampled_from(["error", "first", "all"]),
         "split": st.sampled_from([None, "dev"]),

@@ -124,7 +124,7 @@ def describe_error(error: ValidationError, content: Any) -> str:
     if kind == "extra_forbidden":
         return f"{place} is not a known field"
     if kind == "json_invalid":
-        return "it holds half a character"
+        return "it holds half a character or too many levels"
     if kind == "value_error":
         return f"{place or 'it'} {problem['ctx']['error']}"
     expected = message.removeprefix("Input should be ").removeprefix("Input should ")

@@ -78,11 +78,11 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
         metadata, fields = _metadata(record), _fields(record)
         ids = {"id": record.id, "_server_id": record.server_id}
         items.append(export.item_name({**fields, **metadata}, ids, number))
-        for asked, answer in _answers(record, export.place(items[-1])):
+        for name, answer in _answers(record, export.place(items[-1])):
             if answer.status in (None, "submitted"):
                 # A user who is not known is written out as None.
                 user = None if answer.user_id in ("", "None") else answer.user_id
-                labels = {asked: answer.labels()}
+                labels = {name: answer.labels()}
                 responses.append(Response(items[-1], fields, user, labels, metadata))
                 may_be_draft += answer.status is None
     annotations = export.annotations(responses, items, question)

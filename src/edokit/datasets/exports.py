@@ -10,13 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import pandas as pd
 import pyarrow as pa
 from pydantic import BeforeValidator
 
-from edokit._errors import InputError, counted, examples, one_of, option, warn
+from edokit._errors import InputError, counted, examples, option, warn
 from edokit._io import parse_json, read_json, read_text
 from edokit._io.documents import show_value, to_model
 from edokit._io.tables import read_table
@@ -26,7 +26,7 @@ from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import TEXTS, from_long_table
 from edokit.scales import NOMINAL, Declared, ScaleLike
 
-OPTIONS = ("columns", "label_map", "multi_choice", "anonymous")
+OPTIONS = ("columns", "label_map", "multi_choice")
 """What every export takes; see `Export`."""
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How fields begin that hold no text, but the address of an image or a recording."""
@@ -94,9 +94,6 @@ class Export:
     multi_choice: MultiChoice = "error"
     """Several labels in one annotation are refused (``error``), cut to the ``first``, shared out
     evenly as probabilities (``split``) or made a class of their own (``join``)."""
-    anonymous: str = "error"
-    """Annotations that name nobody are refused (``error``) or each counted as one more annotator
-    (``separate``)."""
     label_map: Mapping[str, str] | None = None
     """Labels to read as others."""
     classes: Sequence[object] | None = None
@@ -105,8 +102,6 @@ class Export:
     scale: ScaleLike | None = None
 
     def __post_init__(self) -> None:
-        one_of("multi_choice", self.multi_choice, get_args(MultiChoice))
-        one_of("anonymous", self.anonymous, ("error", "separate"))
         for role in self.columns or {}:
             if role not in ("item", *TEXTS):
                 raise InputError(
@@ -145,9 +140,11 @@ class Export:
         ``items`` are all that the export holds. What is left out or decided is given in warnings.
         """
         question = self._choose(question, responses, items)
-        asked = [response for response in responses if response.was_asked(question)]
+        relevant = [response for response in responses if response.was_asked(question)]
         is_set = Declared(self.scale or NOMINAL).kind == "multi-label"
-        answered = [r for r in asked if r.labels_for(question) or (is_set and r.is_empty(question))]
+        answered = [
+            r for r in relevant if r.labels_for(question) or (is_set and r.is_empty(question))
+        ]
         if not answered:
             raise InputError(
                 f"none of the {len(items)} {self.unit}s has a label for {question!r}",
@@ -165,7 +162,7 @@ class Export:
             scale=self.scale,
             place=lambda row: self.place(answered[row].item),
         )
-        self._warn(question, len(asked), answered, items)
+        self._warn(question, len(relevant) - len(answered), answered, items)
         return annotations
 
     def _choose(
@@ -203,12 +200,6 @@ class Export:
         )
         rows, unnamed = [], count(1)
         for response, names in zip(answered, labels, strict=True):
-            if response.annotator is None and self.anonymous == "error":
-                raise InputError(
-                    f"{self.place(response.item)} has a labelled {self.answer} that names no"
-                    " annotator",
-                    f"choose {option('anonymous', 'separate')} to count each as another annotator",
-                )
             rows.append(
                 self._columns(response, texts)
                 | {
@@ -241,14 +232,15 @@ class Export:
 
     def _text_field(self, answered: Sequence[Response]) -> str | None:
         """The field that holds the text: the only one, or the one called text."""
-        names: dict[str, None] = {}
-        for response in answered:
-            for name, value in response.fields.items():
-                if isinstance(value, str) and value and not _LINK.match(value):
-                    names[str(name)] = None
         reserved = {"split", "hard_label", *(self.columns or {}).values()}
-        candidates = [name for name in names if name not in reserved]
-        candidates = [name for name in candidates if name != "context"] or candidates
+        names = dict.fromkeys(
+            str(name)
+            for response in answered
+            for name, value in response.fields.items()
+            if isinstance(value, str) and value and not _LINK.match(value)
+        )
+        readable = [name for name in names if name not in reserved]
+        candidates = [name for name in readable if name != "context"] or readable
         if "text" in candidates or len(candidates) == 1:
             return "text" if "text" in candidates else candidates[0]
         if candidates and "text" not in (self.columns or {}):
@@ -261,7 +253,7 @@ class Export:
     def _warn(
         self,
         question: str,
-        asked: int,
+        without_label: int,
         answered: Sequence[Response],
         items: Collection[str],
     ) -> None:
@@ -273,14 +265,12 @@ class Export:
                 f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
                 f" annotation and are left out: {examples(unlabelled)}"
             )
-        if without := asked - len(answered):
-            warn(f"{without} {self.answer}s have no label for {question!r} and are left out")
+        if without_label:
+            warn(f"{without_label} {self.answer}s have no label for {question!r} and are left out")
         if empty := sum(not response.labels_for(question) for response in answered):
             warn(f"{counted(empty, self.answer)} without a choice counted as the empty set")
         if unnamed := sum(response.annotator is None for response in answered):
-            choice = option("anonymous", "separate")
-            problem = f"name no annotator and count as one annotator each ({choice})"
-            warn(f"{unnamed} {self.answer}s {problem}")
+            warn(f"{unnamed} {self.answer}s name no annotator and count as one annotator each")
 
 
 def load(source: Any) -> Any:

@@ -71,8 +71,8 @@ class Annotation(Document):
         """The labels by control."""
         labels: dict[str, list[str]] = {}
         for result in self.result or ():
-            if found := result.labels():
-                labels.setdefault(result.from_name, []).extend(found)
+            if task_labels := result.labels():
+                labels.setdefault(result.from_name, []).extend(task_labels)
         return labels
 
 

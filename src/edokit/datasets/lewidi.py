@@ -82,13 +82,13 @@ class Published(Document):
     @property
     def groups(self) -> list[str]:
         """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
-        other = self.other_info if isinstance(self.other_info, dict) else {}
-        for field, value in other.items():
+        notes = self.other_info if isinstance(self.other_info, dict) else {}
+        for field, value in notes.items():
             if field.lower().replace("_", " ") == "annotators group":
                 groups = [part.strip() for part in str(value).split(",")]
-                return [str(other.get(group, group)) for group in groups]
-        if all(name in other for name in self.annotator_names):
-            return [str(other[name]) for name in self.annotator_names]
+                return [str(notes.get(group, group)) for group in groups]
+        if all(name in notes for name in self.annotator_names):
+            return [str(notes[name]) for name in self.annotator_names]
         return []
 
 

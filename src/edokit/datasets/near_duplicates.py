@@ -131,17 +131,17 @@ def _pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
     pieces = pieces[order]
     sizes = np.diff(pieces.indptr).astype(np.int64)
     # A set that overlaps by the threshold has so many pieces of each: so one of the rarest.
-    needed = np.ceil(threshold * sizes - _ROUNDING).astype(np.int64)
-    is_rare = np.arange(pieces.nnz) <= np.repeat(pieces.indptr[1:] - needed, sizes)
+    least_shared = np.ceil(threshold * sizes - _ROUNDING).astype(np.int64)
+    is_rare = np.arange(pieces.nnz) <= np.repeat(pieces.indptr[1:] - least_shared, sizes)
     rarest = pieces.copy()
     rarest.data = is_rare.astype(np.int32)
     rarest.eliminate_zeros()
     for start in range(0, len(sizes), _FORMS_AT_ONCE):
         stop = start + _FORMS_AT_ONCE
-        first = np.searchsorted(sizes, needed[start])  # smaller sets are too small
-        candidates = (rarest[start:stop] @ rarest[first:stop].T).tocoo()
-        large, small = candidates.row + np.int64(start), candidates.col + first
-        may_overlap = (small < large) & (sizes[small] >= needed[large])
+        smallest = np.searchsorted(sizes, least_shared[start])  # smaller sets are too small
+        candidates = (rarest[start:stop] @ rarest[smallest:stop].T).tocoo()
+        large, small = candidates.row + np.int64(start), candidates.col + smallest
+        may_overlap = (small < large) & (sizes[small] >= least_shared[large])
         small, large = small[may_overlap], large[may_overlap]
         shared = pieces[small].multiply(pieces[large]).sum(axis=1)
         is_near = shared / (sizes[small] + sizes[large] - shared) >= threshold - _ROUNDING
