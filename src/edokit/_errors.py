@@ -124,9 +124,8 @@ def examples(values: Iterable[object], most: int = 3) -> str:
     """A few values for a message: ``'a', 'b', 'c' and 7 more``."""
     listed = list(values)
     texts = map(str, listed[:most])
-    shown = ", ".join(_quoted(text if len(text) <= 40 else text[:39] + "…") for text in texts)
-    rest = len(listed) - most
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    quoted = ", ".join(_quoted(text if len(text) <= 40 else text[:39] + "…") for text in texts)
+    return f"{quoted} and {len(listed) - most} more" if len(listed) > most else quoted
 
 
 def word(value: object) -> str:
@@ -137,8 +136,8 @@ def word(value: object) -> str:
 def headings(names: Iterable[object], most: int = 20) -> str:
     """Column names for a message; where a header is missing they may be somebody's text."""
     listed = list(names)
-    shown = ", ".join(_unless_text(name, 40, 5) for name in listed[:most])
-    return f"{shown} and {len(listed) - most} more" if len(listed) > most else shown
+    quoted = ", ".join(_unless_text(name, 40, 5) for name in listed[:most])
+    return f"{quoted} and {len(listed) - most} more" if len(listed) > most else quoted
 
 
 def _unless_text(value: object, length: int, words: int) -> str:
@@ -184,10 +183,10 @@ def are(
     number: int, of: int | None = None, verb: tuple[str, str] = ("is", "are"), noun: str = ""
 ) -> str:
     """A number with its verb: ``1 is``, ``3 are``, ``1 of 9 has``, ``1 of 9 items is``."""
-    shown = str(number) if of is None else f"{number} of {of}"
+    subject = str(number) if of is None else f"{number} of {of}"
     if noun:
-        shown = counted(number, noun) if of is None else f"{number} of {counted(of, noun)}"
-    return f"{shown} {verb[number != 1]}"
+        subject = counted(number, noun) if of is None else f"{number} of {counted(of, noun)}"
+    return f"{subject} {verb[number != 1]}"
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> None:

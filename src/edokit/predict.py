@@ -176,7 +176,9 @@ class PredictOptions:
         if sources not in allowed:
             either = f"{option('predictions')}, or {option('members')} with {option('texts')}"
             raise InputError(
-                f"{' and '.join(map(option, sources)) or 'nothing'} can't be pooled",
+                f"{' and '.join(map(option, sources))} can't be pooled"
+                if sources
+                else "there is nothing to pool",
                 f"a bundle holds its members: pass {option('texts')} alone"
                 if bundled
                 else f"pass either {either}; {option('texts')} alone are for a bundle, and"
@@ -341,8 +343,9 @@ class Predictor:
         else:
             texts, by_item = source.read_for(people)
             parts = iter([texts])
-        named = options.annotators or options.judges
-        attributes = source.attributes(bundle.members.attributes, named)
+        attributes = source.attributes(
+            bundle.members.attributes, options.annotators or options.judges
+        )
         if len(panels) == 2:
             names = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
             return (bundle.pairs(part, names, attributes) for part in parts)
@@ -363,7 +366,7 @@ class Predictor:
         assert self.options.members is not None
         # Members that predict once only need not all be in memory.
         keep = texts.suffix.lower() == ".parquet"
-        needed = self.ensemble.needed_members()
-        loaded = LoadedMembers(self.options.members, needed, keep=keep, **self._loading)
+        names = self.ensemble.needed_members()
+        loaded = LoadedMembers(self.options.members, names, keep=keep, **self._loading)
         bundle = Bundle(self.ensemble, loaded, max_length=self.options.max_length)
         return bundle, ROWS if keep else sys.maxsize

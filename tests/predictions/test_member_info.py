@@ -107,7 +107,7 @@ def test_join_keeps_it_and_reads_a_table_of_it(tmp_path: Path) -> None:
     joined = join_models([tmp_path / "one.npz"] * 2, names=["x", "y"])
     assert joined.member_info["y-b"] == INFO["b"]
     table = tmp_path / "about.csv"
-    table.write_text("member,model,cost,requests\na,tiny,,\nc,huge,0.5,12\n")
+    table.write_text("member,model,persona,cost,requests\na,tiny,,,\nc,huge,,0.5,12\n")
     found = join_models([tmp_path / "one.npz"], member_info=table).member_info
     assert found["a"] == {**INFO["a"], "model": "tiny"}
     assert found["c"] == {"model": "huge", "cost": 0.5, "requests": 12}

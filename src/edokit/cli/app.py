@@ -68,7 +68,7 @@ def make_app() -> App:
         name="edo",
         help="Learn from people who disagree.\n\n"
         "edo --debug COMMAND … also shows where in the code an error arose.",
-        help_format="markdown",
+        help_format="plaintext",
         help_flags=HELP,
         version=f"edo {__version__}",
         default_parameter=Parameter(
@@ -91,7 +91,9 @@ def make_app() -> App:
         module, _, function = command.partition(" ")
         name = function or module
         parent = app[module] if function else app
-        parent.command(f"edokit.cli.{module}:{name}", name=name, help=summary, sort_key=number)
+        target = f"edokit.cli.{module}:{name}"
+        # Help of several lines is Markdown, which takes longer to load.
+        parent.command(target, name=name, help=summary, sort_key=number, help_format="markdown")
     return app
 
 

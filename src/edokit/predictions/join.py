@@ -277,9 +277,9 @@ def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
         facts[key] = number_column(table, key)
     info = {}
     for name, row in zip(names, facts.to_dict("records"), strict=True):
-        known = {key: value for key, value in row.items() if not pd.isna(value)}
-        counts = {key: int(n) for key, n in known.items() if key in COUNTED and n == n // 1}
-        info[str(name)] = known | counts
+        values = {key: value for key, value in row.items() if value != "" and not pd.isna(value)}
+        counts = {key: int(n) for key, n in values.items() if key in COUNTED and n == n // 1}
+        info[str(name)] = values | counts
     return info
 
 
