@@ -134,7 +134,6 @@ def test_the_choice_can_be_judged_on_other_data(found: SearchResult) -> None:
     [
         ({"trials": 0}, "trials is 0.* whole number of at least 1"),
         ({"choose": "luck"}, "'luck'"),
-        ({"choose": "closest"}, "needs a preference"),
         ({"solver": "newton"}, "'newton'"),
         ({"folds": 200}, "200 folds are more than the 80 items"),
     ],

@@ -105,13 +105,6 @@ def test_the_space_is_set_on_the_command_line(files: list[Any], tmp_path: Path) 
     assert space["pool"] == ["linear", "log"]
 
 
-def test_a_preference_is_heeded(files: list[Any]) -> None:
-    words = ("--choose", "closest", "--prefer", "f1=1,md=0.1", "--json")
-    chosen = json.loads(edo("search", *files, *QUICK, *words)[1])["chosen"]
-    assert chosen["rule"] == "closest"
-    assert chosen["preference"] == {"f1": 1.0, "md": 0.1}
-
-
 @pytest.mark.parametrize(
     ("words", "part"),
     [
@@ -120,9 +113,6 @@ def test_a_preference_is_heeded(files: list[Any]) -> None:
         (("--folds", 1), "folds is 0 (none) or at least 2"),
         (("--solver", "magic"), 'Choose from: "gumbel", "exact"'),
         (("--choose", "best"), "choose must be one of"),
-        (("--choose", "closest"), "needs a preference"),
-        (("--prefer", "f1"), "--prefer f1 is not of the form METRIC=NUMBER"),
-        (("--prefer", "f1=high"), "--prefer f1=high does not end in a number"),
         (("--space", "lambda_f1=1..0"), "starts at 1 and ends at 0"),
         (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
         (("--space", "lambda=1"), "must be one of 'lambda_f1'"),

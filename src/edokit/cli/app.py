@@ -55,7 +55,6 @@ OPTIONS = {
     "answer_for": "for",
     "as_annotator": "as",
     "columns": "column",
-    "preference": "prefer",
     "random_state": "seed",
     "samples": "bootstrap",
 }

@@ -61,11 +61,6 @@ def numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
     return values
 
 
-def listed_numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
-    """``["f1=0.9,ce=0.3"]`` as ``{"f1": 0.9, "ce": 0.3}``."""
-    return numbers(split_names(texts[-1]), option, form)
-
-
 def parsed(parse: Callable[[list[str], str, str], Any], form: str) -> Parameter:
     """An option whose texts are read by ``parse(texts, option, form)``.
 

@@ -56,8 +56,6 @@ class Search(SearchOptions):
         paper for the paper's space, ordinal for the terms of ordered classes, else thorough; or
         another range (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value
         (lambda_div=0) of a parameter (repeatable).
-    preference : dict of float, optional
-        What --choose closest is to be close to, e.g. f1=0.9,ce=0.3.
     ce : str, optional
         Only these: mean, all, random.
     diversity : str, optional
@@ -65,9 +63,6 @@ class Search(SearchOptions):
     """
 
     space: Annotated[Any, options.parsed(read_space, "NAME | PARAMETER=VALUE")] = "thorough"
-    preference: Annotated[
-        dict[str, float] | None, options.parsed(options.listed_numbers, "METRIC=NUMBER,…")
-    ] = None
     groups: Annotated[bool, options.TWO_SIDED] = False
     storage: str | None = None
     ce: str | None = None

@@ -154,7 +154,7 @@ def search(
         result = SearchResult(
             trials=tuple(trials),
             front=front,
-            chosen=front.choose(plan.choose, plan.preference),
+            chosen=front.choose(plan.choose),
             plan=plan,
             members=tuple(data.members),
             fit=fit,
@@ -206,7 +206,7 @@ def _fit_data(
 def _checked(options: SearchOptions, data: FitData) -> Plan:
     """The plan, if it fits the data; without held-out folds where these leave too little."""
     plan = options.plan()
-    check_rule(plan.choose, plan.preference, search_metrics(data.scale))
+    check_rule(plan.choose, search_metrics(data.scale))
     plan.space.check_scale(data.scale)
     if options.folds is None and options.judge is None and not foldable(data, plan):
         plan = replace(plan, folds=0, judge="optimistic")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -41,12 +40,10 @@ class SearchOptions:
     judge : {"cross-fitted", "optimistic"}, optional
         The estimate by which trials compete: on held-out folds, or in-sample. By default on
         held-out folds; in-sample without `folds`, and for gumbel in the paper's space.
-    choose : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1", "f1-within-one-se", "knee", \
-"closest"}, optional
+    choose : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1", "f1-within-one-se", "knee"}, \
+optional
         How a trial is chosen from the front, see `ParetoFront.choose`. By default ``lowest-ce``,
         on an ordinal scale ``lowest-rps``.
-    preference : mapping of str to float, optional
-        The point that ``choose="closest"`` is to be close to, for example ``{"f1": 0.9}``.
     groups : bool, default=False
         Average the members of each group first.
     order : {"ce", "given"}, default="ce"
@@ -82,7 +79,6 @@ class SearchOptions:
     folds: int | None = None
     judge: Literal["cross-fitted", "optimistic"] | None = None
     choose: str | None = None
-    preference: Mapping[str, float] | None = None
     groups: bool = False
     order: Literal["ce", "given"] = "ce"
     ties: Ties = "first"
@@ -121,7 +117,7 @@ class Plan(SearchOptions):
     judge: Literal["cross-fitted", "optimistic"] = "cross-fitted"
 
     def __post_init__(self) -> None:
-        check_rule(self.choose, self.preference)
+        check_rule(self.choose)
         check_number("trials", self.trials, 1, whole=True, hint="the paper runs 50")
         check_seed(self.random_state)
         one_of("judge", self.judge, JUDGES)

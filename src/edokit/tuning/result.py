@@ -42,7 +42,7 @@ class SearchResult:
     front : ParetoFront
         The trials that no other beats in F1, CE and MD (ordinal scales: F1, RPS and W1).
     chosen : SearchTrial
-        The trial that ``plan.choose`` (and ``plan.preference``) chose from the front.
+        The trial that ``plan.choose`` chose from the front.
     plan : SearchOptions
         What was searched, and how, with everything filled in.
     members : tuple of str
@@ -151,7 +151,6 @@ class SearchResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The search in plain values, ready for JSON: trials, front, choice and test metrics."""
-        preference = self.plan.preference
         return {
             "study": self.plan.study,
             "trials": len(self.trials),
@@ -160,7 +159,6 @@ class SearchResult:
             "chosen": {
                 **self.chosen.to_dict(),
                 "rule": self.rule,
-                "preference": None if preference is None else dict(preference),
                 "settings": self.chosen.configuration.parameters(self.plan.solver),
                 "weights": dict(zip(self.members, self.chosen.weights, strict=True)),
             },

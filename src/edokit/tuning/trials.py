@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._errors import InputError, one_of, option
 from edokit._types import Bools, Floats
-from edokit.metrics import METRIC, search_metrics
+from edokit.metrics import search_metrics
 from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
 
 ESTIMATES = (*search_metrics(), "ce_se")
@@ -21,7 +21,6 @@ RULES = (
     *(f"lowest-{name}" for name in ("ce", "md", "rps", "w1")),
     "f1-within-one-se",
     "knee",
-    "closest",
 )
 """How a trial may be chosen from the front."""
 # F1 is the larger the better, the others the smaller.
@@ -121,22 +120,17 @@ class ParetoFront:
     def __iter__(self) -> Iterator[SearchTrial]:
         return iter(self.trials)
 
-    def choose(
-        self, rule: str | None = None, preference: Mapping[str, float] | None = None
-    ) -> SearchTrial:
+    def choose(self, rule: str | None = None) -> SearchTrial:
         """Choose one trial of the front.
 
         Parameters
         ----------
-        rule : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1", "f1-within-one-se", "knee", \
-"closest"}, optional
+        rule : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1", "f1-within-one-se", "knee"}, \
+optional
             ``lowest-ce`` is the paper's, and the default; on an ordinal scale ``lowest-rps`` is.
             ``f1-within-one-se``: the highest F1 among those whose CE (RPS) is within one standard
             error of the lowest. ``knee``: the lowest sum of the three metrics, each scaled to run
-            from 0 (best on the front) to 1. ``closest``: nearest to the preference, on the same
-            scales.
-        preference : mapping of str to float, optional
-            The point to be close to, for example ``{"f1": 0.9, "md": 0.2}``.
+            from 0 (best on the front) to 1.
 
         Returns
         -------
@@ -145,11 +139,11 @@ class ParetoFront:
         Raises
         ------
         InputError
-            If there is no such rule, or a preference is missing or not needed.
+            If there is no such rule.
         """
         rule = rule or self.usual_rule
         best, points = self.trials[0], _points(self.trials)
-        check_rule(rule, preference, best.metrics)
+        check_rule(rule, best.metrics)
         headline, lowest = best.headline, rule.removeprefix("lowest-")
         if lowest != rule:
             return min(self.trials, key=lambda trial: (trial.value(lowest), *_best_first(trial)))
@@ -159,13 +153,7 @@ class ParetoFront:
             return max(near, key=lambda trial: (trial.f1, -trial.value(headline)))
         spans = np.ptp(points, axis=0)
         spans[spans == 0] = 1.0
-        if rule == "knee":
-            distances = ((points - points.min(axis=0)) / spans).sum(axis=1)
-        else:
-            assert preference is not None
-            columns = [best.metrics.index(name) for name in preference]
-            target = np.array(list(preference.values())) * _SIGNS[columns]
-            distances = np.square((points[:, columns] - target) / spans[columns]).sum(axis=1)
+        distances = ((points - points.min(axis=0)) / spans).sum(axis=1)
         return self.trials[int(np.argmin(distances))]
 
     @property
@@ -184,29 +172,10 @@ def _best_first(trial: SearchTrial) -> tuple[float, float, int]:
     return trial.value(trial.headline), -trial.f1, trial.number
 
 
-def check_rule(
-    rule: str | None, preference: Mapping[str, float] | None, metrics: Sequence[str] | None = None
-) -> None:
-    """Refuse a rule that does not exist, and a preference that it has no use for.
-
-    With the metrics that are optimised, also others.
-    """
+def check_rule(rule: str | None, metrics: Sequence[str] | None = None) -> None:
+    """Refuse a rule that does not exist, or one of metrics that are not optimised."""
     if rule is not None:
         one_of("choose", rule, RULES)
-    if (rule == "closest") != bool(preference):
-        raise InputError(
-            f"{option('choose', 'closest')} needs a preference"
-            if rule == "closest"
-            else f"{option('choose', rule)} takes no preference",
-            f"give {option('choose', 'closest')} and a {option('preference')} such as"
-            ' {"f1": 0.9, "ce": 0.3}, or neither',
-        )
-    for name, value in (preference or {}).items():
-        one_of("a preference", name, metrics or METRIC)
-        if not np.isfinite(value):
-            raise InputError(
-                f"the preference for {name} is {value!r}, which is no number", "give a number"
-            )
     if metrics and rule in ("lowest-rps", "lowest-w1") and "rps" not in metrics:
         raise InputError(
             f"{option('choose', rule)} needs ordered classes, but these have no order",
