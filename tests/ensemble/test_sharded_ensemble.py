@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edokit import EDOEnsemble, Gumbel, Objective
+from edokit import EDOEnsemble, Gumbel, Objective, fit
 from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import from_flat
 from edokit.fitdata import FitData
@@ -173,3 +173,11 @@ def _peak(folder: Path, parts: int) -> int:
     )
     assert done.returncode == 0, done.stderr
     return int(done.stdout)
+
+
+def test_shards_may_be_fitted_on_a_declared_scale(made: Cut) -> None:
+    ensemble = EDOEnsemble(scale="nominal")
+    found = fit(made.predictions, made.annotations, ensemble=ensemble, streaming={"jobs": 1})
+    np.testing.assert_allclose(
+        found.weights_, EDOEnsemble().fit(made.pool, made.people).weights_, atol=1e-9
+    )

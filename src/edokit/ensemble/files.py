@@ -157,7 +157,8 @@ def _read(
     predictions, annotations, split = source
     if streaming is not None or isinstance(predictions, Shards):
         sources = reader.streamed(predictions, annotations, split) | dict(streaming or {})
-        data = FitData.open(predictions, **sources, **options.label_options)
+        stated = {name: value for name, value in sources.items() if value is not None}
+        data = FitData.open(predictions, **(options.label_options | stated))
         return stack.enter_context(data), None
     labels = reader.annotations("annotations", annotations, split)
     return reader.predictions("predictions", predictions), labels
