@@ -71,7 +71,7 @@ def test_keys_are_the_labels_where_each_is_one_character_and_letters_elsewhere()
 
 
 def test_labels_are_listed_with_their_keys_and_descriptions() -> None:
-    found = read_descriptions("rude: hurts\n very rude : hurts: badly\n", TONE.names)
+    found = read_descriptions("rude: hurts\n very rude = hurts: badly\n", TONE.names)
     assert TONE.lines(found) == "A. polite\nB. rude: hurts\nC. very rude: hurts: badly"
     assert Choices.of(["0", "1"], listed=True).lines({"1": "yes"}) == "0\n1: yes"
     with pytest.raises(InputError, match=r"'cruel: x'.*'polite', 'rude', 'very rude'"):
