@@ -583,7 +583,8 @@ class Bundle:
             return None
         words = "the bus was late again so we walked through the park and talked about it all day"
         texts: list[Text] = [f"{words} {number}" for number in range(_SAMPLE + 1)]
-        if self.members.manifest["data"].get("pairs"):
+        has_contexts = self.members.manifest["data"].get("pairs")
+        if has_contexts:
             texts = [(str(text), words) for text in texts]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)

@@ -210,7 +210,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         labels, self.classes_ = self._labels(y, rows)
         self._gaps = len(labels) < rows * len(labels.annotators)
-        if len(self.classes_) < 2 and not labels.scale.is_multi_label:
+        if len(labels.scale.row_classes(labels.classes)) < 2:
             raise InputError(
                 "a classifier needs at least two classes in y, but y holds one class",
                 "give items with different labels",

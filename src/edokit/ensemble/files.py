@@ -219,9 +219,11 @@ def _problem(fitted: Fitted) -> str | None:
 
 def _is_constant(fitted: Fitted) -> bool:
     shares, label, classes = fitted.constant.shares, fitted.constant.label, len(fitted.classes)
-    if isinstance(label, int) or not fitted.scale.is_multi_label:
-        return isinstance(label, int) and label < classes and on_simplex(shares, classes)
-    return len(shares) == len(label) == classes and set(label) <= {0, 1}
+    if len(shares) != classes or np.shape(label) != fitted.scale.hard(shares[None])[0].shape:
+        return False
+    codes = len(fitted.scale.row_classes(fitted.classes))
+    in_range = all(0 <= code < codes for code in np.ravel(label))
+    return in_range and bool(fitted.scale.are_distributions(shares))
 
 
 def read_saved(path: Path, kind: str, model: type[Content]) -> Content:

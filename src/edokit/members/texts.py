@@ -137,10 +137,10 @@ def read_texts(
     return _split_and_check(texts, path, pairs)
 
 
-def _split_and_check(texts: Texts, path: Path, pairs: bool) -> Texts:
-    """Texts of a file, split into utterances and contexts if they are ``pairs``."""
+def _split_and_check(texts: Texts, path: Path, has_contexts: bool) -> Texts:
+    """Texts of a file, split into utterances and contexts where these are in the text."""
     with errors_in(path):
-        if pairs:
+        if has_contexts:
             refuse_two_contexts(have_contexts(texts.texts))
             utterances = tuple(utterance_and_context(str(text)) for text in texts.texts)
             texts = replace(texts, texts=utterances)

@@ -440,14 +440,10 @@ def values(
     names: Iterable[str], p: Floats, q: Floats, y: Ints, scale: Scale = NOMINAL
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
-    results: dict[str, float | None] = {}
-    for name in names:
-        metric = METRIC[name]
-        if metric.parts is None:
-            rho = entropy_ranks(p, q, scale)(np.ones(len(p)))
-            results[name] = None if np.isnan(rho) else rho
-        else:
-            results[name] = float(metric.value(metric.parts(p, q, y, scale).sum(axis=0), len(p)))
+    results = MetricSums.of(p, q, y, scale, tuple(names)).values()
+    if "entropy_correlation" in results:
+        rho = entropy_ranks(p, q, scale)(np.ones(len(p)))
+        results["entropy_correlation"] = None if np.isnan(rho) else rho
     return results
 
 
@@ -484,8 +480,7 @@ class MetricSums:
     items : int
         N.
     sums : mapping of str to ndarray
-        Summed parts of each metric but the entropy correlation.
-    scale : Scale
+        Summed parts of each metric; None for the entropy correlation.
 
     Examples
     --------
@@ -498,25 +493,37 @@ class MetricSums:
 
     items: int
     sums: Mapping[str, Any]
-    scale: Scale = NOMINAL
 
     @classmethod
-    def of(cls, p: Floats, q: Floats, y: Ints | Codes, scale: Scale = NOMINAL) -> MetricSums:
-        """The sums of one shard; p, q and y as for `compute_metrics`, not checked."""
-        parts: dict[str, Any] = {name: METRIC[name].parts for name in metrics_of(scale)}
-        sums = {name: of(p, q, y, scale).sum(axis=0) for name, of in parts.items() if of}
-        return cls(len(p), sums, scale)
+    def of(
+        cls,
+        p: Floats,
+        q: Floats,
+        y: Ints | Codes,
+        scale: Scale = NOMINAL,
+        metrics: Iterable[str] | None = None,
+    ) -> MetricSums:
+        """The sums of one shard; parameters as for `compute_metrics`, not checked."""
+        sums: dict[str, Any] = dict.fromkeys(metrics_of(scale) if metrics is None else metrics)
+        for name in sums:
+            parts: Any = METRIC[name].parts
+            if parts is not None:
+                sums[name] = parts(p, q, y, scale).sum(axis=0)
+        return cls(len(p), sums)
 
     def __add__(self, other: MetricSums) -> MetricSums:
-        sums = {name: total + other.sums[name] for name, total in self.sums.items()}
-        return MetricSums(self.items + other.items, sums, self.scale)
+        sums = {
+            name: None if total is None else total + other.sums[name]
+            for name, total in self.sums.items()
+        }
+        return MetricSums(self.items + other.items, sums)
 
     def values(self) -> dict[str, float | None]:
         """The metrics by name.
 
         ``entropy_correlation`` is None: ranks among all items are no sum over shards.
         """
-        results: dict[str, float | None] = dict.fromkeys(metrics_of(self.scale))
-        return results | {
-            name: float(METRIC[name].value(total, self.items)) for name, total in self.sums.items()
+        return {
+            name: None if total is None else float(METRIC[name].value(total, self.items))
+            for name, total in self.sums.items()
         }

@@ -490,7 +490,7 @@ def declared_scale(
             f" '{declaration}'",
         )
     target = declared.on(classes)
-    if scale != NOMINAL or target.is_multi_label:
+    if scale != NOMINAL or target.positions is None:
         check_same_scale(scale, "predictions", target, against)
     return target
 

@@ -84,7 +84,7 @@ class Answers:
             tuple(data.get("attributes") or ()),
         )
         if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
-            self(Question([("warm-up", "")] if self.about.pairs else ["warm-up"]))
+            self(Question([("warm-up", "")] if self.about.has_contexts else ["warm-up"]))
 
     def __call__(self, question: Question) -> Answer:
         """Answer the texts of a question, in their order."""

@@ -45,7 +45,7 @@ class About:
         The annotators that members know apart.
     metrics : tuple of str
         Metrics that there are answers for.
-    pairs : bool or None
+    has_contexts : bool or None
         Whether texts need contexts; None if both are possible.
     attributes : tuple of str
         Attributes of annotators that members use.
@@ -55,7 +55,7 @@ class About:
     classes: list[str]
     annotators: frozenset[str]
     metrics: tuple[str, ...]
-    pairs: bool | None
+    has_contexts: bool | None
     attributes: tuple[str, ...] = ()
 
 
@@ -162,7 +162,7 @@ def _check_fields(request: Any, attributes: dict[str, Any], about: About) -> Non
     rules: list[tuple[Any, str, str]] = [
         (empty, f"text {empty[0] if empty else 0} is empty", "leave it out"),
         (
-            about.pairs not in (None, has_contexts),
+            about.has_contexts not in (None, has_contexts),
             f"the members were trained on texts {'without' if has_contexts else 'with'} contexts",
             "leave contexts out" if has_contexts else "send the context of each text",
         ),
