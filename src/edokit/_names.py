@@ -52,7 +52,7 @@ def as_names(values: Iterable[object]) -> Strings:
         values = values.ravel()
         if values.dtype.kind in "iu" and not isinstance(values, np.ma.MaskedArray):
             native = values.astype(values.dtype.newbyteorder("="), copy=False)
-            return _names_of_numbers(pa.array(native)).copy()
+            return np.asarray(pa.array(native).cast(pa.string()).to_numpy(zero_copy_only=False))
         if values.dtype.kind in "biuU":
             values = values.tolist()
         elif (
@@ -64,17 +64,6 @@ def as_names(values: Iterable[object]) -> Strings:
     is_plain = set(map(type, listed)) <= {str, int}
     names = map(str, listed) if is_plain else map(as_name, listed)
     return np.fromiter(names, dtype=object, count=len(listed))
-
-
-_latest: list[tuple[pa.Array, Strings]] = []
-"""The numbers that were converted last: the predictions and labels of a shard share their ids."""
-
-
-def _names_of_numbers(numbers: pa.Array) -> Strings:
-    if not (_latest and _latest[0][0].equals(numbers)):
-        names = numbers.cast(pa.string()).to_numpy(zero_copy_only=False)
-        _latest[:] = [(numbers, names)]
-    return _latest[0][1]
 
 
 def class_order(names: Iterable[str]) -> tuple[str, ...]:

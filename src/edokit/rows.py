@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit._errors import InputError, are, examples, option
-from edokit._names import as_names, check_positions, check_unique, look_alike
+from edokit._names import as_names, check_positions, look_alike
 from edokit._types import Bools, Codes, Floats, Ints, Strings
 
 NOBODY = ""
@@ -197,9 +197,7 @@ class Rows:
 
     def check_unique(self, what: str, hint: str) -> None:
         """Refuse an item, or a pair, that has several rows."""
-        if self.annotators is None:
-            check_unique(self.items, what, hint)
-        elif self._is_repeated.any():
+        if self._is_repeated.any():
             names = dict.fromkeys(self.take(self._is_repeated).names)
             raise InputError(f"{what} are not unique: {examples(names)}", hint)
 

@@ -141,6 +141,10 @@ class Scale:
         """Return how many rows an item has: one, or one per label."""
         return len(classes) if self.is_multi_label else 1
 
+    def row_labels(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """Return the labels of sets, each of which has a row of an item; none of other scales."""
+        return tuple(classes) if self.is_multi_label else ()
+
     def per_item(self, values: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
         """Return one value per item: the mean over its rows (one, or one per label)."""
         return values.reshape(items, -1).mean(axis=1) if self.is_multi_label else values
@@ -181,15 +185,18 @@ class Scale:
         What is no distribution is refused, with the error for a fault and a row. Each is looked at
         by itself, so that shards give the same numbers as the whole.
         """
-        total = _totals(values)
-        is_off = np.zeros(total.shape, bool) if self.is_multi_label else np.abs(total - 1) > exact
         # Mostly nothing is wrong, and extremes say so; they are NaN where a number is.
-        if values.size and values.min() >= 0 and values.max() <= 1 and not is_off.any():
-            return values
+        if values.size and values.min() >= 0 and values.max() <= 1:
+            rough = np.einsum("...c->...", values)  # in the values' own type, which is fast
+            if self.is_multi_label or np.abs(rough - 1).max() <= exact / 2:
+                return values
         for fault, rows in self.faults(values, normalize=normalize).items():
             if rows.any():
                 raise refuse(fault, tuple(int(axis[0]) for axis in np.nonzero(rows)))
-        normalized = values.copy()
+        if self.is_multi_label:
+            return values
+        total, normalized = _totals(values), values.copy()
+        is_off = np.abs(total - 1) > exact
         normalized[is_off] = values[is_off] / total[is_off][:, None]
         return normalized
 
@@ -296,6 +303,13 @@ class Scale:
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""
         return ROW_CLASSES if self.is_multi_label else tuple(classes)
+
+    @property
+    def tie_rule(self) -> str:
+        """What becomes of tied items where the first class counts."""
+        rule = "each takes the first of its tied classes"
+        rule = "a label that half of them chose is left out" if self.is_multi_label else rule
+        return f"{rule} ({option('ties', 'first')})"
 
     def to_text(self, classes: Sequence[str]) -> str:
         """Return the scale with its classes as one line, which `declared` reads."""

@@ -6,7 +6,6 @@ from edokit.annotations.core import (
     PublishedLabelWarning,
     Ties,
     contradiction_message,
-    tie_message,
 )
 
 __all__ = [
@@ -15,5 +14,4 @@ __all__ = [
     "PublishedLabelWarning",
     "Ties",
     "contradiction_message",
-    "tie_message",
 ]

@@ -395,7 +395,7 @@ class Annotations:
             draw = np.random.default_rng(random_state).random(best.shape)
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
-            warn(f"{tied_items}; {tie_message(self.scale)}")
+            warn(f"{tied_items}; {self.scale.tie_rule}")
         return self.scale.from_row_codes(labels, len(self.items))
 
     @cached_property
@@ -673,12 +673,6 @@ _ROUNDED = 0.0101
 
 
 _TIED = {"multi-label": "a label that half of them chose is left out"}
-
-
-def tie_message(scale: Scale) -> str:
-    """What ``ties="first"`` does with tied items."""
-    what = _TIED.get(scale.kind, "each takes the first of its tied classes")
-    return f"{what} ({option('ties', 'first')})"
 
 
 def contradiction_message(count: int, items: int) -> str:

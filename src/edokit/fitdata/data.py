@@ -278,7 +278,7 @@ class FitData:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the labels of sets; none of other scales."""
-        return self.classes if self.scale.is_multi_label else ()
+        return self.scale.row_labels(self.classes)
 
     @property
     def row_classes(self) -> tuple[str, ...]:

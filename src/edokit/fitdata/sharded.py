@@ -22,7 +22,6 @@ from edokit.annotations import (
     PublishedLabelWarning,
     Ties,
     contradiction_message,
-    tie_message,
 )
 from edokit.datasets.read import recognise
 from edokit.fitdata.annotations import ReadOptions, Source, find_annotations
@@ -343,7 +342,7 @@ class ShardedData(FitData):
             warn(contradiction_message(contradicted, len(self._shards)), PublishedLabelWarning)
         if tied and self._cached[0].ties == "first":
             count = are(tied, len(self._shards), noun="item")
-            warn(f"{count} tied; {tie_message(self.scale)}")
+            warn(f"{count} tied; {self.scale.tie_rule}")
 
 
 def write_shard(part: CachedShard) -> tuple[LabelCounts | None, Summaries]:

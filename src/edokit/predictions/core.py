@@ -181,11 +181,8 @@ class Predictions:
         predictions = cls(array, *fields, declared.on(order)).with_info(member_info or {})
         return predictions.checked(invalid)
 
-    def named(self, *, items_differ: bool = False) -> Predictions:
-        """Itself, if the names are unique and fit the shape.
-
-        ``items_differ`` says that no two items have one name, which takes long to find out.
-        """
+    def named(self) -> Predictions:
+        """Itself, if the names are unique and fit the shape."""
         n, k, c = self.probabilities.shape
         for axis, length in {"items": n, "members": k, "classes": c, "groups": k}.items():
             names = getattr(self, axis)
@@ -193,16 +190,14 @@ class Predictions:
                 raise _wrong_length(axis, len(names), self.probabilities.shape, length)
             if axis != "groups" and "" in names:
                 raise InputError(f"one of the {axis} has an empty name", "name every entry")
-        if not items_differ:
-            self.rows.check_unique(
-                f"names of {self.rows.noun}s", f"rename or drop the {self.rows.noun}s"
-            )
+        noun = self.rows.noun
+        self.rows.check_unique(f"names of {noun}s", f"rename or drop the {noun}s")
         for axis in ("members", "classes"):
             names = as_names(getattr(self, axis))
             check_unique(names, f"names of {axis}", f"rename or drop the {axis}")
         return self
 
-    def with_info(self, member_info: MemberInfo, *, items_differ: bool = False) -> Predictions:
+    def with_info(self, member_info: MemberInfo) -> Predictions:
         """The same predictions with these values about members added, names and values checked."""
         added = checked_info(member_info, self.members)
         combined = {
@@ -210,7 +205,7 @@ class Predictions:
             for name in self.members
             if self.member_info.get(name) or added.get(name)
         }
-        return replace(self, member_info=combined).named(items_differ=items_differ)
+        return replace(self, member_info=combined).named()
 
     def checked(self, invalid: Invalid = "error") -> Predictions:
         """The same predictions, if they are probabilities.

@@ -156,8 +156,7 @@ def _read_npz(path: Path) -> Predictions:
     with errors_in(path):
         info = _noted_info("".join(fields.pop("member_info", ())))
         fields["scale"] = _noted_scale("".join(fields.pop("scale", ())), fields["classes"])
-        items_differ = ids.dtype.kind in "iu" and bool((ids[1:] > ids[:-1]).all())
-        return Predictions(as_floats(array), **fields).with_info(info, items_differ=items_differ)
+        return Predictions(as_floats(array), **fields).with_info(info)
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
@@ -222,7 +221,7 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
         scale = _noted_scale(noted, classes)
         fields = lines.rows, tuple(lines.member.names), classes, lines.groups, scale
         info = _noted_info(_noted(table.schema, _INFO))
-        return Predictions(array, *fields).with_info(info, items_differ=True)
+        return Predictions(array, *fields).with_info(info)
 
 
 class Lines(NamedTuple):

@@ -119,19 +119,15 @@ def check_numbering(files: Sequence[Path]) -> None:
     Names that differ in anything but one number are taken as they are; ``part-1-of-4`` also says
     how many there are.
     """
-    parts = [_DIGITS.split(file.stem) for file in files]
-    varied = [part for part, column in enumerate(zip(*parts, strict=False)) if len({*column}) > 1]
-    if len(varied) == 1 and varied[0] % 2 and len({*map(len, parts)}) == 1:
-        numbers = sorted(int(texts[varied[0]]) for texts in parts)
-        missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers})
-        # Years start elsewhere, and positions of first items grow by more than one.
-        if missing and numbers[0] <= 1 and (len(missing) < len(numbers) or 1 in np.diff(numbers)):
-            raise InputError(
-                f"{files[0].parent}: shards are numbered from {numbers[0]} to {numbers[-1]},"
-                f" without {', '.join(map(str, missing[:3]))}"
-                f"{' and more' if len(missing) > 3 else ''}",
-                "restore what is missing, or number the files without a gap",
-            )
+    numbers = _numbers(files)
+    missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers}) if numbers else []
+    # Years start elsewhere, and positions of first items grow by more than one.
+    if missing and numbers[0] <= 1 and (len(missing) < len(numbers) or 1 in np.diff(numbers)):
+        raise InputError(
+            f"{files[0].parent}: shards are numbered from {numbers[0]} to {numbers[-1]}, without"
+            f" {', '.join(map(str, missing[:3]))}{' and more' if len(missing) > 3 else ''}",
+            "restore what is missing, or number the files without a gap",
+        )
     series = {(name, total) for file in files for name, total in _OF.findall(file.stem)}
     if len(series) == 1 and len(files) < (total := int(next(iter(series))[1])):
         raise InputError(
@@ -139,6 +135,15 @@ def check_numbering(files: Sequence[Path]) -> None:
             f" {files[-1].name}",
             "restore what is missing",
         )
+
+
+def _numbers(files: Sequence[Path]) -> list[int]:
+    """The number in which the names differ, in order; none if they differ in more than that."""
+    parts = [_DIGITS.split(file.stem) for file in files]
+    varied = [part for part, column in enumerate(zip(*parts, strict=False)) if len({*column}) > 1]
+    if len(varied) != 1 or not varied[0] % 2 or len({*map(len, parts)}) > 1:
+        return []
+    return sorted(int(texts[varied[0]]) for texts in parts)
 
 
 def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:
