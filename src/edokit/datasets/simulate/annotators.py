@@ -20,30 +20,15 @@ from edokit.datasets.split import whole_numbers
 _REFERENCE_POSTS = 8192
 
 
-class Standard:
-    """Turns posts into numbers, on which the reference posts have mean 0 and spread 1."""
+def standardize(values: Floats, reference: Floats) -> Floats:
+    """Values on a scale on which the reference posts have mean 0 and spread 1."""
+    return np.asarray((values - reference.mean(axis=0)) / reference.std(axis=0))
 
-    def __init__(self, reference: Features) -> None:
-        sides, severity = reference.sides(), reference.severity()
-        self._side_moments = sides.mean(axis=0), sides.std(axis=0)
-        self._severity_moments = float(severity.mean()), float(severity.std())
-        self._correlation = np.corrcoef(sides, rowvar=False)
 
-    def sides(self, features: Features) -> Floats:
-        """One column per VIEW_NAMES, then a column of ones for thresholds: [N, V + 1]."""
-        mean, spread = self._side_moments
-        return np.hstack([(features.sides() - mean) / spread, np.ones((len(features), 1))])
-
-    def severity(self, features: Features) -> Floats:
-        """How bad each post is before anyone's own view: [N]."""
-        mean, spread = self._severity_moments
-        return (features.severity() - mean) / spread
-
-    def evidence(self, features: Features, weights: Mapping[str, float]) -> Floats:
-        """How much speaks for a label with these weights of the sides: [N]."""
-        w = np.array([weights.get(side, 0.0) for side in VIEW_NAMES])
-        spread = math.sqrt(w @ self._correlation @ w)
-        return self.sides(features)[:, :-1] @ (w / spread)
+def standard_sides(features: Features, reference: Features) -> Floats:
+    """One column per VIEW_NAMES, then a column of ones for thresholds: [N, V + 1]."""
+    sides = standardize(features.sides(), reference.sides())
+    return np.hstack([sides, np.ones((len(features), 1))])
 
 
 @dataclass(frozen=True)
@@ -55,7 +40,8 @@ class Population:
     """One of severity, or one of each label."""
     noise: Floats
     activity: Floats
-    standard: Standard
+    reference: Features
+    """Posts that define what is severe: "spread 1" must not depend on those that are drawn."""
     labels: Mapping[str, Mapping[str, float]]
     """The labels to choose from; none where annotators rate severity."""
 
@@ -64,9 +50,15 @@ class Population:
 
     def scores(self, features: Features) -> tuple[Floats, ...]:
         """How bad each annotator finds each post, or how clear each label, before noise: [N, A]."""
-        sides = self.standard.sides(features)
-        bases = [self.standard.evidence(features, weights) for weights in self.labels.values()]
-        bases = bases or [self.standard.severity(features)]
+        sides = standard_sides(features, self.reference)
+        bases = [standardize(features.severity(), self.reference.severity())]
+        if self.labels:
+            correlation = np.corrcoef(self.reference.sides(), rowvar=False)
+            weights = [
+                np.array([label.get(side, 0.0) for side in VIEW_NAMES])
+                for label in self.labels.values()
+            ]
+            bases = [sides[:, :-1] @ (w / math.sqrt(w @ correlation @ w)) for w in weights]
         pairs = zip(bases, self.views, strict=True)
         return tuple(base[:, None] + sides @ views.T for base, views in pairs)
 
@@ -101,10 +93,8 @@ def answer_probabilities(
 def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
     """The annotators of a regime; each part of what sets them apart has the size it asks for."""
     count = regime.annotators
-    # What "spread 1" means must not depend on the posts drawn, so a fixed sample defines it.
     reference = draw_features(np.random.default_rng(0), _REFERENCE_POSTS, regime.hostile_share)
-    standard = Standard(reference)
-    sides = standard.sides(reference)
+    sides = standard_sides(reference, reference)
     group = _groups(rng, regime)
     z = ndtri(np.clip(rng.random((count, len(VIEW_NAMES) + 2)), 1e-12, None))
     # An annotator's noise level is itself a lasting trait, so it fades with the rest of them.
@@ -122,7 +112,7 @@ def draw_population(rng: np.random.Generator, regime: Regime) -> Population:
         views=tuple(_views(views, group, sides, regime) for views in (z[:, :-1], *other_views)),
         noise=noise * factor / math.sqrt(float(np.mean(factor**2))),
         activity=np.exp(regime.activity_spread * ranks),
-        standard=standard,
+        reference=reference,
         labels=regime.labels,
     )
 
