@@ -141,7 +141,6 @@ def test_options_of_an_export_are_passed_through(tmp_path: Path) -> None:
         multi_choice="first",
         columns={"item": "key", "text": "post"},
         classes=["glad", "calm"],
-        anonymous="error",
     )
     assert (read.items.tolist(), read.texts.tolist()) == (["55"], ["tea at <b>four</b>"])
     assert read.soft_labels.tolist() == [[0, 1]]
