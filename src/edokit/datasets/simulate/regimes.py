@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral
 
 from edokit._errors import InputError, check_number, counted, one_of, option
 from edokit.datasets.simulate.posts import VIEW_NAMES
 from edokit.scales import Declared, Scale
-
-_AMOUNTS = (
-    "disagreement",
-    "group_weight",
-    "personal_weight",
-    "threshold_weight",
-    "noise_spread",
-    "activity_spread",
-)
-"""Fields of a regime that are 0 or more."""
 
 
 def _check(holds: bool, name: str, value: object, rule: str) -> None:
@@ -89,8 +79,9 @@ class Regime:
     def __post_init__(self) -> None:
         check_number("annotators", self.annotators, 1, whole=True)
         check_number("structured", self.structured, 0, 1)
-        for name in _AMOUNTS:
-            check_number(name, getattr(self, name), 0)
+        for amount in fields(self):
+            if amount.type == "float":
+                check_number(amount.name, getattr(self, amount.name), 0)
         rule = "it takes three whole numbers (train, dev, test), train at least 1"
         is_valid = [isinstance(n, Integral) and int(n) >= 0 for n in self.items]
         is_valid += [len(self.items) == 3, self.items[0] > 0]
