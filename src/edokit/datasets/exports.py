@@ -145,11 +145,6 @@ class Export:
         answered = [
             r for r in relevant if r.labels_for(question) or (is_set and r.is_empty(question))
         ]
-        if not answered:
-            raise InputError(
-                f"none of the {len(items)} {self.unit}s has a label for {question!r}",
-                f"export {self.unit}s that are labelled",
-            )
         table = self._table(answered, question, is_set)
         annotations = from_long_table(
             table.fillna(""),
