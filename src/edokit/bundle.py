@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,8 +35,7 @@ from edokit.annotator_effects import Attributes
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.files import write_fitted
 from edokit.ensemble.pooled import Pooled
-from edokit.members.folder import copy_members, groups_of
-from edokit.members.groups import is_folder_name
+from edokit.members.folder import FolderName, copy_members, groups_of
 from edokit.members.jobs import hardware
 from edokit.members.pretrained import (
     check_model,
@@ -79,12 +77,6 @@ class _File(Document):
     sha256: str
 
 
-def _folder_name(name: str) -> str:
-    if not is_folder_name(name):
-        raise ValueError("is no name of a folder")
-    return name
-
-
 def _readable(number: int) -> int:
     if number > FORMAT:
         raise ValueError(f"is {number}, and this version reads {FORMAT}: install a newer edokit")
@@ -97,7 +89,7 @@ class _Document(Document):
     kind: Literal["edo-bundle"] = "edo-bundle"
     format: Annotated[int, AfterValidator(_readable)] = FORMAT
     edokit: str
-    models: dict[str, Annotated[str, AfterValidator(_folder_name)]]
+    models: dict[str, FolderName]
     files: dict[str, _File]
     seconds_per_text: Annotated[float, Field(ge=0)] | None = None
     hardware: dict[str, Json] = Field(default_factory=dict)
@@ -457,26 +449,6 @@ class Bundle:
         bundle.folder, bundle.members.place = out, str(out / MEMBERS)
         return bundle
 
-    def save_pretrained(self, save_directory: str | Path, *, overwrite: bool = False) -> None:
-        """Write the bundle into another folder.
-
-        Parameters
-        ----------
-        save_directory : str or Path
-            Another bundle in it is not replaced.
-        overwrite : bool, default=False
-            Replace another bundle in it, and what EDO did not write.
-        """
-        folder, out = self._checked_folder(), local_path(save_directory)
-        guard = output_folder(out, "bundle", folder / BUNDLE, overwrite=overwrite)
-        with guard, whole_content(out, BUNDLE) as target:
-            if not overwrite:
-                _refuse_other(out, self.version)
-            files = {name: folder / name for name in (BUNDLE, CARD) if (folder / name).is_file()}
-            for name, path in {**files, **_files(folder, home_of(folder))}.items():
-                (target / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target / name)
-
     @classmethod
     def from_pretrained(
         cls,
@@ -522,9 +494,7 @@ class Bundle:
         *,
         private: bool | None = None,
         token: str | bool | None = None,
-        revision: str | None = None,
-        commit_message: str = "Upload an EDO bundle",
-        create_pr: bool = False,
+        **upload: Any,
     ) -> str:
         """Upload the bundle to the Hugging Face hub; files of an earlier one there are replaced.
 
@@ -534,11 +504,11 @@ class Bundle:
             Name of the repository, which is created if it does not exist.
         private : bool, default=None
             Whether a new repository is private; None: as the organisation has it.
-        token, revision
+        token : str or bool, default=None
             As in ``from_pretrained``.
-        commit_message : str, default="Upload an EDO bundle"
-        create_pr : bool, default=False
-            Open a pull request instead of a commit.
+        **upload
+            Further arguments of ``huggingface_hub.HfApi.upload_folder``, such as ``revision``,
+            ``commit_message`` and ``create_pr``.
 
         Returns
         -------
@@ -548,20 +518,19 @@ class Bundle:
         require_packages("the Hugging Face hub", ("huggingface_hub",))
         from huggingface_hub import HfApi
 
-        folder, api = self._checked_folder(), HfApi(token=token)
+        if self.folder is None:
+            raise InputError("this bundle is in no folder yet", "make one with Bundle.create")
+        _check_files(self.folder, home_of(self.folder), self._document.files)
+        api = HfApi(token=token)
         parts = [f"{part}/**" for part in (ENSEMBLE, MEMBERS, MODELS)]
         try:
             repository = api.create_repo(repo_id, private=private, exist_ok=True)
-            return str(
-                api.upload_folder(
-                    repo_id=repository.repo_id,
-                    folder_path=folder,
-                    revision=revision,
-                    commit_message=commit_message,
-                    create_pr=create_pr,
-                    allow_patterns=[BUNDLE, CARD, *parts],
-                    delete_patterns=parts,
-                )
+            commit = api.upload_folder(
+                repo_id=repository.repo_id,
+                folder_path=self.folder,
+                allow_patterns=[BUNDLE, CARD, *parts],
+                delete_patterns=parts,
+                **{"commit_message": "Upload an EDO bundle", **upload},
             )
         except Exception as error:  # of the network, of the hub, of the name
             reason = str(error).strip().split("\n")[0] or type(error).__name__
@@ -569,13 +538,7 @@ class Bundle:
                 f"the bundle can't be uploaded to {repo_id!r}: {reason}",
                 "check the name, the network and the token (`hf auth login`)",
             ) from error
-
-    def _checked_folder(self) -> Path:
-        """Its folder, whose files are still those that were loaded."""
-        if self.folder is None:
-            raise InputError("this bundle is in no folder yet", "make one with Bundle.create")
-        _check_files(self.folder, home_of(self.folder), self._document.files)
-        return self.folder
+        return str(commit)
 
     def _measured(self) -> float | None:
         """Seconds per text, on invented texts; none are sent anywhere for that."""

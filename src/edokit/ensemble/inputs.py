@@ -264,7 +264,10 @@ def select_members(predictions: Predictions, members: Sequence[str], role: str) 
     Anonymous answers are members of their own where these are named.
     """
     missing = [name for name in members if name not in predictions.members]
-    if any(name.endswith(ANONYMOUS) for name in missing) and predictions.rows.is_named.any():
+    anonymous = [name for name in missing if name.endswith(ANONYMOUS)]
+    if predictions.rows.annotators is not None and any(
+        name.removesuffix(ANONYMOUS) in predictions.members for name in anonymous
+    ):
         return select_members(predictions.with_anonymous(), members, role)
     if missing:
         raise InputError(

@@ -344,8 +344,12 @@ def _check_folder_name(name: str) -> str:
     return name
 
 
+FolderName = Annotated[str, AfterValidator(_check_folder_name)]
+"""The name of a folder, in a document."""
+
+
 class _ManifestMember(Document):
-    name: Annotated[str, AfterValidator(_check_folder_name)]
+    name: FolderName
     group: str
 
 
