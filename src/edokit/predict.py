@@ -192,7 +192,7 @@ class PredictOptions:
                 f" {option('predictions')} is given",
                 "leave it out, or give it to `edo score`, which makes predictions",
             )
-        if self.annotators is None or self.n_panels:
+        if not self.annotators or self.n_panels:
             return
         for name in ("predictions", "judges"):
             if getattr(self, name) is not None:
@@ -227,7 +227,7 @@ class PredictOptions:
         """The panels and persons; their attributes are in a file of annotators, if anywhere."""
         from edokit.panels import Panel, read_panel
 
-        people = None if self.annotators is None or not self.panel else _people(self.annotators)
+        people = _people(self.annotators) if self.annotators and self.panel else None
         panels = [read_panel(path, people) for path in self.panel or ()]
         persons = self.as_annotator or ()
         return panels + [Panel((person,), name=f"annotator {person!r}") for person in persons]
@@ -349,7 +349,7 @@ class Predictor:
         if len(panels) == 2:
             names = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
             return (bundle.pairs(part, names, attributes) for part in parts)
-        if options.annotators is not None and not panels:
+        if options.annotators and not panels:
             return (bundle.pairs(part, by_item, attributes) for part in parts)
         panel = panels[0] if panels else None
         return bundle.describe_parts(

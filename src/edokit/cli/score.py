@@ -155,7 +155,7 @@ def _check(members: list[Path] | None, trained: Trained, existing: Existing) -> 
         )
     if members is None:
         options.refuse(trained, "trained members (--members), but --model is given")
-    if trained.annotators is not None and trained.judges is not None:
+    if trained.annotators and trained.judges:
         raise InputError(
             "--annotators gives a row per item and annotator, --judges one per item",
             "leave one of them out",
