@@ -234,8 +234,8 @@ def test_memory_does_not_grow_with_the_samples() -> None:
         ({"samples": 10.5}, "samples is 10.5"),
         ({"level": 95}, "level is 95"),
         ({"level": "high"}, "level is 'high'"),
-        ({"random_state": -1}, "random_state=-1"),
-        ({"random_state": None}, "random_state=None"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"random_state": None}, "random_state is None"),
         ({"metrics": ["r2"]}, "metrics must be one of"),
     ],
 )
