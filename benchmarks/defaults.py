@@ -19,7 +19,7 @@ import numpy as np
 
 from edokit import EDOEnsemble, Predictions, simulate
 from edokit.annotations import Annotations
-from edokit.demo import train_members
+from edokit.demo import train_quick_members
 from edokit.ensemble import from_flat
 from edokit.metrics import ce
 
@@ -55,11 +55,11 @@ METHODS: dict[str, dict[str, Any]] = {
 def pools(people: Annotations, seed: int) -> dict[str, dict[str, Predictions]]:
     """The three pools, each with its predictions of dev and test."""
     rng = np.random.default_rng(seed)
-    good = train_members(people, 10, seed)
+    good = train_quick_members(people, 10, seed)
     train = np.flatnonzero(people.splits == "train")
     few = rng.permutation(train)[: len(train) // 10]
     rest = np.flatnonzero(people.splits != "train")
-    weak = train_members(people.take(np.sort(np.concatenate([few, rest]))), 3, seed + 100)
+    weak = train_quick_members(people.take(np.sort(np.concatenate([few, rest]))), 3, seed + 100)
     built: dict[str, dict[str, Predictions]] = {"alike": good, "noise": {}, "mixed": {}}
     for split, answers in good.items():
         P = answers.probabilities

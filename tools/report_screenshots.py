@@ -16,7 +16,7 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from edokit import Annotations, EDOEnsemble, simulate
-from edokit.demo import run_demo, train_members
+from edokit.demo import run_demo, train_quick_members
 from edokit.report import collect, write_report
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -65,7 +65,7 @@ def with_classes(classes: list[str]) -> Annotations:
 
 def page_of(annotations: Annotations, folder: Path) -> str:
     """The page of an ensemble on simulated annotations."""
-    predictions = train_members(annotations, 6, 0)
+    predictions = train_quick_members(annotations, 6, 0)
     test = annotations.split("test")
     ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], annotations.split("dev"))
     ensemble.save(folder)

@@ -9,7 +9,7 @@ from typing import Any
 
 from edokit import EDOEnsemble, read_annotations, simulate
 from edokit.datasets import split_items
-from edokit.demo import train_members
+from edokit.demo import train_quick_members
 from edokit.ensemble import review, write_review
 from edokit.metrics import compute_metrics
 
@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
 
     people = split_items(people, {"train": 0.6, "dev": 0.2, "test": 0.2})
     dev, test = people.split("dev"), people.split("test")
-    predictions = train_members(people, members=10, random_state=0)
+    predictions = train_quick_members(people, members=10, random_state=0)
 
     ensemble = EDOEnsemble(ties="random").fit(predictions["dev"], dev)
     ensemble.save(folder / "ensemble")

@@ -63,7 +63,7 @@ def run_demo(
         simulation = simulate(regime, random_state=random_state)
         annotations = simulation.annotations
         shares = [TRAIN_SHARES[k % len(TRAIN_SHARES)] for k in range(members)]
-        predictions = train_members(annotations, members, random_state, step, shares)
+        predictions = train_quick_members(annotations, members, random_state, step, shares)
         dev, test = annotations.split("dev"), annotations.split("test")
         ensemble = EDOEnsemble(random_state=random_state).fit(predictions["dev"], dev)
         searched = search(
@@ -203,7 +203,7 @@ def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
     return test, compare_panels(ensemble, answers(test), *panels)
 
 
-def train_members(
+def train_quick_members(
     annotations: Annotations,
     members: int,
     random_state: int,

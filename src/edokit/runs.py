@@ -131,23 +131,23 @@ class InputReader:
             role: Input(str(p), digest(p), options) for role, (p, options) in self._read.items()
         }
 
-    def predictions(self, role: str, given: Any) -> Any:
-        """Predictions, from a file or as given."""
-        if not isinstance(given, str | Path):
-            return given
-        self._note(role, given)
+    def predictions(self, role: str, source: Any) -> Any:
+        """Predictions, from a file or as they are."""
+        if not isinstance(source, str | Path):
+            return source
+        self._note_predictions(role, source)
         return _read_predictions(*self._read[role])
 
-    def _note(self, role: str, given: str | Path) -> None:
+    def _note_predictions(self, role: str, path: str | Path) -> None:
         names = ("scale", "learn")
         options = {name: self._options[name] for name in names if name in self._options}
-        self._read[role] = (Path(given), options)
+        self._read[role] = (Path(path), options)
 
-    def annotations(self, role: str, given: Any, split: str | Sequence[str] | None = None) -> Any:
-        """The annotations of one or several splits (None: all), from a file or as given."""
-        several = _names(split)
-        if isinstance(given, str | Path):
-            self._read[role] = (Path(given), self._how(several))
+    def annotations(self, role: str, source: Any, split: str | Sequence[str] | None = None) -> Any:
+        """The annotations of one or several splits (None: all), from a file or as they are."""
+        splits = _split_names(split)
+        if isinstance(source, str | Path):
+            self._read[role] = (Path(source), self._reading_options(splits))
             return _read_annotations(*self._read[role])
         if self._options:
             names = ", ".join(map(option, sorted(self._options)))
@@ -155,30 +155,30 @@ class InputReader:
                 f"{names}: for annotations that are files, but {role} is not a file",
                 "leave it out",
             )
-        if several and not isinstance(given, Annotations):
+        if splits and not isinstance(source, Annotations):
             raise InputError(f"{role} is an array, without splits", f"leave {option('split')} out")
-        return given.split(*several) if several else given
+        return source.split(*splits) if splits else source
 
     def streamed(
         self, predictions: Any, annotations: Any, split: str | Sequence[str] | None = None
     ) -> dict[str, Any]:
         """Arguments of `FitData.open` for predictions and annotations to fit on."""
-        several = _names(split)
+        splits = _split_names(split)
         if isinstance(predictions, str | Path):
-            self._note("predictions", predictions)
-        arguments = {"annotations": annotations, "splits": several}
+            self._note_predictions("predictions", predictions)
+        arguments = {"annotations": annotations, "splits": splits}
         if not isinstance(annotations, str | Path):
             return arguments
-        self._read["annotations"] = (Path(annotations), self._how(several))
+        self._read["annotations"] = (Path(annotations), self._reading_options(splits))
         return {**arguments, **self._options}
 
-    def _how(self, splits: list[str]) -> dict[str, Any]:
+    def _reading_options(self, splits: list[str]) -> dict[str, Any]:
         """What a record says of how annotations were read."""
         several: dict[str, Any] = {"splits": splits} if len(splits) > 1 else {}
         return {**self._options, **({"split": splits[0]} if len(splits) == 1 else several)}
 
 
-def _names(split: str | Sequence[str] | None) -> list[str]:
+def _split_names(split: str | Sequence[str] | None) -> list[str]:
     return [] if split is None else [split] if isinstance(split, str) else list(split)
 
 

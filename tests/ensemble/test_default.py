@@ -10,7 +10,7 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
-from edokit.demo import train_members
+from edokit.demo import train_quick_members
 from edokit.ensemble import from_flat
 from edokit.ensemble._fit import FOLDS, GRID, UNIFORM
 from edokit.ensemble.fitted import describe_lambda_reg
@@ -184,7 +184,7 @@ def worlds() -> list[World]:
     found = []
     for seed in range(3):
         simulation = simulate("three-voices", random_state=seed, items=(400, 600, 600))
-        alike = train_members(simulation.annotations, 8, seed)
+        alike = train_quick_members(simulation.annotations, 8, seed)
         uneven = {split: with_noise(made, seed) for split, made in alike.items()}
         truth = simulation.truth[simulation.rows("test")]
         dev = simulation.annotations.split("dev")

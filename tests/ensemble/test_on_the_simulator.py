@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
-from edokit.demo import TRAIN_SHARES, train_members
+from edokit.demo import TRAIN_SHARES, train_quick_members
 from edokit.metrics import ce
 
 SEEDS = 10
@@ -29,7 +29,7 @@ def worlds() -> list[World]:
     built = []
     for seed in range(SEEDS):
         simulation = simulate("three-voices", random_state=seed)
-        pool = train_members(simulation.annotations, 10, seed, shares=TRAIN_SHARES)
+        pool = train_quick_members(simulation.annotations, 10, seed, shares=TRAIN_SHARES)
         truth = simulation.truth[simulation.rows("test")]
         dev = simulation.annotations.split("dev")
         built.append(World(dev, pool["dev"], pool["test"], truth))

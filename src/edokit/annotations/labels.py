@@ -1,4 +1,4 @@
-"""Which labels are classes: what may be one label spelled twice, or several in one, is asked."""
+"""Labels of a column as classes; variants and several labels in a cell need an explicit choice."""
 
 from __future__ import annotations
 

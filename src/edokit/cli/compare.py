@@ -58,11 +58,11 @@ class OtherFiles(options.TrainFiles, options.TestFiles):
 def compare(
     *,
     predictions: Path,
-    annotations: options.Labels,
+    annotations: options.AnnotationsPath,
     test_predictions: Path,
     files: Annotated[OtherFiles, options.FLAT] = OtherFiles(),
     extra: Annotated[
-        dict[str, tuple[Path, Path]] | None, options.parsed(extra_pools, "NAME=DEV,TEST")
+        dict[str, tuple[Path, Path]] | None, options.parser(extra_pools, "NAME=DEV,TEST")
     ] = None,
     methods: Annotated[Methods, options.FLAT] = Methods(),
     out: Path | None = None,

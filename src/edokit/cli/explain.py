@@ -45,7 +45,7 @@ def explain(
     trade_off: TradeOff | None = None
     if predictions is not None:
         with console.progress() as bars:
-            inputs = streaming.fit_inputs(bars, predictions, reading)
+            inputs = streaming.fit_arguments(bars, predictions, reading)
             trade_off = explain_costs(loaded, predictions, annotations, **inputs)
     fitted = loaded.fitted_
     by_value = earned(fitted)

@@ -72,8 +72,8 @@ else:
 
 def fit(
     *,
-    predictions: options.Pool,
-    annotations: options.Labels,
+    predictions: options.PredictionsPath,
+    annotations: options.AnnotationsPath,
     out: Path,
     configuration: Annotated[Configuration, options.FLAT] = Configuration(),
     overwrite: options.Overwrite = False,
@@ -96,7 +96,7 @@ def fit(
             out=out,
             overwrite=overwrite,
             command=console.command_line(),
-            **streaming.fit_inputs(bars, predictions, reading),
+            **streaming.fit_arguments(bars, predictions, reading),
         ).fitted_
     if json:
         console.print_json(fitted.summary())

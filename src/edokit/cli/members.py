@@ -16,7 +16,7 @@ def add(
     *,
     name: str,
     model: str,
-    label: Annotated[dict[str, str] | None, options.keyed("LABEL=CLASS")] = None,
+    label: Annotated[dict[str, str] | None, options.key_value("LABEL=CLASS")] = None,
     classes: options.Names = None,
     trust: options.Names = None,
     overwrite: Annotated[bool, Parameter(help="Replace a member of this name.")] = False,

@@ -61,7 +61,7 @@ def numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
     return values
 
 
-def parsed(parse: Callable[[list[str], str, str], Any], form: str) -> Parameter:
+def parser(parse: Callable[[list[str], str, str], Any], form: str) -> Parameter:
     """An option whose texts are read by ``parse(texts, option, form)``.
 
     The texts are as many as the option is given times.
@@ -73,12 +73,12 @@ def parsed(parse: Callable[[list[str], str, str], Any], form: str) -> Parameter:
     return Parameter(metavar=form, converter=convert, accepts_keys=False, n_tokens=-1)
 
 
-def keyed(form: str) -> Parameter:
+def key_value(form: str) -> Parameter:
     """A repeatable option ``KEY=VALUE`` that is a dictionary."""
-    return parsed(key_values, form)
+    return parser(key_values, form)
 
 
-NAMES = parsed(lambda texts, *_: split_names(texts[-1]), "NAMES")
+NAMES = parser(lambda texts, *_: split_names(texts[-1]), "NAMES")
 """Names, separated by commas."""
 Names = Annotated[list[str] | None, NAMES]
 Class = TypeVar("Class", bound=type)
@@ -100,8 +100,8 @@ Source = Annotated[
     ),
 ]
 TableOut = Annotated[Path, POSITIONAL, Parameter(help="The table: .csv, .tsv, .parquet or .jsonl.")]
-Labels = Annotated[Path, Parameter(help="The annotations of these items (any source).")]
-Pool = Annotated[
+AnnotationsPath = Annotated[Path, Parameter(help="The annotations of these items (any source).")]
+PredictionsPath = Annotated[
     Path, Parameter(help="The members' predictions: .npz, Parquet or a folder of shards.")
 ]
 Device = Annotated[str | None, Parameter(help="Where to compute, e.g. cpu or cuda.")]
@@ -149,7 +149,7 @@ class ColumnNames:
         Another column name, e.g. item=id (repeatable).
     """
 
-    columns: Annotated[dict[str, str] | None, keyed("ROLE=NAME")] = None
+    columns: Annotated[dict[str, str] | None, key_value("ROLE=NAME")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class Reading(ColumnNames):
     """
 
     classes: Names = None
-    label_map: Annotated[dict[str, str] | None, keyed("OLD=NEW")] = None
+    label_map: Annotated[dict[str, str] | None, key_value("OLD=NEW")] = None
     duplicates: str | None = None
     multi_choice: str | None = None
     scale: str | None = None
@@ -280,7 +280,7 @@ class Streaming:
         shards = Shards.open(predictions, learn=learn)
         return shards if required or shards.needs > memory else None
 
-    def fit_inputs(
+    def fit_arguments(
         self, bars: "Progress", predictions: Path, reading: FitReading
     ) -> dict[str, Any]:
         """What a fit needs besides files: splits, how annotations and how shards are read."""

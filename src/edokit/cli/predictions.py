@@ -53,11 +53,11 @@ class Join(JoinOptions):
     invalid: Annotated[Literal["error"], options.HIDDEN] = "error"
     items: Annotated[None, options.HIDDEN] = None
     groups: Annotated[
-        dict[str, str] | None, options.keyed("NAME=GROUP"), Parameter(name="--group")
+        dict[str, str] | None, options.key_value("NAME=GROUP"), Parameter(name="--group")
     ] = None
     logits: bool = False
-    columns: Annotated[dict[str, str] | None, options.keyed("ROLE=NAME")] = None
-    label_map: Annotated[dict[str, str] | None, options.keyed("OLD=NEW")] = None
+    columns: Annotated[dict[str, str] | None, options.key_value("ROLE=NAME")] = None
+    label_map: Annotated[dict[str, str] | None, options.key_value("OLD=NEW")] = None
     scale: str | None = None
     member_info: Annotated[Path | None, Parameter(metavar="TABLE")] = None
     classes: options.Names = None
@@ -100,7 +100,7 @@ def join(
     out: Path,
     reading: Annotated[Join, options.FLAT] = Join(),
     normalize: options.Normalize = False,
-    cost: Annotated[dict[str, float] | None, options.parsed(options.numbers, "NAME=COST")] = None,
+    cost: Annotated[dict[str, float] | None, options.parser(options.numbers, "NAME=COST")] = None,
     kept: Annotated[ItemFilter, options.FLAT] = ItemFilter(),
     overwrite: options.Overwrite = False,
     json: options.Json = False,

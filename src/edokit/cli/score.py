@@ -57,7 +57,7 @@ class Existing:
     """
 
     model: Annotated[list[str] | None, Parameter(metavar="[NAME=]MODEL")] = None
-    label: Annotated[dict[str, str] | None, options.keyed("LABEL=CLASS")] = None
+    label: Annotated[dict[str, str] | None, options.key_value("LABEL=CLASS")] = None
     classes: options.Names = None
 
 

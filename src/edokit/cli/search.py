@@ -62,7 +62,7 @@ class Search(SearchOptions):
         Only this: preserve or suppress.
     """
 
-    space: Annotated[Any, options.parsed(read_space, "NAME | PARAMETER=VALUE")] = "thorough"
+    space: Annotated[Any, options.parser(read_space, "NAME | PARAMETER=VALUE")] = "thorough"
     groups: Annotated[bool, options.TWO_SIDED] = False
     storage: str | None = None
     ce: str | None = None
@@ -91,8 +91,8 @@ class TestData(options.TestFiles):
 
 def search(
     *,
-    predictions: options.Pool,
-    annotations: options.Labels,
+    predictions: options.PredictionsPath,
+    annotations: options.AnnotationsPath,
     out: Path | None = None,
     settings: Annotated[Search, options.FLAT] = Search(),
     test: Annotated[TestData, options.FLAT] = TestData(),

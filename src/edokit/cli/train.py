@@ -23,8 +23,6 @@ from edokit.members import (
 from edokit.members.jobs import BY_ANNOTATOR
 from edokit.members.training_data import DEV, FIT
 
-NO_FLAG = Parameter(parse=False)
-
 
 def recipe_options(texts: Sequence[str], option: str, form: str) -> dict[str, str | list[str]]:
     """``["a=1", "a=2", "b=x"]`` as ``{"a": ["1", "2"], "b": "x"}``."""
@@ -36,7 +34,7 @@ def recipe_options(texts: Sequence[str], option: str, form: str) -> dict[str, st
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool:
+class GroupOptions:
     """Which members are trained, and on what.
 
     Parameters
@@ -58,7 +56,7 @@ class Pool:
     supervision: str = "random-select"
     draw: Annotated[str | None, Parameter(metavar="epoch|once")] = None
     members: int | None = None
-    option: Annotated[dict[str, Any] | None, options.parsed(recipe_options, "KEY=VALUE")] = None
+    option: Annotated[dict[str, Any] | None, options.parser(recipe_options, "KEY=VALUE")] = None
 
     def groups(self) -> list[Group]:
         """The groups of members."""
@@ -90,9 +88,9 @@ class Training(TrainingOptions):
         Show one prompt, the number of requests, their tokens and cost, and send none.
     """
 
-    keep_models: Annotated[bool, NO_FLAG] = True
-    source: Annotated[str, NO_FLAG] = ""
-    unlabelled: Annotated[Any, NO_FLAG] = None
+    keep_models: Annotated[bool, options.HIDDEN] = True
+    source: Annotated[str, options.HIDDEN] = ""
+    unlabelled: Annotated[Any, options.HIDDEN] = None
     forget_models: bool = False
     dry_run: bool = False
 
@@ -102,7 +100,7 @@ def train(
     /,
     *,
     out: Path,
-    pool: Annotated[Pool, options.FLAT] = Pool(),
+    group_options: Annotated[GroupOptions, options.FLAT] = GroupOptions(),
     training: Annotated[Training, options.FLAT] = Training(),
     reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
     json: options.Json = False,
@@ -115,7 +113,7 @@ def train(
         Folder for members, predictions and manifest.
     """
     check_output(out, "members", data, overwrite=training.overwrite)
-    groups = pool.groups()
+    groups = group_options.groups()
     annotations = reading.annotations(data)
     if training.dry_run:
         console.print_requests(preview_training(annotations, groups, training), json)

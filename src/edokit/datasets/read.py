@@ -201,7 +201,7 @@ def read_annotations(
     kind = _kind(path, format)
     options |= {"columns": columns, "label_map": label_map}
     options |= {"dialogue": dialogue, "multi_choice": multi_choice}
-    arguments = _fitting(kind, options) | {"split": split, "classes": classes}
+    arguments = _reader_options(kind, options) | {"split": split, "classes": classes}
     for name, value in (("duplicates", duplicates), ("scale", scale)):
         if value is not None:
             arguments[name] = value
@@ -233,7 +233,7 @@ def read_items(
     path = Path(source)
     kind = _kind(path, format)
     if kind.items is not None:
-        _fitting(kind, options)
+        _reader_options(kind, options)
         with errors_in(path):
             return kind.items(path, split=split)
     with warnings.catch_warnings():
@@ -258,9 +258,9 @@ def _kind(path: Path, format: str | None) -> Source:
     return formats[format]
 
 
-def _fitting(kind: Source, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given; one that this kind of source does not take is refused."""
-    arguments = {name: value for name, value in given.items() if value is not None}
+def _reader_options(kind: Source, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are not None; one that this kind of source does not take is refused."""
+    arguments = {name: value for name, value in options.items() if value is not None}
     for name in arguments:
         if name not in kind.options:
             fitting = [source.name for source in sources() if name in source.options]

@@ -66,7 +66,7 @@ def as_fit_data(predictions: Any, annotations: Any, options: Options) -> FitData
 
 
 def with_labels(fitted: Fitted, annotations: Any) -> Fitted:
-    """With the class labels as these annotations write them."""
+    """The record with the class labels as these annotations write them."""
     if annotations is None:
         return fitted
     labels = class_labels(annotations, fitted.classes, scale=fitted.scale)

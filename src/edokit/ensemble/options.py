@@ -167,10 +167,10 @@ def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
         parameters["objective"] = objective
     base_solver = solver_in_force(preset, values.get("solver"))
     names = [part.name for part in fields(base_solver)]
-    steering = {name: values[name] for name in SOLVER_OPTIONS if name in values}
-    if idle := [name for name in steering if name not in names]:
+    solver_options = {name: values[name] for name in SOLVER_OPTIONS if name in values}
+    if idle := [name for name in solver_options if name not in names]:
         warn(f"{', '.join(map(option, idle))}: only the gumbel solver uses this")
-    solver = replace(base_solver, **{name: v for name, v in steering.items() if name in names})
+    solver = replace(base_solver, **{n: v for n, v in solver_options.items() if n in names})
     if solver != base_solver:
         parameters["solver"] = solver
     return parameters

@@ -74,7 +74,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "sentenc
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One fit."""
+    """One fit: of a member, or of one fold of it."""
 
     member: str
     group: str
