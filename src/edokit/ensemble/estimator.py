@@ -453,7 +453,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
         Examples
         --------
-        >>> from edokit import EDOEnsemble, Objective, simulate
+        >>> from edokit import EDOEnsemble, Objective, Predictions, simulate
         >>> simulation = simulate("two-camps", random_state=0, items=(60, 60, 60))
         >>> people = simulation.annotations.split("dev")
         >>> truth = simulation.truth[simulation.rows("dev")]
