@@ -463,3 +463,12 @@ def test_the_page_shows_how_much_known_annotators_explain(files: Path):
     assert share > 0.1
     page = render(data).replace("\N{NO-BREAK SPACE}", " ")
     assert f"explain {100 * share:.1f} % of the disagreement" in page
+
+
+def test_a_member_that_is_missing_is_named_with_its_anonymous_answers():
+    predictions, annotations = pairs_case()
+    both = predictions.pairs(anonymous=True)
+    ensemble = EDOEnsemble(objective=Objective(reg=1.0)).fit(both, annotations.pairs())
+    fewer = predictions.select(predictions.members[:1])
+    with pytest.raises(InputError, match=r"missing: .*\(anonymous\)"):
+        ensemble.predict_proba(fewer)

@@ -264,11 +264,9 @@ def select_members(predictions: Predictions, members: Sequence[str], role: str) 
     Anonymous answers are members of their own where these are named.
     """
     missing = [name for name in members if name not in predictions.members]
-    anonymous = [name for name in missing if name.endswith(ANONYMOUS)]
-    if predictions.rows.annotators is not None and any(
-        name.removesuffix(ANONYMOUS) in predictions.members for name in anonymous
-    ):
-        return select_members(predictions.with_anonymous(), members, role)
+    if any(name.endswith(ANONYMOUS) for name in missing) and predictions.rows.noun == "pair":
+        predictions = predictions.with_anonymous()
+        missing = [name for name in members if name not in predictions.members]
     if missing:
         raise InputError(
             f"the {role} lack members that were fitted on: {are(len(missing), len(members))}"
