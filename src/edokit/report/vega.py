@@ -237,14 +237,18 @@ def _panel(spec: Spec) -> Spec:
 
 def write_all(charts: Mapping[str, Spec], folder: Path) -> list[Path]:
     """Write every chart in every format; the paths."""
-    paths = {
-        folder / f"{name}.{ending}": figure_spec([spec])
-        for name, spec in charts.items()
-        for ending in ("png", "svg", "pdf")
-    }
-    for path, spec in paths.items():
-        draw(spec, path)
-    return list(paths)
+    paths = []
+    for name, spec in charts.items():
+        svg = folder / f"{name}.svg"
+        previous = svg.read_bytes() if svg.exists() else None
+        for path in (svg, folder / f"{name}.png", folder / f"{name}.pdf"):
+            paths.append(path)
+            # The order of a PDF's resources changes from run to run: the SVG tells whether the
+            # figure is the same.
+            if path.suffix == ".pdf" and path.exists() and svg.read_bytes() == previous:
+                continue
+            draw(figure_spec([spec]), path)
+    return paths
 
 
 def draw(spec: Spec, path: Path) -> None:
