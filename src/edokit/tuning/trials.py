@@ -168,8 +168,9 @@ optional
         return dict(zip(self.trials[0].metrics, map(float, best), strict=True))
 
 
-def _best_first(trial: SearchTrial) -> tuple[float, float, int]:
-    return trial.value(trial.headline), -trial.f1, trial.number
+def _best_first(trial: SearchTrial) -> tuple[float, float, int, int]:
+    # Places break ties, since a trial that was interrupted gets another number.
+    return trial.value(trial.headline), -trial.f1, trial.generation, trial.slot
 
 
 def check_rule(rule: str | None, metrics: Sequence[str] | None = None) -> None:
