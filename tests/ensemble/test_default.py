@@ -116,7 +116,7 @@ def test_order_and_seed() -> None:
 
 
 def test_shards_choose_what_memory_chooses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edokit.ensemble._fit.ITEMS", 150)
+    monkeypatch.setattr("edokit.ensemble._fit.MAX_ITEMS", 150)
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 100)
     made = cut(tmp_path, 400, [90, 130, 400], members=5)
     for how in ({}, {"groups": True}):

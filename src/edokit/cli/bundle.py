@@ -47,4 +47,4 @@ def bundle(
     line = f"{out}: {counted(len(bundled.members.names), 'member')}, {in_bytes(bundled.size)}"
     line += "" if seconds is None else f", {1000 * seconds:.3g} ms per text on this machine"
     line += f"; predict with `edo predict {out} --texts FILE --out FILE`"
-    console.done(summary, line, json)
+    console.print_result(summary, line, json)

@@ -147,7 +147,7 @@ _PREVIEW = {
 }
 
 
-def print_asked(info: Mapping[str, Mapping[str, Any]]) -> None:
+def print_request_costs(info: Mapping[str, Mapping[str, Any]]) -> None:
     """What members asked a server, and what that cost; nothing if none did."""
     records = []
     for name, details in info.items():
@@ -211,7 +211,7 @@ def _panel_row(comparison: PanelComparison, item: int) -> list[str]:
     return [str(comparison.one.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
 
 
-def done(result: dict[str, Any], line: str, json: bool) -> None:
+def print_result(result: dict[str, Any], line: str, json: bool) -> None:
     """What was made, as JSON or as one line."""
     if json:
         print_json(result)

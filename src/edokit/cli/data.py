@@ -65,7 +65,7 @@ def convert(
             annotations, left_out = _predicted_items(annotations, items, source)
         write_annotations(annotations, out, quote_formulas=quote_formulas)
     n, columns = len(annotations.items), annotations.to_table().column_names
-    console.done(
+    console.print_result(
         {"out": str(out), "items": n, "annotations": len(annotations), "columns": columns},
         f"{out}: {counted(len(annotations), 'annotation')} of {counted(n, 'item')};"
         f" columns {', '.join(columns)}{left_out}",
@@ -182,7 +182,7 @@ def get(
     with locked(folder), output_files(folder, overwrite=overwrite), console.progress() as bars:
         bar = console.add_bar(bars, "files")
         files = get_dataset(name, folder, source=source, timeout=timeout, progress=bar)
-    console.done(
+    console.print_result(
         {"out": str(folder), "files": [str(file) for file in files]},
         f"{folder}: {counted(len(files), 'file')}, checksums verified",
         json,

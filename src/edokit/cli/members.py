@@ -53,4 +53,4 @@ def add(
     )
     listed = ", ".join(f"{label} → {target}" for label, target in labels.items())
     line = f"{folder}: member {name} ({listed}); predict with `edo score --members {folder} …`"
-    console.done({"folder": str(folder), "member": name, "labels": labels}, line, json)
+    console.print_result({"folder": str(folder), "member": name, "labels": labels}, line, json)

@@ -54,7 +54,7 @@ def predict(
         return
     if requests.spent:
         result["cost"] = requests.spent
-    console.done(result, "; ".join(_notes(result, predictor)), json)
+    console.print_result(result, "; ".join(_notes(result, predictor)), json)
 
 
 def _notes(result: dict[str, Any], predictor: Predictor) -> Iterator[str]:

@@ -158,7 +158,7 @@ def _show_joined(joined: Predictions, out: Path, json: bool) -> None:
     answers = [details["answers"] for details in info.values() if "answers" in details]
     if answers:
         line += f", from {counted(sum(answers), 'sampled answer')}"
-    console.done(summary, line, json)
+    console.print_result(summary, line, json)
 
 
 def info(path: options.Argument, /, *, json: options.Json = False) -> None:

@@ -92,4 +92,4 @@ def report(
         "figures": [str(path) for path in figure_files],
         "missing": content.missing,
     }
-    console.done(summary, "\n".join([line, *content.missing]), json)
+    console.print_result(summary, "\n".join([line, *content.missing]), json)

@@ -214,6 +214,6 @@ def _show(
         "annotators": len(people) or None,
         "member_info": member_info,
     }
-    console.done(summary, "\n".join(lines), json)
+    console.print_result(summary, "\n".join(lines), json)
     if not json:
-        console.print_asked(predictions.member_info)
+        console.print_request_costs(predictions.member_info)

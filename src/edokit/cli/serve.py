@@ -43,7 +43,7 @@ def serve(
             f"{url} answers with {bundle} (version {loaded.version},"
             f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it"
         )
-        console.done(about, line, json)
+        console.print_result(about, line, json)
 
     run(
         bundle,

@@ -174,7 +174,7 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
     header, rows = _table(trained, splits)
     title = f"{out}: {counted(len(members), 'member')}, {manifest['seconds']:.1f} s"
     console.print_table(title, header, rows, _notes(trained, out, resumed, splits))
-    console.print_asked({member["name"]: member.get("details", {}) for member in members})
+    console.print_request_costs({member["name"]: member.get("details", {}) for member in members})
 
 
 def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> list[str]:

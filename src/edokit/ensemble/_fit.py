@@ -17,7 +17,7 @@ import numpy as np
 
 from edokit._errors import InputError, option, warn
 from edokit._types import Floats
-from edokit.ensemble.answers import ITEMS, fit_answers
+from edokit.ensemble.answers import MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import Constant, Fitted, LabelFit, on_simplex
 from edokit.ensemble.inputs import align_inputs, class_labels
 from edokit.ensemble.options import PER_LABEL, Options
@@ -174,7 +174,7 @@ def choose_lambda_reg(
     held-out cross-entropy above the lowest. Rounded to three digits. With fewer than two items a
     fold, or class weights and a class of one item, all values count the same.
     """
-    sampled = data.draw(ITEMS)
+    sampled = data.draw(MAX_ITEMS)
     items, counts = sampled.items, np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
     # The paper's literal penalty has no exact solution, and the same effect.
@@ -315,7 +315,7 @@ def _fitted(
     counts = data.counts
     shares, hard_counts = _label_counts(data)
     class_counts = hard_counts[:, 1] if data.labels else hard_counts
-    sample = units.draw(ITEMS)  # the same of shards and of arrays
+    sample = units.draw(MAX_ITEMS)  # the same of shards and of arrays
     sample_rows = pooled_rows(sample.sample.P, pool_weights, options.pool, temperature)
     settings = replace(options, scale=scale_text).to_flat()
     if scale_text is None:

@@ -23,8 +23,8 @@ from edokit.scales import Scale
 Step = Literal["temperature", "cumulative-temperature", "mode"]
 Positive = Annotated[int, Field(ge=1, le=2**53)]
 Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIGHEST_TEMPERATURE)]
-ITEMS = 5000
-"""A step is fitted on so many items at most."""
+MAX_ITEMS = 5000
+"""Steps, penalties and costs are estimated on so many items at most."""
 _COARSE, _FINE, _ROUNDS = 21, 7, 3  # temperatures that are compared
 _FOLDS = 5
 _FEW = 200

@@ -11,6 +11,7 @@ import numpy as np
 from edokit._errors import InputError, counted, examples, money, option
 from edokit._types import Floats, Ints
 from edokit.ensemble._fit import pooled_rows
+from edokit.ensemble.answers import MAX_ITEMS
 from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
 from edokit.ensemble.reasons import ZERO
 from edokit.fitdata import FitData
@@ -22,8 +23,6 @@ from edokit.rows import Rows
 from edokit.solvers import solve_exact
 
 FOLDS = 5
-ITEMS = 5000
-"""Losses are estimated on so many items at most."""
 FREE = 0.01
 """A member is free to drop if the loss grows by at most this share of it, interval included."""
 _HARDLY = 0.001
@@ -223,7 +222,7 @@ class _Search:
         self.costs = [
             fitted.cost([name for group, name in unit_of if group == unit]) for unit in self.names
         ]
-        units = (data if fitted.groups is None else data.grouped()).draw(ITEMS)
+        units = (data if fitted.groups is None else data.grouped()).draw(MAX_ITEMS)
         self.units = units.select([units.members.index(name) for name in self.names])
         self.held_out = self.units.items >= 2 * FOLDS
         self.folds = [(self.units, self.units)]

@@ -17,7 +17,7 @@ from edokit.solvers.objective import DataTerm, JointObjective, PoolW1
 from edokit.solvers.solution import Certificate, Solution
 
 TOLERANCE = 1e-9  # the gap at which a descent stops
-SMALLEST = 1e-6  # weights below this are zero
+SMALLEST_WEIGHT = 1e-6  # weights below this are zero
 _STEPS = 100  # of a descent
 _FEW_MEMBERS = 20  # so many members, and a descent from every vertex is still cheap
 _SAMPLE = 1024  # items to find a good start on
@@ -90,9 +90,9 @@ def solve_exact(
             f"choose {option('regularize', 'v')}, or {option('solver', 'gumbel')} for the paper's"
             " literal penalty",
         )
-    settings = expected(settings)
+    settings = in_expectation(settings)
     pooled = settings.ce is CE.MEAN
-    problem, part, ranked = _competing(data, settings, order, max_members, all_terms)
+    problem, part, ranked = _competing_problem(data, settings, order, max_members, all_terms)
     candidates = ranked[:max_members]
     # Many small products: threads would only wait for each other.
     with one_thread():
@@ -125,7 +125,7 @@ def solve_exact(
     weights[candidates], ce_gradient[candidates] = v, slope
     return Solution(
         weights=weights,
-        size=int((v >= SMALLEST).sum()),
+        size=int((v >= SMALLEST_WEIGHT).sum()),
         terms=terms,
         order=np.concatenate(
             [candidates[np.argsort(-v, kind="stable")], ranked[len(candidates) :]]
@@ -147,10 +147,10 @@ def solve_path(
 
     From the largest on, each starts where the one before ended; infinity gives uniform weights.
     """
-    settings = expected(settings)
+    settings = in_expectation(settings)
     if max_members is None or max_members >= len(data.members):
         order = "given"  # ranks decide nothing then
-    problem, part, ranked = _competing(data, settings, order, max_members, False)
+    problem, part, ranked = _competing_problem(data, settings, order, max_members, False)
     path = np.zeros((len(lambdas), problem.members))
     v = np.full(part.members, 1.0 / part.members)
     with one_thread():
@@ -163,7 +163,7 @@ def solve_path(
     return path
 
 
-def _competing(
+def _competing_problem(
     data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
 ) -> tuple[Problem, Problem, Ints]:
     """The problem of all members, that of those which may have weight, and all members ranked."""
@@ -180,32 +180,34 @@ def _competing(
 
 
 def solution_at(
-    data: FitData, settings: Sequence[Settings], several: Sequence[Floats]
+    data: FitData, settings: Sequence[Settings], weightings: Sequence[Floats]
 ) -> list[tuple[dict[str, float], Floats]]:
     """Terms of the loss over all items, and the gradient of its cross-entropy, at weights [T, K].
 
     The settings, one for each of the weights, share pool, class weights and kind of cross-entropy,
     and so a pass over the data.
     """
-    settings = [replace(expected(variant), regularize=Regularize.EFFECTIVE) for variant in settings]
+    settings = [
+        replace(in_expectation(variant), regularize=Regularize.EFFECTIVE) for variant in settings
+    ]
     members, passes = np.arange(len(data.members)), data.is_sampled
     pooled, has_w1 = settings[0].ce is CE.MEAN, any(variant.w1 for variant in settings)
     ce = DataTerm.ce(data, settings[0], members) if pooled and passes else None
     w1 = DataTerm.w1(data, members) if has_w1 and passes else None
     for term in (ce, w1):
         if term is not None:
-            term.look_at(several)
+            term.look_at(weightings)
     problem = data.problem(settings[0], with_items=(pooled and not passes) or has_w1)
     objectives = [
         JointObjective(problem, variant, ce, w1 if variant.w1 else None) for variant in settings
     ]
     return [
         (objective.terms(v), objective.ce.gradient(v))
-        for objective, v in zip(objectives, several, strict=True)
+        for objective, v in zip(objectives, weightings, strict=True)
     ]
 
 
-def expected(settings: Settings) -> Settings:
+def in_expectation(settings: Settings) -> Settings:
     """The same objective without a draw: ``random`` is ``all`` in expectation."""
     return replace(settings, ce=CE.ALL) if settings.ce is CE.RANDOM else settings
 
@@ -243,10 +245,10 @@ def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
         return [_descend(objective, start)]
     vertices = _vertices(objective)
     if not starts:
-        several = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
+        n_vertices = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
         settings = replace(objective.settings, div=0.0)
         without = JointObjective(objective.problem, settings, objective.ce, objective.w1)
-        starts = [uniform, _descend(without, uniform), *vertices[:several]]
+        starts = [uniform, _descend(without, uniform), *vertices[:n_vertices]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
     # The same end reached from two starts is one end.
     heights = {round(objective.value(end), 12): end for end in ends}
@@ -298,10 +300,10 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
         inside = np.flatnonzero((v > 0) | (slope < level))
         step = -v
         hessian, concave = objective.curvature(v, inside, rough)
-        if concave is not None and np.linalg.eigvalsh(_along(hessian + concave)).min() >= 0:
+        if concave is not None and np.linalg.eigvalsh(_along_simplex(hessian + concave)).min() >= 0:
             hessian = hessian + concave
         linear = slope[inside] - hessian @ v[inside] + hessian[:, 0]
-        step[inside] += minimize_on_simplex(_along(hessian), linear, support=v[inside] > 0)
+        step[inside] += minimize_on_simplex(_along_simplex(hessian), linear, support=v[inside] > 0)
         decrease = float(slope @ step)
         if -decrease > _ROUNDING * max(1.0, abs(value)):
             bends = concave is not None
@@ -314,7 +316,7 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
     return best
 
 
-def _along(hessian: Floats) -> Floats:
+def _along_simplex(hessian: Floats) -> Floats:
     """A quadratic that equals xᵀHx on the simplex up to linear terms.
 
     It is positive semidefinite if H is so along the simplex, whatever H does across it, where
@@ -369,7 +371,7 @@ def _gap(objective: JointObjective, v: Floats) -> float:
 
 def _cleaned(objective: JointObjective, v: Floats) -> Floats:
     """The same optimum with tiny weights at zero, where that costs nothing."""
-    small = v < SMALLEST
+    small = v < SMALLEST_WEIGHT
     if not small.any():
         return v
     clean = np.where(small, 0.0, v)

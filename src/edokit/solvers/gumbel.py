@@ -28,7 +28,7 @@ from edokit.objective.pools import slices
 from edokit.objective.settings import TERMS
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Columns, descend
-from edokit.solvers.exact import expected, solution_at
+from edokit.solvers.exact import in_expectation, solution_at
 from edokit.solvers.solution import GumbelSettings, Solution, Trajectory
 
 _OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
@@ -215,7 +215,7 @@ def _take_terms_of_all(data: FitData, runs: list[_Run], solutions: dict[int, Sol
     """Terms over all items in place of the sample's; those that share a pool share a pass."""
     by_pass: dict[tuple[bool, Pool, CE], list[_Run]] = {}
     for run in runs:
-        settings = expected(run.settings)
+        settings = in_expectation(run.settings)
         by_pass.setdefault((settings.class_weights, settings.pool, settings.ce), []).append(run)
     for alike in by_pass.values():
         weights = [solutions[run.place].weights for run in alike]
@@ -233,7 +233,7 @@ def _solutions(
 ) -> list[Solution]:
     """Of what `descend` returns: θ, π and temperatures by epoch."""
     theta, pi, temperature = path
-    settings = [expected(run.settings) for run in runs]
+    settings = [in_expectation(run.settings) for run in runs]
     least = runs[0].options.min_members
     tie = _TIE * np.array([[run.options.learning_rate] for run in runs])
     best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*

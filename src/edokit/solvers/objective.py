@@ -274,9 +274,9 @@ class DataTerm:
         at = self._at(v)
         return np.asarray(at.hessian[np.ix_(inside, inside)] / at.items)
 
-    def look_at(self, several: Sequence[Floats]) -> None:
+    def look_at(self, weightings: Sequence[Floats]) -> None:
         """Know these weights [T, K] after one pass."""
-        new = [v for v in several if v.tobytes() not in self._known]
+        new = [v for v in weightings if v.tobytes() not in self._known]
         if not new:
             return
         if not self._everyone:
@@ -285,8 +285,8 @@ class DataTerm:
             # Weights are put in the members' order, which costs less than the other way round.
             weights = np.zeros((len(new), len(self._members)))
             weights[:, self._members] = new
-            given = self._data.curvatures(weights, None, self._curvature)
-            curvatures = [at.select(self._members) for at in given]
+            of_all = self._data.curvatures(weights, None, self._curvature)
+            curvatures = [at.select(self._members) for at in of_all]
         self._known |= {v.tobytes(): at for v, at in zip(new, curvatures, strict=True)}
 
     def _at(self, v: Floats) -> Curvature:
