@@ -86,7 +86,7 @@ def positions(names: Strings, among: Strings) -> npt.NDArray[np.intp]:
 
 
 def spelling_key(name: str) -> str:
-    """The same for names that people would take for the same."""
+    """A key that is equal for names which people take for the same."""
     with suppress(ValueError):
         if math.isfinite(number := float(name)):
             return as_name(number)

@@ -109,7 +109,7 @@ class Rows:
 
     @property
     def people(self) -> list[str]:
-        """The different annotators, without nobody in particular; none where rows are items."""
+        """The distinct annotators; anonymous rows and rows about items have none."""
         return (
             [] if self.annotators is None else [name for name in self.annotators if name != NOBODY]
         )

@@ -114,7 +114,7 @@ class Scale:
         return np.stack([1 - shares, shares], axis=-1)
 
     def from_rows(self, rows: npt.NDArray[Any], labels: int) -> npt.NDArray[Any]:
-        """Return what `rows` was given: of rows [N · L, 2] the probabilities [N, L]."""
+        """Return the inverse of `rows`: probabilities [N, L] of rows [N · L, 2]."""
         return rows[..., 1].reshape(-1, labels) if self.is_multi_label else rows
 
     def tables(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
@@ -216,7 +216,7 @@ class Scale:
         return hard_labels if self.is_multi_label else np.asarray(classes[hard_labels])
 
     def codes(self, labels: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the hard labels that `labels` of these class names was given."""
+        """Return the hard labels of what `labels` returned, by these class names."""
         if self.is_multi_label:
             return labels
         code_of = {name: code for code, name in enumerate(classes)}
@@ -282,7 +282,7 @@ class Scale:
         return list(listed[hard_labels])
 
     def coordinates(self, values: Any) -> Floats:
-        """Return what distributions [..., C] are [..., D], so that their distance is an L1 one.
+        """Return vectors [..., D] of distributions [..., C], whose distance is the L1 distance.
 
         The distance is ‖p − p′‖₁, of sets its mean over labels, or Wasserstein-1 in units of an
         ordinal scale.

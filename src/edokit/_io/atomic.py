@@ -107,7 +107,7 @@ _keeping: ContextVar[bool] = ContextVar("keeping", default=False)
 
 @contextmanager
 def keep_others() -> Iterator[None]:
-    """Inside, `whole_file` replaces no file but by the same content."""
+    """While this is open, `whole_file` refuses to replace a file by other content."""
     before = _keeping.set(True)
     try:
         yield

@@ -82,7 +82,7 @@ def read_labels(
     label_map: Mapping[str, str] | None = None,
     multi_choice: MultiChoice | Literal["sets"] = "error",
 ) -> Labels:
-    """The labels of a column; those that need a decision are refused unless it was made.
+    """The labels of a column; ambiguous ones are refused unless an option says how to read them.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def joined(labels: Sequence[str], multi_choice: str) -> str:
 def as_label_map(
     label_map: Mapping[Any, object] | None, names: Iterable[str] | None
 ) -> dict[str, str]:
-    """Names to names; a label that is not among those found is refused (None: any will do)."""
+    """The map with its labels as names; labels outside ``names`` are refused (None: accepted)."""
     mapping = {as_name(old): as_name(new) for old, new in (label_map or {}).items()}
     labels = set(mapping) if names is None else set(names)
     unknown = [old for old in mapping if old not in labels]

@@ -182,7 +182,7 @@ class Predictions:
         return predictions.checked(invalid)
 
     def named(self) -> Predictions:
-        """Itself, if the names are unique and fit the shape."""
+        """The same predictions; names that repeat or do not fit the shape are refused."""
         n, k, c = self.probabilities.shape
         for axis, length in {"items": n, "members": k, "classes": c, "groups": k}.items():
             names = getattr(self, axis)
@@ -208,7 +208,7 @@ class Predictions:
         return replace(self, member_info=combined).named()
 
     def checked(self, invalid: Invalid = "error") -> Predictions:
-        """The same predictions, if they are probabilities.
+        """The same predictions; what is no probability is refused.
 
         Sums that are off by rounding are made exact; ``invalid="normalize"`` divides by any.
         """
@@ -258,7 +258,7 @@ class Predictions:
         return replace(self, probabilities=self.probabilities[places], rows=self.rows.take(places))
 
     def per_item(self) -> Predictions:
-        """Itself, if its rows are items; pairs of an item and an annotator are refused."""
+        """The same predictions; pairs of an item and an annotator are refused."""
         self.rows.check_items("predictions")
         return self
 

@@ -32,9 +32,9 @@ _CLASSES = b"edokit.classes"
 _MOST_CELLS = 100
 """Predictions per row of a table above which most are missing."""
 _SCALE = b"edokit.scale"
-"""Where they note the answer scale, if it is not nominal."""
+"""Where the metadata note the answer scale, if it is not nominal."""
 _INFO = b"edokit.member_info"
-"""Where they note what is known about members, as JSON."""
+"""Where the metadata note what is known about members, as JSON."""
 
 
 def write_predictions(predictions: Predictions, path: str | Path) -> None:
@@ -160,12 +160,12 @@ def _read_npz(path: Path) -> Predictions:
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
-    """The scale that a file notes; older files are nominal."""
+    """The scale that a file notes; without a note it is nominal."""
     return Declared(text).on(classes) if text else NOMINAL
 
 
 def _noted_info(text: str) -> MemberInfo:
-    """What a file notes about members; older files note nothing."""
+    """What a file notes about members, if anything."""
     try:
         info = json.loads(text) if text else {}
     except (ValueError, RecursionError) as error:
