@@ -93,6 +93,32 @@ def test_a_text_classification_model_joins_trained_members(
     np.testing.assert_allclose(scored.probabilities[:, 1], alone.probabilities[:, 0], atol=1e-6)
 
 
+def test_an_added_model_stays_a_member_when_the_folder_is_trained_again(
+    pipeline: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    folder, data = tmp_path / "members", tmp_path / "data.csv"
+    edokit.write_annotations(PEOPLE, data)
+    edokit.add_member(folder, "mine", pipeline, labels=LABELS, classes=["1", "0"])
+    before = score_members(folder, TEXTS).probabilities[:, 0, ::-1]
+    for members in (1, 2):
+        words = ("--members", members, "--jobs", 1, "--out", folder)
+        assert "mine" not in printed("train", data, *words)  # it has no figures to show
+    assert not [warning for warning in recwarn if "also holds" in str(warning.message)]
+    scored = score_members(folder, TEXTS)
+    assert scored.members == ("linear-01", "linear-02", "mine")
+    np.testing.assert_allclose(scored.probabilities[:, 2], before)
+
+
+def test_training_beside_a_model_of_other_classes_is_refused(
+    pipeline: Path, tmp_path: Path
+) -> None:
+    edokit.add_member(tmp_path, "mine", pipeline)
+    before = (tmp_path / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match=r"model mine, which was added .*'fine', 'rude'"):
+        train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, overwrite=True, jobs=1)
+    assert (tmp_path / "manifest.json").read_bytes() == before
+
+
 def test_a_name_that_two_folders_have_is_one_clear_message(
     folders: tuple[Path, Path], tmp_path: Path
 ) -> None:

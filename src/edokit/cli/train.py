@@ -168,13 +168,18 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
     if json:
         console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}})
         return
-    members = manifest["members"]
+    members = _trained_here(manifest)
     # Quality is chosen on dev and reported on test once, by other commands.
     splits = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
     header, rows = _table(trained, splits)
     title = f"{out}: {counted(len(members), 'member')}, {manifest['seconds']:.1f} s"
     console.print_table(title, header, rows, _notes(trained, out, resumed, splits))
     console.print_request_costs({member["name"]: member.get("details", {}) for member in members})
+
+
+def _trained_here(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The members but for models from elsewhere, which were not scored."""
+    return [member for member in manifest["members"] if "metrics" in member]
 
 
 def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> list[str]:
@@ -202,7 +207,8 @@ def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[lis
         for split in splits
         for name in dict.fromkeys([headline_metric(scale), "ce", "f1"])
     ]
-    annotators = [member["targets"].get("annotator", "") for member in manifest["members"]]
+    members = _trained_here(manifest)
+    annotators = [member["targets"].get("annotator", "") for member in members]
     rows = [
         [
             member["name"],
@@ -210,7 +216,7 @@ def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[lis
             *_figures(member["metrics"], columns),
             f"{member['seconds']:.1f}",
         ]
-        for member, annotator in zip(manifest["members"], annotators, strict=True)
+        for member, annotator in zip(members, annotators, strict=True)
     ]
     seconds = f"{manifest['seconds']:.1f}"
     rows.append(["mean of all", "", *_figures(manifest["mean"], columns), seconds])

@@ -16,7 +16,7 @@ from edokit._io.json import write_json
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._outputs import output_folder
 from edokit._types import Floats
-from edokit.members.folder import new_manifest, read_manifest, scale_of
+from edokit.members.folder import new_manifest, read_manifest, scale_of, with_added
 from edokit.members.groups import check_folder_name
 from edokit.members.jobs import MANIFEST, MEMBERS, describe_member, write_card
 from edokit.members.pretrained import (
@@ -313,13 +313,8 @@ def add_member(
             manifest = new_manifest(member.classes, member.scale)
         scale = scale_of(manifest["data"])
         check_same_scale(member.scale, f"model {name}", scale, f"members in {folder}")
-        _write_member(member, name, folder / MEMBERS / name)
-        entry = {"name": name, "group": name, "recipe": RECIPE, "kept": True, "pairs": None}
-        group = {"name": name, "recipe": RECIPE, "members": 1, "options": {"model": member.model}}
-        for key, value in (("members", entry), ("groups", group)):
-            others = [other for other in manifest[key] if other.get("name") != name]
-            manifest[key] = [*others, value]
-        write_json(manifest, folder / MANIFEST)
+        card = _write_member(member, name, folder / MEMBERS / name)
+        write_json(with_added(manifest, {name: card}), folder / MANIFEST)
     return member.labels
 
 
@@ -335,15 +330,15 @@ def _same_classes(
     return present
 
 
-def _write_member(member: ExistingModel, name: str, folder: Path) -> None:
-    """Write a member that was not trained here, with its card."""
+def _write_member(member: ExistingModel, name: str, folder: Path) -> dict[str, Any]:
+    """Write a member that was not trained here, and return its card."""
     with whole_folder(folder) as member_folder:
         member.save(member_folder)
         card = {
             "member": name,
             "group": name,
             "recipe": RECIPE,
-            "options": {},
+            "options": {"model": member.model},
             "supervision": "",
             "draw": "",
             "seed": 0,
@@ -353,6 +348,7 @@ def _write_member(member: ExistingModel, name: str, folder: Path) -> None:
             **describe_member(member, member_folder, member.classes, member.scale),
         }
         write_card(card, member_folder)
+    return card
 
 
 def score_models(

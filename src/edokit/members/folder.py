@@ -62,6 +62,7 @@ def open_folder(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> li
     """
     if out.is_dir():
         remove_leftovers(out)
+    _check_added(plan, out)
     waiting = unfinished_jobs(plan, out, overwrite=overwrite)
     if waiting:
         (out / MANIFEST).unlink(missing_ok=True)  # it describes other members, and is written last
@@ -110,13 +111,47 @@ def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
     return folder.parent if read_card(folder.parent) is not None else None
 
 
-def other_members(plan: TrainingPlan, out: Path) -> list[str]:
-    """Members that are finished in a folder, but not part of the plan."""
+def other_members(plan: TrainingPlan, out: Path, *, added: bool) -> dict[str, dict[str, Any]]:
+    """Cards, by name, of members in a folder that are not part of the plan.
+
+    They are of an earlier training or, if ``added``, models from elsewhere.
+    """
     root = out / MEMBERS
-    cards = chain(root.glob(f"*/{CARD}"), root.glob(f"*/fold-*/{CARD}"))
-    names = {card.relative_to(root).parts[0] for card in cards}
     planned = {job.member for job in plan.jobs}
-    return sorted(name for name in names - planned if not name.startswith("."))
+    cards = {}
+    for path in sorted(chain(root.glob(f"*/{CARD}"), root.glob(f"*/fold-*/{CARD}"))):
+        name = path.relative_to(root).parts[0]
+        if name not in planned and not name.startswith("."):
+            cards[name] = finished_card(path.parent)
+    return {name: card for name, card in cards.items() if added == (not card["fingerprint"])}
+
+
+def _check_added(plan: TrainingPlan, out: Path) -> None:
+    """Refuse to train beside models from elsewhere that have other classes or another scale."""
+    data = plan.data
+    for name, card in other_members(plan, out, added=True).items():
+        if sorted(card["classes"]) != sorted(data.classes) or scale_of(card) != data.scale:
+            raise InputError(
+                f"{out} holds the model {name}, which was added to it and predicts"
+                f" {examples(card['classes'])} ({scale_of(card)}), but the annotators chose among"
+                f" {examples(data.classes)} ({data.scale})",
+                f"choose another {option('out')} folder, or move {out / MEMBERS / name} away",
+            )
+
+
+def with_added(
+    manifest: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A manifest that also lists models from elsewhere, by the names of the members they became."""
+    listed = dict(manifest)
+    for name, card in cards.items():
+        entry = {"name": name, "group": name, "recipe": card["recipe"], "kept": True, "pairs": None}
+        if card["classes"] != manifest["data"]["classes"]:
+            entry["classes"] = card["classes"]
+        group = {"name": name, "recipe": card["recipe"], "members": 1, "options": card["options"]}
+        for key, value in (("members", entry), ("groups", group)):
+            listed[key] = [*(other for other in listed[key] if other.get("name") != name), value]
+    return listed
 
 
 def collect_predictions(
@@ -248,7 +283,7 @@ def make_manifest(
             s: _scores(data, table, table.probabilities[:, k]) for s, table in labelled.items()
         }
         members.append(_describe_member(plan, name, out, metrics))
-    return {
+    manifest = {
         "format": FORMAT,
         "data": {
             "source": source,
@@ -270,6 +305,7 @@ def make_manifest(
         "seconds": round(sum(member.get("seconds", 0.0) for member in members), 3),
         "versions": versions(),
     }
+    return with_added(manifest, other_members(plan, out, added=True))
 
 
 def _describe_group(group: Group) -> dict[str, Any]:

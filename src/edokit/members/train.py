@@ -395,7 +395,7 @@ def _all_failed(failed: Sequence[Outcome]) -> EDOError:
 
 def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
     """Warn of members of an earlier training that are not part of this one."""
-    if names := other_members(plan, out):
+    if names := list(other_members(plan, out, added=False)):
         warn(
             f"{out / MEMBERS} also holds {counted(len(names), 'member')} of an earlier training"
             f" ({examples(names)}), which predictions and manifest leave out; to include them, ask"
