@@ -94,6 +94,7 @@ def test_columns_of_numbers_are_read_as_numbers(tmp_path: Path) -> None:
         ('item,text\n1,"cut', "quotation mark .* never closed"),
         ('item,text\n1,"', "quotation mark .* never closed"),
         ('item,text\n1,"""', "quotation mark .* never closed"),
+        ('item,text\n1,"\n', "quotation mark .* never closed"),
         ("x" * 200_000 + ",b\n1,2\n", "can't be read as a CSV file"),
     ],
 )
@@ -111,7 +112,9 @@ def test_columns_are_separated_by_what_the_header_has(
     assert rows_of(tmp_path / f"t.{ending}", content) == [{"item": "007", "text": f"a{mark} b, c"}]
 
 
-@pytest.mark.parametrize("last", ['"a"', '""', '""""', '"a ""b"""', 'a"b', "", "a"])
+@pytest.mark.parametrize(
+    "last", ['"a"', '""', '""""', '"a ""b"""', 'a"b', "", "a", '"\n"', '"\r\n"']
+)
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_a_closed_quotation_at_the_end_is_no_damage(last: str, end: str, tmp_path: Path) -> None:
     assert len(rows_of(tmp_path / "t.csv", f"item,text\n1,{last}{end}")) == 1

@@ -179,12 +179,11 @@ def _refuse_open_quote(path: Path, cell: str) -> None:
     """Refuse a file whose last cell (of the last row) is a quotation that never ends."""
     raw = b'"' + cell.replace('"', '""').encode()
     with path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - len(raw) - 2))
+        stream.seek(max(0, path.stat().st_size - len(raw) - 3))
         tail = stream.read()
-    # Nothing but quotation marks looks the same open and closed, up to one of them.
-    only_quotes = not raw.strip(b'"')
-    odd = (len(tail) - len(tail.rstrip(b'"'))) % 2 == 1
-    if tail.endswith(raw) and (odd or not only_quotes):
+    # A cell of quotation marks or a line break alone ends the file open and closed.
+    is_closed = tail.endswith(tuple(raw + b'"' + end for end in (b"", b"\n", b"\r\n")))
+    if tail.endswith(raw) and not is_closed:
         raise InputError(
             f"{path} has a quotation mark that is never closed, in its last {len(cell)} characters",
             "close it, or double it inside text; the file may also be cut off",
