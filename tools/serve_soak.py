@@ -32,7 +32,7 @@ WORDS = ("the", "bus", "was", "late", "so", "we", "walked", "and", "talked", "ki
 
 
 def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **options: Any) -> Path:
-    """A small bundle of members on simulated texts; one knows annotators and their group."""
+    """A small bundle of members on simulated texts; one knows annotators."""
     from edokit import EDOEnsemble, fit, simulate, train_members
     from edokit.bundle import Bundle
     from edokit.members import Group
@@ -40,8 +40,7 @@ def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **option
     people = simulate("two-camps", items=(150, 60, 5), random_state=0).annotations
     groups = [Group(recipe, members, options=options)]
     if recipe == "linear":
-        known = {"annotators": True, "attributes": "group"}
-        groups.append(Group(recipe, 1, name="annotators", options=known))
+        groups.append(Group(recipe, 1, name="annotators", options={"annotators": True}))
     train_members(people, groups, out=folder / "members", jobs=1)
     predictions = folder / "members" / "predictions" / "dev.npz"
     fit(
@@ -256,7 +255,7 @@ def in_python(bundle: Path) -> Callable[[Sequence[str]], Any]:
     from edokit.serve.requests import Question
 
     answers = Answers(Bundle.load(bundle))
-    return lambda texts: answers(Question(list(texts)))[0]
+    return lambda texts: answers(Question(list(texts)))
 
 
 def nonsense(

@@ -51,7 +51,6 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
         data.annotations,
         pairs=data.pairs,
         unlabelled=data.unlabelled,
-        attributes=dict.fromkeys(name for group in run_groups for name in group.attributes),
     )
     options = TrainingOptions(random_state=SEED, cross_fit=run.cross_fit)
     plan = make_plan(training_data, run_groups, options)

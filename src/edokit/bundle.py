@@ -31,7 +31,6 @@ from edokit._io.markup import markdown_text
 from edokit._outputs import BUNDLE, other_content, output_folder
 from edokit._types import Floats
 from edokit._version import __version__
-from edokit.annotator_effects import Attributes
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.files import write_fitted
 from edokit.ensemble.pooled import Pooled
@@ -182,8 +181,8 @@ class Bundle:
         texts : sequence of str or of (str, str)
             N texts, or pairs (text, context) where the members were trained on them.
         **view
-            Whose answers, and for which metric: ``annotators``, ``panel``, ``attributes`` and
-            ``answer_for``, as for ``describe``.
+            Whose answers, and for which metric: ``annotators``, ``panel`` and ``answer_for``, as
+            for ``describe``.
 
         Returns
         -------
@@ -224,7 +223,7 @@ class Bundle:
             For each text the annotator, or annotators, whose answer is to be predicted: the mean
             over them. Annotators that no member knows get the anonymous answer.
         **view
-            As for ``describe_parts``: ``panel``, ``attributes``, ``answer_for`` and ``level``.
+            As for ``describe_parts``: ``panel``, ``answer_for`` and ``level``.
 
         Returns
         -------
@@ -243,7 +242,6 @@ class Bundle:
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
         panel: Panel | Sequence[str] | None = None,
-        attributes: Attributes | None = None,
         answer_for: str | None = None,
         level: float = 0.9,
     ) -> Iterator[Pooled]:
@@ -257,8 +255,6 @@ class Bundle:
             The annotators of each item, as for ``describe``.
         panel : Panel or sequence of str, default=None
             Or a panel whose answer is to be predicted for every text.
-        attributes : mapping of str to mapping of str to str, default=None
-            Attributes by annotator, as in `score_members`.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Answers for this metric, as in `EDOEnsemble.predict_proba`.
         level : float, default=0.9
@@ -279,9 +275,7 @@ class Bundle:
             if panel is not None:
                 names = dict.fromkeys(part.items, panel.annotators)
             part.check_lengths(self.max_length)
-            predictions = self.members.predict(
-                part, by_annotator=by_annotator, annotators=names, attributes=attributes
-            )
+            predictions = self.members.predict(part, by_annotator=by_annotator, annotators=names)
             pooled = self.ensemble.describe(predictions, answer_for=answer_for)
             if panel is not None:
                 yield pooled.panel(panel, level=level)
@@ -289,19 +283,14 @@ class Bundle:
                 yield pooled.mean_over_annotators() if by_annotator else pooled
 
     def pairs(
-        self,
-        texts: Texts,
-        annotators: Sequence[str] | Mapping[str, Iterable[str]],
-        attributes: Attributes | None = None,
+        self, texts: Texts, annotators: Sequence[str] | Mapping[str, Iterable[str]]
     ) -> Predictions:
         """The members' predictions for each of these annotators (of all texts, or by item), and the
         anonymous ones."""
         if not isinstance(annotators, Mapping):
             annotators = dict.fromkeys(texts.items, tuple(annotators))
         texts.check_lengths(self.max_length)
-        return self.members.predict(
-            texts, by_annotator=True, annotators=annotators, attributes=attributes
-        )
+        return self.members.predict(texts, by_annotator=True, annotators=annotators)
 
     def __repr__(self) -> str:
         names = ", ".join(self.classes)

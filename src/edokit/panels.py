@@ -16,13 +16,15 @@ from edokit._errors import InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique, positions
 from edokit._types import Bools, Floats, Ints, Strings
 from edokit.annotations import Annotations
-from edokit.annotator_effects import Attributes, find_attribute
+from edokit.annotations.core import find_attribute
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Attributes by annotator, as in ``{"ann": {"age": "29"}}``.
+Attributes = Mapping[str, Mapping[str, str]]
 _ROUNDS = 500
 _CLOSE = 1e-9
 _LATTICE = 1000

@@ -75,14 +75,6 @@ class TextSource:
         texts = self.read()
         return dict(zip(texts.items, map(joined, texts.texts), strict=True))
 
-    def attributes(self, names: Sequence[str], people: Path | None) -> dict[str, dict[str, str]]:
-        """These attributes by annotator, as far as the file has them."""
-        from edokit.members.texts import read_attributes
-
-        if people is None or not names:
-            return {}
-        return read_attributes(people, names, columns=self.columns or None)
-
     def _keywords(self) -> dict[str, Any]:
         return {"pairs": self.pairs, "split": ",".join(self.split) or None, **self.options}
 
@@ -242,7 +234,7 @@ def _people(path: Path) -> Any:
     tabular = path.suffix.lower() in TABLE_SUFFIXES
     columns = read_table(path).column_names if tabular else ["label"]
     if "annotator" in columns and not {"item", "label"} & {*columns}:
-        return read_attributes(path, [name for name in columns if name != "annotator"])
+        return read_attributes(path)
     return read_annotations(path)
 
 
@@ -343,18 +335,13 @@ class Predictor:
         else:
             texts, by_item = source.read_for(people)
             parts = iter([texts])
-        attributes = source.attributes(
-            bundle.members.attributes, options.annotators or options.judges
-        )
         if len(panels) == 2:
             names = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
-            return (bundle.pairs(part, names, attributes) for part in parts)
+            return (bundle.pairs(part, names) for part in parts)
         if options.annotators and not panels:
-            return (bundle.pairs(part, by_item, attributes) for part in parts)
+            return (bundle.pairs(part, by_item) for part in parts)
         panel = panels[0] if panels else None
-        return bundle.describe_parts(
-            parts, annotators=by_item, attributes=attributes, panel=panel, **self._view
-        )
+        return bundle.describe_parts(parts, annotators=by_item, panel=panel, **self._view)
 
     def _members(self, texts: Path) -> tuple[Bundle, int]:
         """The members, and how many texts they take at a time."""

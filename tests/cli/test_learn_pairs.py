@@ -370,6 +370,27 @@ def test_panels_that_are_none_are_one_clear_message(files: Path, name: str, text
     assert not (files / "x.csv").exists()
 
 
+def test_a_table_says_who_the_annotators_of_a_panel_are(files: Path):
+    fit(files, "pairs")
+    (files / "panel.csv").write_text("attribute,value,share\ntown,rye,1\n")
+    asked = ("predict", files / "e", "--predictions", files / "p.npz", "--out", files / "x.csv")
+    asked = (*asked, "--panel", files / "panel.csv", "--annotators", files / "people.csv")
+    (files / "people.csv").write_text("annotator,town\nr1,rye\nr2,ash\nr1,ash\n")
+    assert "annotator 'r1' has several values of 'town'" in edo(*asked, code=2)
+    (files / "people.csv").write_text("annotator,town\nr1,rye\nr2,ash\nr3,rye\n")
+    edo(*asked)
+    shares = pd.read_csv(files / "x.csv")
+    edo(*asked[:6], "--panel", files / "odd.txt", "--overwrite")
+    pd.testing.assert_frame_equal(shares, pd.read_csv(files / "x.csv"))
+
+
+def test_annotators_without_a_panel_are_for_members(files: Path):
+    fit(files, "pairs")
+    asked = ("--predictions", files / "p.npz", "--annotators", files / "a.csv")
+    shown = edo("predict", files / "e", *asked, "--out", files / "x.csv", code=2)
+    assert "--annotators and --predictions are given, but no --panel" in shown
+
+
 # How much there is: pairs are not items
 
 

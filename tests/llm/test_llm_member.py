@@ -397,7 +397,7 @@ def test_a_member_from_a_folder_asks_only_where_people_say(
     assert len(sent) == before
     assert len(score_members(out, ["new"], trust=[THERE])) == 1
     monkeypatch.setenv("OPENAI_BASE_URL", THERE)
-    assert load_member(out / "members" / "llm-01").known.annotators == ()
+    assert load_member(out / "members" / "llm-01").known_annotators == ()
     texts = tmp_path / "texts.txt"
     texts.write_text("new\n")
     monkeypatch.delenv("OPENAI_BASE_URL")
@@ -429,7 +429,7 @@ def test_what_it_keeps_comes_back_and_holds_no_key(
     out = tmp_path / "members"
     train_members(people(), group(examples=2, prompt="{examples}{labels}Text:{text}"), out=out)
     member = load_member(out / "members" / "llm-01")
-    assert member.known.annotators == WHO
+    assert member.known_annotators == WHO
     again = LanguageModel.load(out / "members" / "llm-01")
     assert again.get_params() == member.get_params()
     assert again.predict_proba(["a fool"]).shape == (1, 2)

@@ -63,7 +63,7 @@ def test_an_annotators_examples_change_what_the_model_answers(proxy: Proxies) ->
     )
     member = LanguageModel(2, base_url=proxy().url, model=MODEL, examples=4)
     member.fit(data, random_state=0)
-    assert member.known.annotators == ("fair", "mild", "strict")
+    assert member.known_annotators == ("fair", "mild", "strict")
     asked = [["mild"], ["strict"], ["never seen"], []]
     mild, strict, unknown, nobody = member.predict_proba([TEXTS[0]] * 4, annotators=asked)[:, 1]
     assert strict > mild

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from edokit._types import Floats
-from edokit.annotator_effects import KnownAnnotators
 from edokit.members.recipe import Member, MemberData, Progress
 
 if TYPE_CHECKING:
@@ -122,8 +121,8 @@ class PeopleMember(PriorMember):
         return self
 
     @property
-    def known(self) -> KnownAnnotators:
-        return KnownAnnotators.named(self.people)
+    def known_annotators(self) -> tuple[str, ...]:
+        return tuple(self.people)
 
     def predict_proba(
         self,

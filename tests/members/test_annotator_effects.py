@@ -16,7 +16,7 @@ from edokit._errors import InputError
 from edokit._names import as_names
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators, _covariance
+from edokit.annotator_effects import AnnotatorEffects, _covariance
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.supervision import soft
@@ -141,7 +141,7 @@ def test_ids_and_order_do_not_matter() -> None:
 
 @pytest.mark.parametrize("kind", SCALES)
 def test_an_offset_is_what_is_added_to_logits(kind: str) -> None:
-    effects = AnnotatorEffects(KnownAnnotators.named(["x"]), np.array([[1.0, 0.0, 0.0, 0.0]]))
+    effects = AnnotatorEffects(("x",), np.array([[1.0, 0.0, 0.0, 0.0]]))
     p = np.array([[0.2, 0.3, 0.5]])
     found = effects.predict(p, [["x"]], SCALES[kind])
     moved = expit(logit(0.2) + 1) if kind == "multi-label" else 0.2 * np.e / (0.2 * np.e + 0.8)
@@ -179,11 +179,11 @@ def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
     assert np.abs(known - anonymous).max() > 1e-6
     both = member.predict_proba(texts, annotators=[["person-1", "a stranger"]] * 5)
     np.testing.assert_allclose(both, (known + anonymous) / 2)
-    assert member.known.annotators == tuple(f"person-{i}" for i in range(6))
-    assert plain.known.annotators == ()
+    assert member.known_annotators == tuple(f"person-{i}" for i in range(6))
+    assert plain.known_annotators == ()
     member.save(tmp_path)
     again: Any = find_recipe(recipe).load(tmp_path)
-    assert again.known.annotators == member.known.annotators
+    assert again.known_annotators == member.known_annotators
     np.testing.assert_allclose(
         again.predict_proba(texts, annotators=[["person-1"]] * 5), known, atol=1e-6
     )
@@ -292,6 +292,18 @@ def test_damaged_effects_are_refused(model: str, tmp_path: Path) -> None:
         arrays = dict(kept)
     np.savez(file, **{**arrays, "effects": arrays["effects"][:, 1:]})
     with pytest.raises(InputError, match=r"damaged: its annotators' effects"):
+        find_recipe("linear").load(tmp_path)
+
+
+def test_a_member_that_reads_attributes_is_refused(model: str, tmp_path: Path) -> None:
+    member, _ = fitted("nominal", "linear", model, annotators=True)
+    member.save(tmp_path)
+    file = tmp_path / "linear.npz"
+    with np.load(file) as kept:
+        arrays = dict(kept)
+    rows = np.ones((len(arrays["annotators"]), 2), dtype=int)
+    np.savez(file, **{**arrays, "rows_of_annotators": rows})
+    with pytest.raises(InputError, match="reads attributes of annotators, which members no longer"):
         find_recipe("linear").load(tmp_path)
 
 

@@ -296,13 +296,27 @@ def test_known_annotators_survive_the_disk(people: TransformerMember, tmp_path: 
     texts, _ = texts_and_classes(5, 7)
     people.save(tmp_path)
     loaded = TransformerMember.load(tmp_path)
-    assert loaded.known.annotators == ("sincere", "contrary", "rare")
+    assert loaded.known_annotators == ("sincere", "contrary", "rare")
     for panel in (None, [["contrary"], ["rare"], [], ["x"], ["sincere", "rare"]]):
         np.testing.assert_allclose(
             loaded.predict_proba(texts, annotators=panel),
             people.predict_proba(texts, annotators=panel),
             atol=1e-7,
         )
+
+
+def test_members_of_earlier_versions_load_unless_they_read_attributes(
+    people: TransformerMember, tmp_path: Path
+) -> None:
+    people.save(tmp_path)
+    file = tmp_path / "transformer.json"
+    saved = json.loads(file.read_text())
+    earlier = {**saved, "values": [], "rows": []}
+    file.write_text(json.dumps({**earlier, "options": {**saved["options"], "attributes": ""}}))
+    assert TransformerMember.load(tmp_path).known_annotators == people.known_annotators
+    file.write_text(json.dumps({**earlier, "options": {**saved["options"], "attributes": "age"}}))
+    with pytest.raises(InputError, match="reads attributes of annotators, which members no longer"):
+        TransformerMember.load(tmp_path)
 
 
 def test_a_decoder_reads_pairs_of_texts_and_knows_annotators(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tiny_transformer import tiny_model, torch
 
 from edokit._errors import InputError
-from edokit.annotator_effects import KnownAnnotators
 from edokit.members.pretrained import load_backbone, load_tokenizer
 from edokit.members.recipes._network import (
     AnnotatorHead,
@@ -167,7 +166,7 @@ def test_heads_that_know_annotators_leave_quiet_features_as_they_are() -> None:
 @pytest.mark.parametrize("loudness", [1.0, 30.0])
 def test_annotators_count_alike_beside_loud_features(loudness: float) -> None:
     head, pooled = people_head("softmax"), torch.randn(2, 6)
-    pairs = torch.tensor([0, 1]), torch.tensor([[0], [1]])
+    pairs = torch.tensor([0, 1]), torch.tensor([0, 1])
     wanted = head(pooled, *pairs)
     with torch.no_grad():
         head.rescale(torch.tensor(loudness))
@@ -200,10 +199,9 @@ def test_heads_start_at_the_mean_of_the_targets(kind: str) -> None:
     targets = np.array([[1.0, 0.0, 0.0, 0.0]] * 4 + [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
     totals = targets.sum(axis=0) + 1.0
     wanted = totals / (8.0 if kind == "sets" else totals.sum())
-    nobody = np.zeros((3, 4)), np.arange(3)[:, None]
     for head, prior in (
         (Head(6, Link(kind, 4)), (targets,)),
-        (AnnotatorHead(6, Link(kind, 4), PEOPLE, 1.0).eval(), (targets, *nobody)),
+        (AnnotatorHead(6, Link(kind, 4), PEOPLE, 1.0).eval(), (targets, np.zeros((3, 4)))),
     ):
         head.set_prior(*prior)
         found = head.link.probabilities(head(torch.zeros(3, 6)))
@@ -232,7 +230,7 @@ def test_cumulative_links_are_differences_of_sigmoids(cuts: list[float], score: 
 def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(kind: str) -> None:
     head = people_head(kind)
     pooled = torch.randn(2, 6)
-    rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([[0], [1], [-1]])
+    rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([0, 1, -1])
     found = head(pooled, rows, annotators)
     torch.testing.assert_close(found[:2], head(pooled))
     for k, share in ((0, 8 / 10), (1, 1 / 3)):
@@ -247,8 +245,8 @@ def test_annotators_start_at_their_own_mean_shrunk_by_labels(kind: str) -> None:
     head = AnnotatorHead(6, Link(kind, 2), PEOPLE, 4.0).eval()
     targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3)
     labels = np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    head.set_prior(targets, labels, np.arange(3)[:, None])
-    rows, annotators = torch.zeros(3, dtype=int), torch.arange(3)[:, None]
+    head.set_prior(targets, labels)
+    rows, annotators = torch.zeros(3, dtype=int), torch.arange(3)
     found = head.link.probabilities(head(torch.zeros(1, 6), rows, annotators)).detach()
     # Half of everybody's answers are the first class; four of those are added to one's own.
     np.testing.assert_allclose(found[1, 0], (8 + 4 / 2) / 12, rtol=1e-5)
@@ -295,15 +293,14 @@ def test_pairs_of_texts_are_found_in_any_order() -> None:
         label_codes=np.array([0, 1, 1, 0]),
         label_probabilities=None,
     )
-    pairs, labels = annotator_labels(people, KnownAnnotators.named(["bob", "ann"]), 2)
-    assert pairs.annotators.tolist() == [[-1], [1], [1], [0]]
+    pairs, labels = annotator_labels(people, ["bob", "ann"], 2)
+    assert pairs.annotators.tolist() == [-1, 1, 1, 0]
     assert labels.argmax(axis=1).tolist() == [1, 0, 0, 1]
     assert pairs.rows.tolist() == [0, 0, 2, 2]
-    everybody = KnownAnnotators.of(people)
-    targets = AnnotatorTargets(lambda epoch: np.full((3, 2), 0.5), people, everybody, 2, 0.0, 0)
+    targets = AnnotatorTargets(lambda epoch: np.full((3, 2), 0.5), people, 2, 0.0, 0)
     batch = targets.of(np.array([2, 1, 0]))
     assert batch["pair_rows"].tolist() == [0, 0, 2, 2]
-    assert batch["pair_annotators"].tolist() == [[0], [2], [1], [0]]
+    assert batch["pair_annotators"].tolist() == [0, 2, 1, 0]
 
 
 def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
@@ -316,13 +313,12 @@ def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
         label_codes=np.tile([0, 1], n),
         label_probabilities=None,
     )
-    known = KnownAnnotators.of(people)
-    labels = AnnotatorTargets(lambda epoch: np.full((n, 2), 0.5), people, known, 2, 0.2, seed=3)
+    labels = AnnotatorTargets(lambda epoch: np.full((n, 2), 0.5), people, 2, 0.2, seed=3)
     hidden = []
     for epoch in (0, 1, 0):
         labels.begin(epoch)
         batch = labels.of(np.arange(n))
-        hidden.append(batch["pair_annotators"][:, 0] < 0)
+        hidden.append(batch["pair_annotators"] < 0)
         weights = np.bincount(batch["pair_rows"], batch["pair_weights"])
         np.testing.assert_allclose(weights, 1.0)
     assert 0.1 < hidden[0].mean() < 0.3

@@ -91,44 +91,8 @@ def test_answers_of_annotators_of_a_panel_and_for_a_metric(server: Server, bundl
     assert answers[0] != answers[1] != answers[2]
 
 
-def test_attributes_of_new_annotators_reach_the_members() -> None:
-    about = About("1", ["no", "yes"], frozenset({"ann"}), (), None, ("age",))
-    model = request_model(10, 100)
-
-    def asked(**fields: Any) -> Question:
-        return read_request(json.dumps({"texts": ["a"], **fields}).encode(), model, about)
-
-    young = {"zoe": {"age": "19"}}
-    question = asked(panel=["ann", "zoe"], attributes=young)
-    assert question.attributes == (("zoe", (("age", "19"),)),)
-    assert asked(annotators=[["zoe"]], attributes=young).annotators == [["zoe"]]
-    assert question.kind != asked(panel=["ann", "zoe"], attributes={"zoe": {"age": "91"}}).kind
-    with pytest.raises(RefusedError, match="annotator 1 of 1 of the panel is unknown") as unknown:
-        asked(panel=["zoe"])
-    assert "attributes (age)" in unknown.value.hint
-
-
-def test_an_answer_notes_who_is_answered_anonymously(server: Server, bundle: Path) -> None:
-    loaded: Any = edokit.load(bundle)
-    ann, group = loaded.known_annotators[0], {"group": "concerned"}
-    asked = {"texts": TEXTS, "panel": [ann, "zoe"]}
-    seen = post(server, {**asked, "attributes": {"zoe": group, "max": {"group": "sailors"}}})
-    assert "notes" not in seen.json()
-    unseen = post(server, {**asked, "attributes": {"zoe": {"group": "sailors"}, "max": group}})
-    (note,) = unseen.json()["notes"]
-    assert "1 of 2 annotators is unknown to all members" in note
-    assert "answered anonymously: 'zoe'" in note
-    with pytest.warns(edokit.EDOWarning) as noted:
-        loaded.describe(TEXTS, panel=[ann, "zoe"], attributes={"zoe": {"group": "sailors"}})
-    assert any(note.startswith(str(one.message)) for one in noted)
-    whose = {"texts": TEXTS * 30, "annotators": [["zoe"]] * 90}
-    many = post(server, {**whose, "attributes": {"zoe": {"group": "sailors"}}}).json()
-    assert (len(many["predictions"]), len(many["notes"])) == (90, 1)
-
-
 def test_answers_are_json_whatever_the_classes_are_called() -> None:
     names, shares = ["100 %", 'so "so"'], np.array([[0.25, 0.75], [1.0, 1e-300]])
-    asked: list[Any] = []
     found: Any = SimpleNamespace(
         probabilities=shares,
         answers=None,
@@ -145,14 +109,11 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         classes=names,
         known_annotators=(),
         ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None)),
-        members=SimpleNamespace(manifest={"data": {}}, unknown_annotators=list),
+        members=SimpleNamespace(manifest={"data": {}}),
         seconds_per_text=None,
-        describe=lambda *texts, **how: asked.append(how) or found,
+        describe=lambda *texts, **how: found,
     )
-    question = Question(["a", "b"], attributes=(("zoe", (("age", "19"),)),))
-    (first, second), unknown = Answers(bundle)(question)
-    assert unknown == ["zoe"]
-    assert asked[0]["attributes"] == {"zoe": {"age": "19"}}
+    first, second = Answers(bundle)(Question(["a", "b"]))
     each = dict(zip(names, [0.25, 0.75], strict=True))
     wanted = {"probabilities": each, "entropy": 0.25, "spread": 0.75, "label": ["100 %"]}
     assert first == {**wanted, "median": "%s", "low": each, "high": each}
@@ -212,18 +173,6 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"texts": ["a"], "annotators": [PLANTED]}, 422, "annotator 1: .* valid"),
     ({"texts": ["a"], "panel": [PLANTED]}, 422, "annotator 1 of 1 of the panel is unknown"),
     ({"texts": ["a"], "for": PLANTED}, 422, "no answers for this metric"),
-    ({"texts": ["a"], "attributes": {"a": {PLANTED: "1"}}}, 422, "neither annotators nor a panel"),
-    ({"texts": ["a"], "panel": ["a"], "attributes": {"a": {PLANTED: "1"}}}, 422, "do not use one"),
-    (
-        {"texts": ["a"], "attributes": {PLANTED: 1}},
-        422,
-        "attributes: .* object",
-    ),
-    (
-        {"texts": ["a"], "attributes": {"a": {PLANTED: 1}}},
-        422,
-        "attributes: .* valid string",
-    ),
     (b'{"texts": ["%b"' % PLANTED.encode(), 400, "invalid JSON: .* line 1 column"),
     (b"\xff\xfe", 400, "invalid JSON"),
     (b"[" * 100_000, 400, "recursion limit"),
@@ -294,7 +243,7 @@ def test_health_and_openapi_load_nothing_from_elsewhere(server: Server) -> None:
     assert httpx.get(f"{server.url}/docs").status_code == 404
     schema = httpx.get(f"{server.url}/openapi.json").json()
     body = schema["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
-    fields = {"texts", "contexts", "annotators", "panel", "attributes", "for"}
+    fields = {"texts", "contexts", "annotators", "panel", "for"}
     assert set(body["schema"]["properties"]) == fields
 
 
@@ -397,7 +346,7 @@ def test_a_question_that_fails_does_not_fail_those_of_its_batch() -> None:
         batches.append(question.texts)
         if "" in question.texts:
             raise EDOError("empty")
-        return question.texts, []
+        return question.texts
 
     async def run() -> None:
         answers: Any = answer
@@ -409,7 +358,7 @@ def test_a_question_that_fails_does_not_fail_those_of_its_batch() -> None:
         found = await asyncio.gather(*asked, return_exceptions=True)
         assert isinstance(found.pop(2), EDOError)
         texts.pop(2)
-        assert found == [(part, []) for part in texts]
+        assert found == texts
         assert batches[0] == ["a", "b", "c", ""]
         assert batcher.waiting == 0
         batcher.close()

@@ -660,6 +660,23 @@ def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict
     return {name: values[rows] for name, values in columns.items()}
 
 
+def find_attribute(annotations: Any, name: str) -> Sequence[str]:
+    """The values [A] of an attribute of the annotators; one that they have not is refused."""
+    columns = getattr(annotations, "attributes", {})
+    if name in columns:
+        values: Sequence[str] = columns[name]
+        return values
+    kinds = ("item_columns", "annotation_columns")
+    varies = any(name in getattr(annotations, kind, {}) for kind in kinds)
+    reason = f": {name!r} is not the same in all rows of an annotator" if varies else ""
+    raise InputError(
+        f"the annotators have no attribute {name!r}{reason}",
+        f"their attributes are {headings(columns)}"
+        if columns
+        else "give the annotations a column with one value per annotator",
+    )
+
+
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
     """The cell of each pair [M] in a table with so many columns, counted row by row."""
     cells: npt.NDArray[np.int64] = rows.astype(np.int64)

@@ -97,7 +97,6 @@ def score(
     from edokit.members import score_members, score_models
     from edokit.members.existing import model_names
     from edokit.members.recipes._endpoint import session
-    from edokit.members.score import attributes_of_members
     from edokit.predictions import write_predictions
     from edokit.predictions.files import check_ending
 
@@ -123,7 +122,6 @@ def score(
                 annotators=annotators,
                 by_annotator=trained.annotators is not None,
                 budget=trained.budget,
-                attributes=source.attributes(attributes_of_members(members), trained.people),
                 step=step,
                 **options.keywords(loading),
             )

@@ -133,14 +133,11 @@ def read_lewidi2025(
 def read_lewidi2025_items(path: str | Path, *, split: str | None = None) -> Items:
     """The texts of one file or a folder and who annotated them, with labels or without."""
     items = _read(path, split)
-    attributes = _Attributes(Path(path))
-    annotators = [tuple(dict.fromkeys(item.annotator_names)) for item in items]
     return Items(
         items=as_names(item.name for item in items),
         texts=as_names(item.texts["text"] for item in items),
         contexts=as_names(item.texts["context"] for item in items),
-        annotators=annotators,
-        attributes={name: attributes.of(name) for names in annotators for name in names},
+        annotators=[tuple(dict.fromkeys(item.annotator_names)) for item in items],
     )
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -53,8 +53,6 @@ class Items:
     contexts: Strings | None
     annotators: Sequence[tuple[str, ...]]
     """The annotators of each item [N]."""
-    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Attributes by annotator."""
 
 
 @dataclass(frozen=True)
@@ -243,10 +241,7 @@ def read_items(
     for item, annotator in zip(annotations.item_codes, annotations.annotator_codes, strict=True):
         annotators[item][str(annotations.annotators[annotator])] = None
     texts = (annotations.texts, annotations.contexts)
-    people = [*map(tuple, annotators)]
-    from edokit.annotator_effects import attributes_of
-
-    return Items(annotations.items, *texts, people, attributes_of(annotations))
+    return Items(annotations.items, *texts, [*map(tuple, annotators)])
 
 
 def _kind(path: Path, format: str | None) -> Source:

@@ -25,7 +25,7 @@ from edokit._names import as_name, as_names
 from edokit._outputs import output_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations
-from edokit.annotator_effects import AnnotatorEffects, KnownAnnotators
+from edokit.annotator_effects import AnnotatorEffects
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.files import FORMAT, read_saved, write_fitted
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
@@ -280,7 +280,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     @property
     def annotators_(self) -> npt.NDArray[np.str_]:
         """The annotators that it knows [A]."""
-        return self.effects_[0].annotators
+        return np.array(self.effects_[0].annotators)
 
     def describe(self, X: Any, *, annotators: Any = None, answer_for: str | None = None) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the classifiers.
@@ -485,7 +485,7 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 raise InputError(
                     f"{path}: annotator_effects are not those of its annotators", "save it again"
                 )
-            annotators = KnownAnnotators.named(document.annotators)
+            annotators = tuple(document.annotators)
             model.effects_ = [AnnotatorEffects(annotators, member) for member in effects]
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]

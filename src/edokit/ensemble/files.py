@@ -288,8 +288,7 @@ _UNLESS_DEFAULT = (*SCALE_TERMS, "label_weights")
 
 def card(fitted: Fitted) -> str:
     """The card of an ensemble, ``assets/card.md`` filled in."""
-    settings, info = fitted.settings, fitted.member_info.values()
-    attributes = [str(facts["attributes"]) for facts in info if facts.get("attributes")]
+    settings = fitted.settings
     environment = Environment(
         loader=PackageLoader("edokit.ensemble", "assets"),
         undefined=StrictUndefined,
@@ -311,15 +310,4 @@ def card(fitted: Fitted) -> str:
             for name in _UNLESS_DEFAULT
             if settings.get(name, 0) not in (0, "shared")
         },
-        **_attributes(attributes),
     )
-
-
-def _attributes(used: Sequence[str]) -> dict[str, Any]:
-    """What members used of the annotators' attributes, for the card."""
-    if not used:
-        return {"users": (), "attributes": (), "note": ""}
-    from edokit.annotator_effects import ATTRIBUTES_NOTE, attribute_names
-
-    names = dict.fromkeys(name for text in used for name in attribute_names(text))
-    return {"users": used, "attributes": names, "note": ATTRIBUTES_NOTE}

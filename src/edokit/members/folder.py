@@ -270,7 +270,7 @@ def make_manifest(
     source: str = "",
 ) -> dict[str, Any]:
     """Groups, members with their metrics, those of the uniform mean, failures, versions."""
-    data, attributes = plan.data, plan.data.annotations.attributes
+    data = plan.data
     labelled = {
         split: table
         for split, table in predictions.items()
@@ -293,7 +293,6 @@ def make_manifest(
             "scale": data.scale.to_text(data.classes),
             "pairs": have_contexts(data.texts),
             "annotators": len(data.annotations.annotators),
-            **({"attributes": list(attributes)} if attributes else {}),
         },
         "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
@@ -393,7 +392,6 @@ class _ManifestData(Document):
     classes: Annotated[Names, Field(min_length=2)]
     scale: str
     pairs: bool
-    attributes: list[str] = Field(default_factory=list)
 
 
 def _distinct_members(members: list[_ManifestMember]) -> list[_ManifestMember]:
@@ -470,9 +468,6 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
     manifests = [read_manifest(folder) for folder in folders]
     first = manifests[0]["data"]
     data = {**first, "pairs": any(manifest["data"]["pairs"] for manifest in manifests)}
-    attributes = chain(*(manifest["data"].get("attributes") or () for manifest in manifests))
-    if names := list(dict.fromkeys(attributes)):
-        data["attributes"] = names
     members: list[dict[str, Any]] = []
     folder_of: dict[str, Path] = {}
     for folder, manifest in zip(folders, manifests, strict=True):

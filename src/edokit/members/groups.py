@@ -14,7 +14,6 @@ from pydantic import ConfigDict, Field
 
 from edokit._errors import InputError, errors_in, examples, one_of, option
 from edokit._io.documents import Document, read_model
-from edokit.annotator_effects import attribute_names
 from edokit.members.recipe import (
     asks_server,
     check_options,
@@ -100,19 +99,13 @@ class Group:
 
     def _check_targets(self, name: str, options: Mapping[str, Any]) -> None:
         """Refuse per-annotator targets for members that learn all annotators."""
-        for key in ("annotators", "attributes", "examples"):
+        for key in ("annotators", "examples"):
             if options.get(key) and self.supervision == Supervision.PER_ANNOTATOR.value:
                 raise InputError(
                     f"group {name!r} has {key}={options[key]!r}, but with"
                     f" {option('supervision', 'per-annotator')} each member learns one annotator",
                     f"choose another supervision, or leave {key} out",
                 )
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Attributes of annotators that its members use."""
-        named = self.options.get("attributes")
-        return attribute_names(named) if isinstance(named, str) else ()
 
     def expanded(self) -> list[Group]:
         """A group for each combination of the values of its options."""

@@ -32,7 +32,6 @@ from edokit._io.documents import Count, Document, Json, to_model
 from edokit._io.json import read_json
 from edokit._types import Codes, Floats, Ints
 from edokit._version import __version__
-from edokit.annotator_effects import ATTRIBUTES_NOTE, attributes_of
 from edokit.members.groups import Group
 from edokit.members.recipe import (
     OPERATIONAL,
@@ -287,7 +286,6 @@ def describe_member(
     return {
         "format": FORMAT,
         "details": dict(member.details),
-        **({"attributes_note": ATTRIBUTES_NOTE} if member.known.attributes else {}),
         "classes": list(classes),
         "scale": scale.to_text(tuple(classes)),
         "items": 0,
@@ -311,12 +309,10 @@ def predict_splits(
         predicted = predict_texts(member, [data.texts[i] for i in positions])
         arrays[split] = _checked_probabilities(predicted, job, len(positions), data)
         arrays[f"{split} items"] = np.array([data.items[i] for i in positions])
-        if member.known.annotators:
+        if member.known_annotators:
             rows = plan.annotator_rows(positions)
-            conditions: dict[str, Any] = {"annotators": [[name] for _, name in rows]}
-            if member.known.attributes:
-                conditions["attributes"] = attributes_of(data.annotations)
-            predicted = predict_texts(member, [data.texts[i] for i, _ in rows], **conditions)
+            texts, asked = [data.texts[i] for i, _ in rows], [[name] for _, name in rows]
+            predicted = predict_texts(member, texts, annotators=asked)
             name = f"{split}{BY_ANNOTATOR}"
             arrays[name] = _checked_probabilities(predicted, job, len(rows), data)
     return arrays

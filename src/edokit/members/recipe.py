@@ -8,13 +8,13 @@ folds, resuming, progress, failures and the files of predictions are the runner'
 
 Options with these names also tell the runner how to train a member:
 
-==============================  ===================================================================
-``epochs``                      it asks for the targets of every epoch, and stops early on dev texts
-``device``                      it computes with torch; with ``epochs`` it trains on GPUs
-``base_url``                    it asks a server: its members run one by one, and may have a budget
-``annotators``, ``attributes``  it learns who labelled
-``examples``                    so many labelled items are shown; 0 with ``base_url``: none are used
-==============================  ===================================================================
+==============  ===================================================================================
+``epochs``      it asks for the targets of every epoch, and stops early on dev texts
+``device``      it computes with torch; with ``epochs`` it trains on GPUs
+``base_url``    it asks a server: its members run one by one, and may have a budget
+``annotators``  it learns who labelled
+``examples``    so many labelled items are shown; 0 with ``base_url``: none are used
+==============  ===================================================================================
 
 The defaults of the other attributes of `Member` serve most recipes.
 """
@@ -36,7 +36,6 @@ import numpy.typing as npt
 from edokit._errors import InputError, examples, option
 from edokit._io import npz as archives
 from edokit._types import Codes, Floats, Ints
-from edokit.annotator_effects import KnownAnnotators
 from edokit.members import recipes
 from edokit.scales import NOMINAL, Scale
 
@@ -129,8 +128,7 @@ class Member:
         """Probabilities [N, C]; each label's own if it was fitted to sets of labels.
 
         ``context`` is passed if it was trained with contexts. ``annotators`` is passed if it knows
-        annotators: for each text those whose labels are to be predicted. If it knows attributes, it
-        also takes ``attributes`` by annotator, as in ``{"ann": {"age": "29"}}``.
+        annotators: for each text those whose labels are to be predicted.
         """
         raise NotImplementedError
 
@@ -155,19 +153,17 @@ class Member:
         raise NotImplementedError
 
     @property
-    def known(self) -> KnownAnnotators:
-        """Annotators, and values of their attributes, that it has learned; none by default."""
-        return KnownAnnotators.named(())
+    def known_annotators(self) -> tuple[str, ...]:
+        """Annotators that it has learned; none by default."""
+        return ()
 
     @property
     def details(self) -> Mapping[str, Any]:
         """Plain values about a fitted member, for ``member.json`` and ``Predictions.member_info``.
 
-        ``cost`` is of one item; ``requests`` and ``failures`` are counts; ``attributes`` are those
-        of annotators that it uses.
+        ``cost`` is of one item; ``requests`` and ``failures`` are counts.
         """
-        attributes = ", ".join(self.known.attributes)
-        return {"attributes": attributes} if attributes else {}
+        return {}
 
     @classmethod
     def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
@@ -417,9 +413,17 @@ def known_labels(data: MemberData) -> Any:
     if data.annotations is None:
         raise InputError(
             "a member that knows annotators needs annotations, but there are only targets",
-            f"pass annotations, or choose {option('annotators', False)} and no attributes",
+            f"pass annotations, or choose {option('annotators', False)}",
         )
     return data.annotations
+
+
+def uses_attributes(path: Path) -> InputError:
+    """The error for a saved member that reads attributes of annotators, as some once did."""
+    return InputError(
+        f"{path}: this member reads attributes of annotators, which members no longer do",
+        f"train it again with {option('annotators', True)}",
+    )
 
 
 def joined(text: Text) -> str:

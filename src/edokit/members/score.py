@@ -26,7 +26,6 @@ from edokit._errors import (
     warn,
 )
 from edokit._types import Floats, Ints
-from edokit.annotator_effects import Attributes
 from edokit.members.folder import fold_details, join_manifests, scale_of
 from edokit.members.jobs import CARD, MANIFEST, MEMBERS, check_digests, finished_card
 from edokit.members.recipe import (
@@ -59,7 +58,6 @@ def score_members(
     annotators: Mapping[str, Iterable[str]] | None = None,
     by_annotator: bool = False,
     budget: float | None = None,
-    attributes: Attributes | None = None,
     step: Step = lambda done, total, member: None,
 ) -> Predictions:
     """Predict texts with trained members, or with a text-classification model.
@@ -89,9 +87,6 @@ def score_members(
     budget : float, default=None
         What the requests of members that ask a server may cost together, in the unit of their
         prices. It is an error if they cost more; all answers are kept.
-    attributes : mapping of str to mapping of str to str, default=None
-        Attributes by annotator, as in ``{"ann": {"age": "29"}}``, by which members that were
-        trained with them predict annotators that they do not know.
     step : callable, default=no-op
         Called with the number of members done, of all members, and the name of the next.
 
@@ -118,13 +113,7 @@ def score_members(
             return score_models({path.name: str(path)}, texts, device=device, step=step)[0]
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
     with loaded.requests(budget=budget):
-        return loaded.predict(
-            texts,
-            annotators=annotators,
-            by_annotator=by_annotator,
-            attributes=attributes,
-            step=step,
-        )
+        return loaded.predict(texts, annotators=annotators, by_annotator=by_annotator, step=step)
 
 
 class LoadedMembers:
@@ -211,30 +200,15 @@ class LoadedMembers:
         return tuple(dict.fromkeys(filter(None, addresses)))
 
     @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes of annotators that members were trained with."""
-        return tuple(self.manifest["data"].get("attributes") or ())
-
-    @property
     def known_annotators(self) -> tuple[str, ...]:
         """The annotators that some of the members have learned."""
         annotators: dict[str, None] = {}
         for name in self.names:
             for _, model in self._models(name):
-                annotators |= dict.fromkeys(model.known.annotators)
+                annotators |= dict.fromkeys(model.known_annotators)
             if (annotator := _annotator_of(self._listed[name])) is not None:
                 annotators[annotator] = None
         return tuple(annotators)
-
-    def unknown_annotators(self, attributes: Attributes) -> list[str]:
-        """Annotators that no member knows, nor predicts by these attributes of theirs."""
-        models = list(self._all_models())
-        return [
-            name
-            for name, values in _checked_attributes(attributes).items()
-            if name not in self.known_annotators
-            and not any(model.known.seen(values) for model in models)
-        ]
 
     def requests(self, **limits: Any) -> AbstractContextManager[Any]:
         """What the requests of members that ask a server share, such as a ``budget``."""
@@ -255,7 +229,6 @@ class LoadedMembers:
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
         by_annotator: bool = False,
-        attributes: Attributes | None = None,
         step: Step = lambda done, total, member: None,
     ) -> Predictions:
         """Predict texts; parameters, result and errors as those of `score_members`."""
@@ -270,7 +243,7 @@ class LoadedMembers:
             )
         rows = None
         if annotators is not None:
-            rows = _AnnotatorRows(annotators, checked.items, by_annotator, attributes)
+            rows = _AnnotatorRows(annotators, checked.items, by_annotator)
         columns, info, total = [], dict[str, dict[str, Any]](), len(self.names)
         for done, name in enumerate(self.names):
             step(done, total, name)
@@ -379,11 +352,6 @@ class LoadedMembers:
             yield fold, load_member(fold, **self._context)
 
 
-def attributes_of_members(folders: Sequence[Path]) -> tuple[str, ...]:
-    """The attributes of annotators that the members in folders were trained with."""
-    return tuple(join_manifests(folders)[0]["data"].get("attributes") or ())
-
-
 def _annotator_of(member: Mapping[str, Any]) -> str | None:
     """The annotator on whose labels a member was trained, with per-annotator supervision."""
     targets = member.get("targets")
@@ -436,21 +404,6 @@ def _errors_of(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _checked_attributes(attributes: Attributes) -> dict[str, dict[str, str]]:
-    """Attributes with values as text; gaps are left out."""
-    if not isinstance(attributes, Mapping) or not all(
-        isinstance(values, Mapping) for values in attributes.values()
-    ):
-        raise InputError(
-            f"{option('attributes')} must map annotators to their attributes",
-            "write {'ann': {'age': '29'}}",
-        )
-    return {
-        str(name): {str(key): str(value) for key, value in values.items() if value is not None}
-        for name, values in attributes.items()
-    }
-
-
 class _AnnotatorRows:
     """Rows to predict when annotators are known: texts or, ``by_annotator``, each text with each
     of its annotators, and each text once for nobody in particular."""
@@ -460,7 +413,6 @@ class _AnnotatorRows:
         annotators: Mapping[str, Iterable[str]],
         items: Sequence[str],
         by_annotator: bool = False,
-        attributes: Attributes | None = None,
     ) -> None:
         # Without annotators, by_annotator asks for anonymous answers alone.
         if not (by_annotator and not annotators) and not any(item in annotators for item in items):
@@ -481,9 +433,7 @@ class _AnnotatorRows:
             self.texts = np.append(np.repeat(self.texts, list(map(len, names))), self.texts)
             names = [*((name,) for name in chain.from_iterable(names)), *[()] * len(items)]
         self._names = names
-        self._attributes = _checked_attributes(attributes or {})
         self._known: set[str] = set()
-        self._used_attributes: dict[str, list[str]] = {}
         self.unused: dict[str, bool] = {}
         """Whether a member, by name, knows no annotators."""
 
@@ -494,21 +444,14 @@ class _AnnotatorRows:
 
     def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row, for its annotators if the member knows some."""
-        annotators, conditions = set(member.known.annotators), dict[str, Any]()
-        if member.known.attributes:
-            conditions["attributes"] = self._attributes
-            for annotator in self._attributes.keys() - annotators:
-                if attributes := member.known.seen(self._attributes[annotator]):
-                    annotators.add(annotator)
-                    self._used_attributes.setdefault(annotator, []).extend(attributes)
-        self.unused[name] = not annotators
-        if not annotators:
+        self.unused[name] = not member.known_annotators
+        if not member.known_annotators:
             return predict_texts(member, texts)[self.texts]
-        self._known |= annotators
+        self._known |= {*member.known_annotators}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # `warn` reports all members at once
             rows = [texts[row] for row in self.texts]
-            return predict_texts(member, rows, annotators=self._names, **conditions)
+            return predict_texts(member, rows, annotators=self._names)
 
     def pool_voices(
         self,
@@ -552,12 +495,6 @@ class _AnnotatorRows:
         if len(without) == len(self.unused):
             return
         requested = {name for names in self._names for name in names}
-        if described := sorted(requested & {*self._used_attributes}):
-            attributes = dict.fromkeys(chain(*(self._used_attributes[name] for name in described)))
-            warn(
-                f"{are(len(described), len(requested), noun='annotator')} unknown to members, and"
-                f" answered by {' and '.join(attributes)}: {examples(described)}"
-            )
         if strangers := sorted(requested - self._known):
             warn(
                 f"{are(len(strangers), len(requested), noun='annotator')} unknown to all members,"

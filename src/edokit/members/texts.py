@@ -225,29 +225,16 @@ def read_annotators(
     return {str(item): tuple(annotators) for item, annotators in by_item}
 
 
-def read_attributes(
-    path: str | Path, names: Sequence[str], *, columns: Mapping[str, str] | None = None
-) -> dict[str, dict[str, str]]:
-    """These attributes by annotator, as far as a table with an ``annotator`` column, or any source
-    of annotations, has them."""
+def read_attributes(path: Path) -> dict[str, dict[str, str]]:
+    """The attributes of each annotator: the other columns of a table with an annotator column."""
     import pandas as pd
 
     from edokit._io.tables import read_table
 
-    path = Path(path)
-    if not names or path.suffix.lower() == ".txt":
-        return {}
-    if not _is_table(path):
-        from edokit.datasets.read import read_items
-
-        source = read_items(path, columns=columns or None)
-        return {annotator: {**values} for annotator, values in source.attributes.items()}
     table = read_table(path)
-    annotator_column = (columns or {}).get("annotator", "annotator")
-    if annotator_column not in table.column_names:
-        return {}
-    annotators = _column(table, annotator_column, "annotator", path)
-    rows = {n: _column(table, n, "attribute", path) for n in names if n in table.column_names}
+    annotators = _column(table, "annotator", "annotator", path)
+    names = [name for name in table.column_names if name != "annotator"]
+    rows = {name: _column(table, name, "attribute", path) for name in names}
     values = pd.DataFrame(rows, index=annotators)
     values = values[~values.reset_index().duplicated().to_numpy()]
     if len(repeated := values.index[values.index.duplicated()]):

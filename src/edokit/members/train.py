@@ -181,7 +181,9 @@ def train_members(
     """
     settings = replace(options or TrainingOptions(), **changes)
     groups = check_groups(groups)
-    data = _training_data(annotations, groups, settings)
+    data = TrainingData.from_annotations(
+        annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
+    )
     with _training_folder(out, settings) as folder:
         plan = make_plan(data, groups, settings)
         keep_models = settings.keep_models and out is not None
@@ -241,7 +243,9 @@ def preview_training(
     """
     settings = replace(options or TrainingOptions(), **changes)
     groups = check_groups(groups)
-    data = _training_data(annotations, groups, settings)
+    data = TrainingData.from_annotations(
+        annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
+    )
     plan = make_plan(data, groups, settings)
     with _requests(plan, dry=True) as session:
         for job in plan.jobs:
@@ -252,18 +256,6 @@ def preview_training(
                 predict_splits(member, plan, job)
     previews: list[dict[str, Any]] = session.previews
     return previews
-
-
-def _training_data(
-    annotations: Annotations, groups: Sequence[Group], settings: TrainingOptions
-) -> TrainingData:
-    """Texts, annotations and the attributes of annotators that groups use."""
-    return TrainingData.from_annotations(
-        annotations,
-        pairs=settings.pairs,
-        unlabelled=settings.unlabelled,
-        attributes=dict.fromkeys(name for group in groups for name in group.attributes),
-    )
 
 
 def make_plan(

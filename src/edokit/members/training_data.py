@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from edokit._errors import HAVE, InputError, are, examples, option, warn
-from edokit._types import Codes, Ints, Strings
-from edokit.annotator_effects import find_attribute
+from edokit._types import Codes, Ints
 from edokit.members.recipe import Text, joined
 from edokit.scales import NOMINAL, Scale
 
@@ -35,7 +34,6 @@ class TrainingData:
     """Annotations of n items with the texts that members read, and texts to predict as well."""
 
     annotations: Annotations
-    """With the attributes of annotators that members use."""
     texts: tuple[Text, ...]
     """Texts [N], or pairs (utterance, context): of the n annotated items, then of the others."""
     hard: Codes
@@ -50,9 +48,8 @@ class TrainingData:
         *,
         pairs: bool = False,
         unlabelled: Mapping[str, Texts] | None = None,
-        attributes: Iterable[str] = (),
     ) -> TrainingData:
-        """Take texts and annotations, and these attributes of the annotators.
+        """Take texts and annotations.
 
         If the annotations have contexts, texts are pairs (text, context). With ``pairs`` the first
         line of a text is the utterance and the others are its context. Items without splits are
@@ -78,7 +75,7 @@ class TrainingData:
         labelled = replace(
             annotations,
             splits=np.full(n, TRAIN, dtype=object) if splits is None else splits,
-            attributes={name: _attribute(annotations, name) for name in attributes},
+            attributes={},
             item_columns={},
             annotation_columns={},
         )
@@ -167,29 +164,8 @@ class TrainingData:
             content["scale"] = self.scale.to_text(self.classes)
         if self.unlabelled:
             content["asked"] = dict(zip(self.items[n:], self.people[n:], strict=True))
-        if labels.attributes:
-            content["attributes"] = dict(labels.attributes)
         text = json.dumps(content, default=np.ndarray.tolist)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _attribute(annotations: Annotations, name: str) -> Strings:
-    """An attribute of the annotators; gaps are counted in a warning."""
-    values: Strings = np.array(list(map(str, find_attribute(annotations, name))), dtype=object)
-    missing = [str(annotations.annotators[a]) for a, value in enumerate(values) if not value]
-    if len(missing) == len(values):
-        raise InputError(
-            f"{option('attributes')}: no annotator has a value of {name!r}",
-            "fill the gaps, or leave it out",
-        )
-    if missing:
-        warn(
-            f"{are(len(missing), len(values), HAVE, 'annotator')} no {name}, which then changes"
-            f" nothing in their answers: {examples(missing)}"
-        )
-    if len({*values} - {""}) == 1:
-        warn(f"all annotators have {name} {max(values)!r}, from which nothing can be learned")
-    return values
 
 
 def refuse_two_contexts(has_context: bool) -> None:

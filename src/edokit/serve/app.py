@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 import hmac
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -27,10 +26,10 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from edokit._errors import are, examples, is_loopback
+from edokit._errors import is_loopback
 from edokit._version import __version__
 from edokit.serve.batching import Batcher, Limits, reported
-from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
+from edokit.serve.requests import About, RefusedError, read_request, request_model
 
 TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
 _LONG_BODY = 1 << 16  # bytes from which on a body is parsed in another thread
@@ -64,7 +63,6 @@ class Predictions(BaseModel):
     version: str
     classes: list[str]
     predictions: list[Prediction]
-    notes: list[str] | None = None
 
 
 class Metrics:
@@ -197,10 +195,10 @@ class App:
                 question = read_request(body, self._model, about)
             else:
                 question = await asyncio.to_thread(read_request, body, self._model, about)
-            rows, unknown = await self._batcher.ask(question)
+            rows = await self._batcher.ask(question)
         self.metrics.texts.inc(len(rows))
         answer = {"version": about.version, "classes": about.classes, "predictions": rows}
-        return JSONResponse(answer | _notes(question, unknown))
+        return JSONResponse(answer)
 
     def _fastapi(self) -> FastAPI:
         app = FastAPI(
@@ -318,14 +316,3 @@ class BodyReader:
             raise RefusedError(400, "the request ends early") from None
         finally:
             self._held -= size
-
-
-def _notes(question: Question, unknown: Collection[str]) -> dict[str, list[str]]:
-    """What a client should know of the answer."""
-    names = dict.fromkeys(question.panel or chain.from_iterable(question.annotators or ()))
-    anonymous = [name for name in names if name in unknown]
-    if not anonymous:
-        return {}
-    count = are(len(anonymous), len(names), noun="annotator")
-    note = f"{count} unknown to all members, and answered anonymously: {examples(anonymous)}"
-    return {"notes": [note + " (no member was trained on such attributes)"]}

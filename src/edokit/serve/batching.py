@@ -19,8 +19,8 @@ from edokit.serve.requests import About, Question, RefusedError
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
 
-# A JSON object for each text, and the annotators with attributes who are answered anonymously.
-Answer = tuple[list[dict[str, Any]], list[str]]
+# A JSON object for each text.
+Answer = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -74,26 +74,22 @@ class Answers:
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
-        data = bundle.members.manifest["data"]
         self.about = About(
             bundle.version,
             list(bundle.classes),
             frozenset(bundle.known_annotators),
             tuple(bundle.ensemble.fitted_.answers or ()),
-            data.get("pairs"),
-            tuple(data.get("attributes") or ()),
+            bundle.members.manifest["data"].get("pairs"),
         )
         if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.has_contexts else ["warm-up"]))
 
     def __call__(self, question: Question) -> Answer:
         """Answer the texts of a question, in their order."""
-        attributes = {name: dict(values) for name, values in question.attributes}
         pooled = self._bundle.describe(
             question.texts,
             annotators=question.annotators,
             panel=None if question.panel is None else Panel(question.panel),
-            attributes=attributes or None,
             answer_for=question.answer_for,
         )
         p = pooled.probabilities if pooled.answers is None else pooled.answers
@@ -108,10 +104,9 @@ class Answers:
         for name, shares in (("low", pooled.low), ("high", pooled.high)):
             if shares is not None:
                 columns[name] = self._by_class(shares)
-        rows = [
+        return [
             dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)
         ]
-        return rows, self._bundle.members.unknown_annotators(attributes) if attributes else []
 
     def _by_class(self, shares: Any) -> list[dict[str, float]]:
         return [dict(zip(self.about.classes, row, strict=True)) for row in shares.tolist()]
@@ -202,7 +197,7 @@ class Batcher:
         if self.waiting >= step:
             self._full.set()
         answers = [await waiting.answer for waiting in queued]
-        return [row for rows, _ in answers for row in rows], answers[0][1]
+        return [row for rows in answers for row in rows]
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -236,7 +231,7 @@ class Batcher:
         loop = asyncio.get_running_loop()
         started, question = loop.time(), Question.joined([waiting.question for waiting in batch])
         try:
-            rows, unknown = await loop.run_in_executor(self._thread, self._answers, question)
+            rows = await loop.run_in_executor(self._thread, self._answers, question)
         except Exception as error:
             if len(batch) > 1:
                 for waiting in batch:  # the error is that of one of them, and no other's
@@ -249,5 +244,5 @@ class Batcher:
         for waiting in batch:
             stop = start + len(waiting)
             if not waiting.answer.done():  # else its client is gone
-                waiting.answer.set_result((rows[start:stop], unknown))
+                waiting.answer.set_result(rows[start:stop])
             start = stop

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from edokit._errors import EDOError, counted
 
 _HINT = 'send {"texts": ["…"]}; GET /openapi.json lists the fields'
-_MOST_ATTRIBUTES = 64
 
 
 class RefusedError(EDOError):
@@ -47,8 +46,6 @@ class About:
         Metrics that there are answers for.
     has_contexts : bool or None
         Whether texts need contexts; None if both are possible.
-    attributes : tuple of str
-        Attributes of annotators that members use.
     """
 
     version: str
@@ -56,28 +53,25 @@ class About:
     annotators: frozenset[str]
     metrics: tuple[str, ...]
     has_contexts: bool | None
-    attributes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Question:
     """Texts, or pairs of text and context, and the annotators to answer for.
 
-    ``annotators`` are those of each text, ``panel`` those of all texts; ``attributes`` are by
-    annotator.
+    ``annotators`` are those of each text, ``panel`` those of all texts.
     """
 
     texts: list[Any]
     annotators: list[list[str]] | None = None
     panel: tuple[str, ...] | None = None
     answer_for: str | None = None
-    attributes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """What questions of one batch have in common."""
         pairs = isinstance(self.texts[0], tuple)
-        return self.annotators is None, self.panel, self.answer_for, self.attributes, pairs
+        return self.annotators is None, self.panel, self.answer_for, pairs
 
     def __getitem__(self, part: slice) -> Question:
         return replace(
@@ -98,8 +92,6 @@ def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
     listed = Field(min_length=1, max_length=max_texts, fail_fast=True)
     Texts = Annotated[list[Annotated[str, Field(max_length=max_length)]], listed]
     Names = Annotated[list[str], listed]
-    Attributes = Annotated[dict[str, str], Field(max_length=_MOST_ATTRIBUTES)]
-    People = Annotated[dict[str, Attributes], Field(min_length=1, max_length=max_texts)]
 
     class PredictRequest(BaseModel):
         model_config = ConfigDict(
@@ -116,11 +108,6 @@ def request_model(max_texts: int, max_length: int) -> type[BaseModel]:
             None, description="For each text a list of annotators, known to the bundle, to predict."
         )
         panel: Names | None = Field(None, description="Or one list of annotators for all texts.")
-        attributes: People | None = Field(
-            None,
-            description="By annotator, attributes that members use (their age, …): annotators whom"
-            " the bundle does not know are predicted by them.",
-        )
         answer_for: str | None = Field(
             None,
             alias="for",
@@ -136,11 +123,10 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
         request: Any = model.model_validate_json(body)
     except ValidationError as error:
         raise _invalid(error) from None
-    attributes = request.attributes or {}
-    _check_fields(request, attributes, about)
+    _check_fields(request, about)
     for position, names in enumerate(request.annotators or (), start=1):
-        _check_annotators(names, f"text {position}", attributes, about)
-    _check_annotators(request.panel or [], "the panel", attributes, about)
+        _check_annotators(names, f"text {position}", about)
+    _check_annotators(request.panel or [], "the panel", about)
     texts = request.texts
     if request.contexts is not None:
         texts = list(zip(texts, request.contexts, strict=True))
@@ -149,16 +135,14 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
         request.annotators,
         None if request.panel is None else tuple(request.panel),
         request.answer_for,
-        tuple((name, tuple(values.items())) for name, values in attributes.items()),
     )
 
 
-def _check_fields(request: Any, attributes: dict[str, Any], about: About) -> None:
+def _check_fields(request: Any, about: About) -> None:
     """Refuse fields that the bundle or another field rules out."""
     count, has_contexts = len(request.texts), request.contexts is not None
     empty = [number for number, text in enumerate(request.texts, 1) if not text.strip()]
-    names = {name for values in attributes.values() for name in values}
-    people = [request.annotators, request.panel]
+    both = request.annotators is not None and request.panel is not None
     rules: list[tuple[Any, str, str]] = [
         (empty, f"text {empty[0] if empty else 0} is empty", "leave it out"),
         (
@@ -166,17 +150,7 @@ def _check_fields(request: Any, attributes: dict[str, Any], about: About) -> Non
             f"the members were trained on texts {'without' if has_contexts else 'with'} contexts",
             "leave contexts out" if has_contexts else "send the context of each text",
         ),
-        (None not in people, "both annotators and a panel are given", "leave one of them out"),
-        (
-            attributes and people == [None, None],
-            "attributes are given, but neither annotators nor a panel",
-            "name the annotators to predict",
-        ),
-        (
-            not names.issubset(about.attributes),
-            "the members do not use one of the attributes",
-            f"known attributes: {', '.join(about.attributes) or 'none'}",
-        ),
+        (both, "both annotators and a panel are given", "leave one of them out"),
         (
             request.answer_for not in (None, *about.metrics),
             "this bundle makes no answers for this metric",
@@ -192,17 +166,13 @@ def _check_fields(request: Any, attributes: dict[str, Any], about: About) -> Non
             raise RefusedError(422, message, hint)
 
 
-def _check_annotators(
-    names: list[str], place: str, attributes: dict[str, Any], about: About
-) -> None:
-    """Refuse annotators whom the bundle does not know and who have no attributes, and repeats."""
+def _check_annotators(names: list[str], place: str, about: About) -> None:
+    """Refuse annotators whom the bundle does not know, and repeats."""
     for position, name in enumerate(names):
         annotator = f"annotator {position + 1} of {len(names)} of {place}"
-        if name not in about.annotators and name not in attributes:
-            count = counted(len(about.annotators | attributes.keys()), "annotator")
-            names_of = ", ".join(about.attributes)
-            remedy = f"send attributes ({names_of}), or " if names_of else ""
-            hint = f"{remedy}leave the name out for an answer for nobody in particular"
+        if name not in about.annotators:
+            count = counted(len(about.annotators), "annotator")
+            hint = "leave the name out for an answer for nobody in particular"
             raise RefusedError(422, f"{annotator} is unknown, among {count}", hint)
         if name in names[:position]:
             raise RefusedError(422, f"{annotator} is named twice", "name each once")
@@ -219,7 +189,6 @@ def _invalid(error: ValidationError) -> RefusedError:
     if details["type"] == "extra_forbidden":
         return RefusedError(422, "the request has an unknown field", _HINT)
     field, *keys = details["loc"]
-    # Names in attributes are the client's, and not shown.
     numbers = [key for key in keys if isinstance(key, int)]
     place = f"{str(field).removesuffix('s')} {numbers[-1] + 1}" if numbers else str(field)
     status = 413 if details["type"] == "too_long" else 422

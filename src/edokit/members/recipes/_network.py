@@ -166,9 +166,8 @@ class Head(nn.Module):  # type: ignore[misc]
 class AnnotatorHead(nn.Module):  # type: ignore[misc]
     """One hidden layer; an annotator is a vector beside the features and a bias beside the scores.
 
-    So is a value of an attribute, and those of one person add up. Both count by
-    n / (n + ``shrinkage``), n the labels that they are learned from [R]. Nobody in particular (rows
-    of -1) has neither.
+    Both count by n / (n + ``shrinkage``), n the labels that they are learned from [A]. Nobody in
+    particular (-1) has neither.
     """
 
     def __init__(
@@ -198,8 +197,8 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         if rows is not None and annotators is not None:
             codes = annotators.clamp(min=0)
             share = F.embedding(codes, self.share) * (annotators >= 0).unsqueeze(-1)
-            vectors = (F.embedding(codes, self.vectors) * (share * self.scale)).sum(dim=1)
-            pair_offsets = (F.embedding(codes, self.offsets) * share).sum(dim=1)
+            vectors = F.embedding(codes, self.vectors) * (share * self.scale)
+            pair_offsets = F.embedding(codes, self.offsets) * share
             # A layer of a sum is the sum of the layers: each text goes through it once.
             pair_hidden = hidden[rows] + F.linear(vectors, self.first.weight)
             hidden = torch.cat([hidden, pair_hidden])
@@ -207,13 +206,12 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         logits: torch.Tensor = self.link(self.shared(self.dropout(F.gelu(hidden))) + offsets)
         return logits
 
-    def set_prior(self, targets: Floats, labels: Floats, codes: Ints) -> None:
+    def set_prior(self, targets: Floats, labels: Floats) -> None:
         """Predict the mean of targets [N, C] whatever the text.
 
-        With the sums of the labels [R, C], each annotator starts at their own mean, to which
-        ``shrinkage`` labels of that mean are added. Where ``codes`` [A, L] also name attributes,
-        their values start likewise, each attribute with an equal part. (A cumulative link has no
-        bias per class: there all start alike.)
+        With the sums of the labels [A, C], each annotator starts at their own mean, to which
+        ``shrinkage`` labels of that mean are added. (A cumulative link has no bias per class: there
+        all start alike.)
         """
         prior = self.link.shares(targets.sum(axis=0), len(targets))
         scores = self.link.bias(prior)
@@ -223,10 +221,6 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         prior_labels = max(self.shrinkage, 1.0)
         means = (labels + prior_labels * prior) / (self.counts[:, None] + prior_labels)
         offsets = self.link.bias(means) - scores
-        values, has_row = codes[:, 1:], codes[:, 0] >= 0
-        offsets[int(codes[:, 0].max()) + 1 :] /= max(values.shape[1], 1)
-        explained = (offsets[values] * (values >= 0)[..., None]).sum(axis=1)
-        offsets[codes[has_row, 0]] -= explained[has_row]
         with torch.no_grad():
             self.offsets.copy_(torch.from_numpy(offsets) / self.share.clamp(min=1e-3))
 
@@ -391,7 +385,7 @@ def predict_probabilities(
         return anonymous, None
     pair_answers = anonymous[pairs.rows]
     # Annotators that are not known get the anonymous answer.
-    is_known = (pairs.annotators >= 0).any(axis=1)
+    is_known = pairs.annotators >= 0
     if is_known.any():
         pair_answers[is_known] = answers(pairs.rows[is_known], pairs.annotators[is_known])
     return anonymous, pair_answers

@@ -18,13 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from edokit._errors import EDOWarning, InputError, warn
 from edokit._types import Floats
-from edokit.annotator_effects import (
-    AnnotatorEffects,
-    Attributes,
-    AttributeValue,
-    KnownAnnotators,
-    attribute_names,
-)
+from edokit.annotator_effects import AnnotatorEffects
 from edokit.members.recipe import (
     Member,
     MemberData,
@@ -32,6 +26,7 @@ from edokit.members.recipe import (
     distinct_texts,
     known_labels,
     read_arrays,
+    uses_attributes,
     with_context,
 )
 from edokit.members.recipes._ranges import Range, check_ranges
@@ -45,8 +40,6 @@ _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
 _FOLDS = 5
-_VALUES = {"attribute": "t V", "value": "t V", "is_range": "b V"}
-"""Arrays of the values of attributes."""
 # Looked for once: that takes as long as a regression.
 _threads = cache(ThreadpoolController)
 
@@ -219,8 +212,6 @@ class ClassifierMember(Member):
         What a context counts against the text itself.
     annotators : bool, default=False
         Learn how each annotator differs from the anonymous answer.
-    attributes : str, default=""
-        Attributes, separated by commas: learn how those differ who share a value.
     """
 
     multi_label = True
@@ -231,7 +222,6 @@ class ClassifierMember(Member):
     strength: float = 5.0
     context: float = 0.4
     annotators: bool = False
-    attributes: str = ""
     _model: Logistic | None = field(default=None, init=False, repr=False)
     _scale: Scale = field(default=NOMINAL, init=False, repr=False)
     _effects: AnnotatorEffects | None = field(default=None, init=False, repr=False)
@@ -240,16 +230,15 @@ class ClassifierMember(Member):
         check_ranges(self, self._ranges)
 
     @property
-    def known(self) -> KnownAnnotators:
-        """The annotators, and values of their attributes, whose effects it has learned."""
-        return super().known if self._effects is None else self._effects.known
+    def known_annotators(self) -> tuple[str, ...]:
+        """The annotators whose effects it has learned."""
+        return () if self._effects is None else self._effects.annotators
 
     def predict_proba(
         self,
         texts: Sequence[Text],
         context: Sequence[str] | None = None,
         annotators: Sequence[Iterable[str]] | None = None,
-        attributes: Attributes | None = None,
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         if self._model is None:
@@ -258,7 +247,7 @@ class ClassifierMember(Member):
         anonymous = self._model.predict(self._features(distinct))[rows]
         if annotators is None or self._effects is None:
             return anonymous
-        return self._effects.predict(anonymous, annotators, self._scale, attributes)
+        return self._effects.predict(anonymous, annotators, self._scale)
 
     def _features(self, texts: Sequence[Text]) -> Any:
         """Features [N, F]."""
@@ -276,8 +265,7 @@ class ClassifierMember(Member):
             return Logistic.fit(features[rows], targets[rows], self.strength, scale).rounded()
 
         self._model, self._scale, self._effects = fit_rows(slice(None)), data.scale, None
-        names = attribute_names(self.attributes)
-        if not self.annotators and not names:
+        if not self.annotators:
             return
         annotations = known_labels(data)
         held_out = self._model.predict(features)
@@ -288,22 +276,15 @@ class ClassifierMember(Member):
             for fold in range(_FOLDS if n > _FOLDS else 0):
                 inside = folds == fold
                 held_out[inside] = fit_rows(np.flatnonzero(~inside)).predict(features[inside])
-        self._effects = AnnotatorEffects.fit(
-            held_out, annotations, data.scale, attributes=names, ids=self.annotators
-        )
+        self._effects = AnnotatorEffects.fit(held_out, annotations, data.scale)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Regression and effects by name."""
         assert self._model is not None
         arrays = self._model.arrays()
-        if self._effects is None:
-            return arrays
-        people = self._effects.known
-        arrays |= {"annotators": np.array(people.annotators), "effects": self._effects.effects}
-        if people.values:
-            columns = zip(_VALUES, zip(*people.values, strict=True), strict=True)
-            arrays |= {name: np.array(column) for name, column in columns}
-            arrays["rows_of_annotators"] = people.codes + 1
+        if self._effects is not None:
+            arrays["annotators"] = np.array(self._effects.annotators)
+            arrays["effects"] = self._effects.effects
         return arrays
 
     def _take_arrays(self, path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -313,16 +294,13 @@ class ClassifierMember(Member):
         self._scale = Scale("multi-label") if self._model.link == LABELS else NOMINAL
         if "effects" not in arrays:
             return
-        arrays = read_arrays(path, {"annotators": "t A", "effects": "f RE"})
-        people, effects = KnownAnnotators.named(arrays["annotators"]), arrays["effects"]
         if "rows_of_annotators" in arrays:
-            arrays = read_arrays(path, {**_VALUES, "rows_of_annotators": "i AL"})
-            values = zip(*(arrays[name].tolist() for name in _VALUES), strict=True)
-            codes = arrays["rows_of_annotators"].astype(np.int64) - 1
-            people = replace(people, codes=codes, values=tuple(map(AttributeValue._make, values)))
-        if not people.is_whole or effects.shape != (people.n_rows, self.n_classes + 1):
+            raise uses_attributes(path)
+        arrays = read_arrays(path, {"annotators": "t A", "effects": "f AE"})
+        annotators, effects = tuple(arrays["annotators"].tolist()), arrays["effects"]
+        if effects.shape[1] != self.n_classes + 1:
             raise InputError(
                 f"{path} is damaged: its annotators' effects are not of {self.n_classes} classes",
                 "train the member again",
             )
-        self._effects = AnnotatorEffects(people, effects)
+        self._effects = AnnotatorEffects(annotators, effects)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Floats, Ints
-from edokit.annotator_effects import KnownAnnotators, attributes_of, label_shares
+from edokit.annotator_effects import asked_pairs, label_shares
 from edokit.members.pretrained import using
 from edokit.members.recipe import Text, check_texts
 
@@ -155,8 +155,7 @@ class EpochTargets:
 class Pairs(NamedTuple):
     """P pairs of a text and an annotator.
 
-    ``rows`` [P] are the texts; ``annotators`` [P, L] are the rows of each pair's annotator, as of
-    `KnownAnnotators` (-1: not known).
+    ``rows`` [P] are the texts; ``annotators`` [P] are places among the known ones (-1: not known).
     """
 
     rows: Ints
@@ -166,43 +165,38 @@ class Pairs(NamedTuple):
 class AnnotatorTargets(EpochTargets):
     """Targets of nobody in particular, and labels by annotator: a pair for each annotation.
 
-    In every epoch, annotators are hidden (-1) in a share of the pairs; in as many others, their
-    attributes alone are left. The pairs of an item weigh 1 together.
+    In every epoch, annotators are hidden (-1) in a share of the pairs. The pairs of an item weigh 1
+    together.
     """
 
     def __init__(
         self,
         targets: Callable[[int], Floats],
         annotations: Any,
-        known: KnownAnnotators,
         n_classes: int,
         hidden: float,
         seed: int,
     ) -> None:
-        self.known, self._hidden, self._seed = known, hidden, seed
+        self._hidden, self._seed = hidden, seed
+        known = list(map(str, annotations.annotators))
         self.pairs, self._pair_labels = annotator_labels(annotations, known, n_classes)
         self._starts = np.searchsorted(self.pairs.rows, np.arange(len(annotations.items) + 1))
-        # Sum [R, C] and number [R] of the labels of each annotator and value.
-        self.totals = np.zeros((known.n_rows, n_classes))
-        self.activity = np.zeros(known.n_rows, dtype=np.int64)
-        for codes in self.pairs.annotators.T:
-            present = codes >= 0
-            np.add.at(self.totals, codes[present], self._pair_labels[present])
-            self.activity += np.bincount(codes[present], minlength=known.n_rows)
+        # Sum [A, C] and number [A] of the labels of each annotator.
+        self.totals = np.zeros((len(known), n_classes))
+        np.add.at(self.totals, self.pairs.annotators, self._pair_labels)
+        self.activity = np.bincount(self.pairs.annotators, minlength=len(known))
         super().__init__(targets)
 
     @property
     def prior(self) -> tuple[npt.NDArray[Any], ...]:
         """What heads predict at the start: the mean of targets, and of each annotator's labels."""
-        return (*super().prior, self.totals, self.known.codes)
+        return (*super().prior, self.totals)
 
     def begin(self, epoch: int) -> None:
         """Draw the targets of an epoch, and who is hidden."""
         super().begin(epoch)
         draws = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
-        self._codes = np.where(draws[:, None] < self._hidden, -1, self.pairs.annotators)
-        if self.known.values:
-            self._codes[draws < 2 * self._hidden, 0] = -1
+        self._codes = np.where(draws < self._hidden, -1, self.pairs.annotators)
 
     def of(self, items: Ints) -> Arrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""
@@ -219,11 +213,11 @@ class AnnotatorTargets(EpochTargets):
 
 
 def annotator_labels(
-    annotations: Any, known: KnownAnnotators, n_classes: int
+    annotations: Any, known: Sequence[str], n_classes: int
 ) -> tuple[Pairs, Floats]:
     """A pair for each annotation, item by item, and its label [P, C]."""
     people = [[str(name)] for name in annotations.annotators]
-    _, codes = known.asked(people, len(people), attributes_of(annotations))
+    _, codes = asked_pairs(people, len(people), known)
     items, annotators = np.asarray(annotations.item_codes), np.asarray(annotations.annotator_codes)
     order = np.argsort(items, kind="stable")
     labels = label_shares(annotations, n_classes)[order].astype(float)

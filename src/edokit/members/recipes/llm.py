@@ -19,7 +19,7 @@ from edokit._errors import InputError, are, counted, errors_in, one_of, option, 
 from edokit._io import read_text
 from edokit._io.documents import Count, Document, Json, Names, read_model
 from edokit._types import Floats
-from edokit.annotator_effects import KnownAnnotators, label_shares, mean_over_pairs
+from edokit.annotator_effects import asked_pairs, label_shares, mean_over_pairs
 from edokit.members.recipe import (
     Member,
     MemberData,
@@ -221,9 +221,9 @@ class LanguageModel(Member):
         return texts
 
     @property
-    def known(self) -> KnownAnnotators:
+    def known_annotators(self) -> tuple[str, ...]:
         """The annotators whose own labels it can show the model."""
-        return KnownAnnotators.named(self._examples)
+        return tuple(self._examples)
 
     @property
     def details(self) -> Mapping[str, Any]:
@@ -272,8 +272,9 @@ class LanguageModel(Member):
             return np.zeros((0, self.n_classes))
         # An annotator without labels is nobody in particular.
         names, nobody = (*self._examples, ""), [()] * len(texts)
-        rows, codes = self.known.asked(nobody if annotators is None else annotators, len(texts))
-        pairs = [(texts[row], names[code]) for row, code in zip(rows, codes[:, 0], strict=True)]
+        asked = nobody if annotators is None else annotators
+        rows, codes = asked_pairs(asked, len(texts), self._examples)
+        pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
         distinct = list(dict.fromkeys(pairs))
         answers = dict(zip(distinct, self._predict_pairs(questions, distinct), strict=True))
         return mean_over_pairs(np.array([answers[pair] for pair in pairs]), rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -14,13 +14,7 @@ from pydantic import Field
 from edokit._errors import InputError, errors_in, one_of, option, warn
 from edokit._io.documents import Count, Document, Json, read_model
 from edokit._types import Floats
-from edokit.annotator_effects import (
-    Attributes,
-    AttributeValue,
-    KnownAnnotators,
-    attribute_names,
-    mean_over_pairs,
-)
+from edokit.annotator_effects import asked_pairs, mean_over_pairs
 from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages
 from edokit.members.recipe import (
     Member,
@@ -31,6 +25,7 @@ from edokit.members.recipe import (
     distinct_texts,
     known_labels,
     known_options,
+    uses_attributes,
     with_context,
 )
 from edokit.members.recipes._ranges import Range, check_ranges
@@ -80,8 +75,6 @@ class SavedTransformer(Document):
     annotators: list[str]
     activity: list[Count]
     constant: list[Annotated[float, Field(ge=0, le=1)]] | None
-    values: list[list[Json]]
-    rows: list[list[int]]
 
 
 _LEARNED = [name for name in SavedTransformer.model_fields if name not in ("options", "scale")]
@@ -142,8 +135,6 @@ class TransformerMember(Member):
         None: that of the encoder.
     annotators : bool, default=False
         Learn who labelled: the member predicts for nobody in particular, and for each annotator.
-    attributes : str, default=""
-        Attributes of the annotators that count, separated by commas: with ``annotators``, or alone.
     annotator_learning_rate : float, default=1e-3
         Learning rate of an annotator's vector beside the features of a text, and bias per class.
     device : str, default=None
@@ -162,11 +153,7 @@ class TransformerMember(Member):
     annotators_ : list of str
         The annotators that it knows.
     activity_ : list of int
-        Number of training labels of each of them, and of each value of an attribute.
-    values_ : list of list
-        Values of their attributes, and the upper ends of ranges.
-    rows_ : list of list of int
-        The rows of each annotator, where attributes count.
+        Number of training labels of each of them.
     """
 
     multi_label: ClassVar[bool] = True
@@ -192,7 +179,6 @@ class TransformerMember(Member):
     context_first: bool = False
     head_learning_rate: float | None = None
     annotators: bool = False
-    attributes: str = ""
     annotator_learning_rate: float = 1e-3
     device: str | None = None
 
@@ -202,26 +188,18 @@ class TransformerMember(Member):
     scale_: Scale = field(default=NOMINAL, init=False, repr=False)
     annotators_: list[str] = field(default_factory=list, init=False, repr=False)
     activity_: list[int] = field(default_factory=list, init=False, repr=False)
-    values_: list[list[Any]] = field(default_factory=list, init=False, repr=False)
-    rows_: list[list[int]] = field(default_factory=list, init=False, repr=False)
     _tuned: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             one_of(name, getattr(self, name), choices)
         check_ranges(self, RANGES)
-        if self.knows_annotators and self.loss == "md":
+        if self.annotators and self.loss == "md":
             raise InputError(
                 f"annotators give single labels, from which {option('loss', 'md')} learns no"
                 " distribution",
-                f"choose {option('loss', 'ce')}, or {option('annotators', False)} and no"
-                f" {option('attributes')}",
+                f"choose {option('loss', 'ce')}, or {option('annotators', False)}",
             )
-
-    @property
-    def knows_annotators(self) -> bool:
-        """Whether it learns from each annotator's own labels."""
-        return self.annotators or bool(self.attributes)
 
     def weight_decay_of(self, seed: int) -> float:
         """The weight decay of the member with this seed."""
@@ -246,13 +224,9 @@ class TransformerMember(Member):
                 )
 
     @property
-    def known(self) -> KnownAnnotators:
-        """The annotators, and values of their attributes, that it knows."""
-        people = KnownAnnotators.named(self.annotators_)
-        if not self.values_:
-            return people
-        values = tuple(AttributeValue(*value) for value in self.values_)
-        return replace(people, codes=np.array(self.rows_), values=values)
+    def known_annotators(self) -> tuple[str, ...]:
+        """The annotators that it knows."""
+        return tuple(self.annotators_)
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -264,7 +238,7 @@ class TransformerMember(Member):
 
         self._check_scale(data.scale)
         self.constant_, self._tuned, dev_pairs = None, None, None
-        if self.knows_annotators:
+        if self.annotators:
             targets, dev_pairs = self._annotator_targets(data, random_state)
         else:
             targets, n_texts = EpochTargets(data.targets), len(data.texts)
@@ -285,17 +259,12 @@ class TransformerMember(Member):
         from edokit.members.recipes._tokens import AnnotatorTargets, annotator_labels
 
         annotations = known_labels(data)
-        people = KnownAnnotators.of(annotations, attribute_names(self.attributes))
-        people = people if self.annotators else people.without_ids()
-        targets = AnnotatorTargets(
-            data.targets, annotations, people, self.n_classes, _HIDDEN_SHARE, seed
-        )
-        self.annotators_, self.activity_ = list(people.annotators), targets.activity.tolist()
-        self.values_ = [[*value] for value in people.values]
-        self.rows_ = people.codes.tolist() if people.values else []
+        targets = AnnotatorTargets(data.targets, annotations, self.n_classes, _HIDDEN_SHARE, seed)
+        self.annotators_ = list(map(str, annotations.annotators))
+        self.activity_ = targets.activity.tolist()
         if data.dev_annotations is None or not len(data.dev_texts):
             return targets, None
-        return targets, annotator_labels(data.dev_annotations, people, self.n_classes)
+        return targets, annotator_labels(data.dev_annotations, self.annotators_, self.n_classes)
 
     def batch_loss(self, network: Any, logits: Any, batch: Any) -> Any:
         """The loss of the texts, and of the labels of known annotators."""
@@ -313,13 +282,12 @@ class TransformerMember(Member):
         texts: Sequence[Text],
         context: Sequence[str] | None = None,
         annotators: Sequence[Iterable[str]] | None = None,
-        attributes: Attributes | None = None,
     ) -> Floats:
         """Probabilities [N, C] for nobody in particular, of sets the probability of each label.
 
         With ``annotators`` of each text, the mean over what each of them would answer. Annotators
-        that the member does not know, and whose ``attributes`` are not passed, get exactly the
-        anonymous answer, and so do texts without any. Each text is encoded once.
+        that the member does not know get exactly the anonymous answer, and so do texts without any.
+        Each text is encoded once.
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
@@ -327,10 +295,10 @@ class TransformerMember(Member):
         if not len(texts):
             return np.empty((0, self.n_classes))
         distinct, rows = distinct_texts(with_context(texts, context))
-        if annotators is not None and self.knows_annotators:
+        if annotators is not None and self.annotators:
             from edokit.members.recipes._tokens import Pairs
 
-            positions, codes = self.known.asked(annotators, len(texts), attributes)
+            positions, codes = asked_pairs(annotators, len(texts), self.annotators_)
             pairs = Pairs(rows[positions], codes)
         anonymous, answers = tuned.predict(distinct, self.eval_batch_size, pairs)
         return anonymous[rows] if pairs is None else mean_over_pairs(answers, positions)
@@ -350,6 +318,8 @@ class TransformerMember(Member):
         path, hint = Path(folder) / FINE_TUNED, "name a folder that its method save wrote"
         title = "a saved transformer member"
         saved = read_model(path, SavedTransformer, title=f"a file of {title}", hint=hint)
+        if saved.options.get("attributes"):
+            raise uses_attributes(path)
         # Options that are constants by now are left out.
         known = {"n_classes": 2, **known_options(cls)}
         options = {name: value for name, value in saved.options.items() if name in known}
@@ -380,7 +350,7 @@ class TransformerMember(Member):
 
         kind = "sets" if self.scale_.is_multi_label else self.link
         link = Link(kind, self.n_classes, self.scale_.steps)
-        if self.knows_annotators:
+        if self.annotators:
             return AnnotatorHead(width, link, self.activity_)
         return Head(width, link)
 
