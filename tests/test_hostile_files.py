@@ -206,7 +206,7 @@ def test_json_of_tens_of_thousands_of_levels_is_refused(nested: str, tmp_path: P
 @pytest.mark.parametrize("levels", [65, 900])
 def test_an_ensemble_of_many_levels_is_refused(levels: int, tmp_path: Path) -> None:
     (tmp_path / "ensemble.json").write_text("[" * levels + "]" * levels)
-    assert "nested too deeply" in refused(EDOEnsemble.load, tmp_path)
+    assert "is not an EDO ensemble" in refused(EDOEnsemble.load, tmp_path)
 
 
 def test_brackets_in_texts_and_in_many_rows_are_no_depth(tmp_path: Path) -> None:

@@ -320,8 +320,10 @@ def paper_p_values(found: Outcome, best: dict[str, float]) -> dict[str, float]:
     """By metric, the p-value of our mean over test items being the paper's figure."""
     items = found.items.mean(axis=0)
     errors = items.std(axis=1, ddof=1) / np.sqrt(items.shape[1])
-    z = (items.mean(axis=1) - [best[metric] for metric in MAIN_METRICS]) / errors
-    return dict(zip(MAIN_METRICS, (2 * norm.sf(np.abs(z))).tolist(), strict=True))
+    gaps = np.abs(items.mean(axis=1) - [best[metric] for metric in MAIN_METRICS])
+    # Items that are all the same leave no doubt.
+    z = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
+    return dict(zip(MAIN_METRICS, (2 * norm.sf(z)).tolist(), strict=True))
 
 
 def holm(p_values: Mapping[tuple[str, str], float], level: float = 0.05) -> set[tuple[str, str]]:

@@ -57,7 +57,7 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
                     one["name"],
                     one["supervision"],
                     one["draw"],
-                    _options(one["options"]),
+                    _options(one["recipe"], one["options"]),
                 )
                 for one in manifest["groups"]
             ]
@@ -81,9 +81,24 @@ def committed_plans(predictions: Path, datasets: Sequence[str] = DATASETS) -> li
     return plans
 
 
-def _options(written: Mapping[str, Any]) -> dict[str, Any]:
+CONSTANTS: Mapping[str, Any] = {
+    "annotator_dropout": 0.2,
+    "annotator_shrinkage": 10.0,
+    "anonymous_weight": 0.5,
+}
+"""Options of earlier builds, and what they always are today."""
+OF_REGRESSIONS: Mapping[str, Any] = {"loss": "ce", "link": "softmax"}
+"""The same of the recipes ``linear`` and ``encoder``."""
+
+
+def _options(recipe: str, written: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a manifest by their names of today: ``annotators`` was a head per annotator."""
-    return {"annotators" if name == "annotator_heads" else name: written[name] for name in written}
+    constants = CONSTANTS if recipe == "transformer" else {**CONSTANTS, **OF_REGRESSIONS}
+    return {
+        "annotators" if name == "annotator_heads" else name: value
+        for name, value in written.items()
+        if name not in constants or value != constants[name]
+    }
 
 
 def _nowhere(model: str) -> bool:

@@ -146,7 +146,10 @@ class Rows:
 
     @cached_property
     def _is_repeated(self) -> Bools:
-        return pd.DataFrame(self.columns()).duplicated().to_numpy()
+        if self.annotators is None:
+            return self._item_index.duplicated()
+        codes = {"item": self.item_codes, "annotator": self.annotator_codes}
+        return pd.DataFrame(codes).duplicated().to_numpy()
 
     def by_item(self) -> Rows:
         """Return a row for each item."""

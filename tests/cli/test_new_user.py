@@ -396,7 +396,7 @@ def test_what_is_interrupted_says_what_is_kept(
     def interrupted(*args: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("edokit.members.train_members", interrupted)
+    monkeypatch.setattr("edokit.cli.train.train_members", interrupted)
     monkeypatch.setattr("edokit.cli.search.run_search", interrupted)
     given = ["--predictions", shelf / "dev.npz", "--annotations"] if command == "search" else []
     ended = edo(command, *given, shelf / "data.csv", "--out", tmp_path / "out")

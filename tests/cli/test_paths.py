@@ -88,7 +88,7 @@ def test_nor_is_a_path_inside_of_another_word(words: tuple[str, ...], tmp_path: 
 # What commands write
 
 INPUTS = {
-    *("bundle", "member_info"),
+    *("bundle", "folder", "member_info"),
     *("annotations", "annotators", "data", "ensemble", "judges", "members", "panel", "path"),
     *(
         "predictions",

@@ -210,7 +210,7 @@ def test_small_dev_sets_never_cost_more_than_noise(items: int, worlds: list[Worl
 @pytest.mark.parametrize("gap", [-0.0123, -1.5])
 def test_a_small_penalty_is_written_as_a_number_and_a_gap_with_a_minus(gap: float) -> None:
     choice = {"items": 90, "folds": 5, "uniform_above": gap, "uniform_above_error": 0.001}
-    words = describe_lambda_reg({"lambda_reg": 1e-05, "lambda_reg_choice": choice}, 90)
+    words = describe_lambda_reg({"lambda_reg": 1e-05, "lambda_reg_choice": choice}, {"items": 90})
     assert words is not None
     assert words.startswith("L2 1e-05, chosen by five-fold")
     assert f"ΔCE −{-gap:.4f} ± " in words

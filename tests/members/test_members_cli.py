@@ -69,13 +69,14 @@ def test_options_and_folds_reach_the_members(data: Path, tmp_path: Path) -> None
 
 
 def test_a_failed_member_is_an_error_after_all_is_saved(data: Path, tmp_path: Path) -> None:
-    command = ("train", data, "--out", tmp_path, "--recipe", "member_cases:FailingMember:6")
+    out = tmp_path / "members"
+    command = ("train", data, "--out", out, "--recipe", "member_cases:FailingMember:6")
     done = invoke(*command, "--jobs", 1, "--json")
     assert isinstance(done.exception, InputError)
     assert "the dog ate the weights" in str(done.exception)
     result = json.loads(done.stdout)
     assert len(result["members"]) + len(result["failed"]) == 6
-    assert len(read_predictions(tmp_path / "predictions" / "dev.npz").members) < 6
+    assert len(read_predictions(out / "predictions" / "dev.npz").members) < 6
 
 
 def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
