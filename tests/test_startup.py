@@ -44,20 +44,28 @@ def test_metrics_are_imported_without_anything_that_fits() -> None:
 
 FITTING = {"sklearn", "joblib", "multiprocessing.process", "optuna", "torch"}
 OPTIONAL = {"optuna", "torch", "altair", "vl_convert"}
+LANGUAGE_MODELS = {"edokit.members.recipes.llm", "edokit.members.recipes._endpoint"}
 NOT_LOADED = {
     "data info DIR/labels.csv": FITTING | {"altair", "vl_convert"},
     # The ensemble is an estimator of scikit-learn, which brings scipy and joblib.
     "fit --predictions DIR/dev.npz --annotations DIR/labels.csv --out DIR/ensemble": OPTIONAL,
-    "predict DIR/ensemble --predictions DIR/dev.npz --out DIR/dev.csv": OPTIONAL,
+    "predict DIR/ensemble --predictions DIR/dev.npz --out DIR/dev.csv": OPTIONAL | LANGUAGE_MODELS,
     "evaluate --probabilities DIR/dev.csv --annotations DIR/labels.csv": FITTING
     | {"altair", "vl_convert"},
     "report DIR/ensemble --out DIR/report.html": {"optuna", "torch", "altair"},
+    "train DIR/texts.csv --members 2 --jobs 1 --out DIR/members": LANGUAGE_MODELS,
+    "score --members DIR/members --texts DIR/texts.csv --out DIR/scored.npz": LANGUAGE_MODELS,
 }
 
 
 def test_commands_load_only_what_they_use(tmp_path: Path) -> None:
     rows = "".join(f"i{k},{who},{(k + k % 3 * who) % 2}\n" for k in range(40) for who in range(2))
     (tmp_path / "labels.csv").write_text(f"item,annotator,label\n{rows}", encoding="utf-8")
+    texts = "".join(
+        f"i{k},a,{k % 2},{['tea', 'bus'][k % 2]} {k},{'dev' if k > 29 else 'train'}\n"
+        for k in range(40)
+    )
+    (tmp_path / "texts.csv").write_text(f"item,annotator,label,text,split\n{texts}", "utf-8")
     P = np.random.default_rng(0).dirichlet([1.0, 1.0], size=(40, 3))
     items = [f"i{k}" for k in range(40)]
     made = Predictions.from_arrays(P, items=items, classes=["0", "1"], layout="NKC")

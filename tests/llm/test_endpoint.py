@@ -25,20 +25,17 @@ from edokit.members.recipes import _endpoint
 from edokit.members.recipes._endpoint import (
     Answer,
     AnswerCache,
-    Budget,
-    BudgetError,
     Endpoint,
     RefusedError,
     Request,
     _error_of,
     _retry_after,
     check_address,
-    current_session,
     read_answer,
     read_logprobs,
     refuse_address,
-    session,
 )
+from edokit.members.spending import Budget, BudgetError, current_session, session
 
 HERE = "http://127.0.0.1:9/v1"
 PLAIN = {

@@ -202,8 +202,8 @@ def test_a_bundle_never_decides_where_texts_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from edokit.members.recipe import MemberData
-    from edokit.members.recipes._endpoint import current_session
     from edokit.members.recipes.llm import LanguageModel
+    from edokit.members.spending import current_session
 
     address = "https://api.example.com/v1"
     trained = train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path / "members", jobs=1)

@@ -33,7 +33,7 @@ def predict(
         The probabilities: .csv, .tsv, .parquet or .jsonl.
     """
     from edokit._outputs import output_files
-    from edokit.members.recipes._endpoint import session
+    from edokit.members.spending import session
 
     predictor = Predictor(ensemble, inputs, reading.source, **options.keywords(loading))
     outs, files = (out, inputs.page, inputs.review_out), [ensemble / "ensemble.json", *inputs.files]

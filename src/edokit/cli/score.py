@@ -96,7 +96,7 @@ def score(
     from edokit.ensemble import EDOEnsemble
     from edokit.members import score_members, score_models
     from edokit.members.existing import model_names
-    from edokit.members.recipes._endpoint import session
+    from edokit.members.spending import session
     from edokit.predictions import write_predictions
     from edokit.predictions.files import check_ending
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cached_property, partial
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,13 +31,12 @@ from edokit.members.jobs import CARD, MANIFEST, MEMBERS, check_digests, finished
 from edokit.members.recipe import (
     Member,
     Text,
-    asks_server,
     find_recipe,
     predict_texts,
-    recipe_names,
     refuse_code,
     split_context,
 )
+from edokit.members.spending import current_session, session
 from edokit.members.texts import Texts
 from edokit.scales import check_same_scale
 
@@ -112,7 +111,7 @@ def score_members(
 
             return score_models({path.name: str(path)}, texts, device=device, step=step)[0]
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
-    with loaded.requests(budget=budget):
+    with session(budget=budget):
         return loaded.predict(texts, annotators=annotators, by_annotator=by_annotator, step=step)
 
 
@@ -210,19 +209,6 @@ class LoadedMembers:
                 annotators[annotator] = None
         return tuple(annotators)
 
-    def requests(self, **limits: Any) -> AbstractContextManager[Any]:
-        """What the requests of members that ask a server share, such as a ``budget``."""
-        if not self._asks_server:
-            return nullcontext()
-        from edokit.members.recipes._endpoint import session
-
-        return session(**limits)
-
-    @cached_property
-    def _asks_server(self) -> bool:
-        recipes = {str(self._listed[name].get("recipe", "")) for name in self.names}
-        return any(asks_server(find_recipe(name)) for name in recipes & {*recipe_names()})
-
     def predict(
         self,
         texts: Texts | Sequence[Text],
@@ -276,11 +262,8 @@ class LoadedMembers:
 
     def _announce(self, name: str, texts: Texts, report: Callable[[str], None]) -> None:
         """Tell the open session which member asks, and what its texts are called."""
-        if self._asks_server:
-            from edokit.members.recipes._endpoint import current_session
-
-            session = current_session()
-            session.member, session.report, session.place = name, report, texts.place_of
+        requests = current_session()
+        requests.member, requests.report, requests.place = name, report, texts.place_of
 
     def _predict_member(
         self, name: str, texts: Sequence[Text], rows: _AnnotatorRows | None

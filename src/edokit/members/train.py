@@ -48,6 +48,7 @@ from edokit.members.recipe import (
     trains_on_device,
 )
 from edokit.members.runner import run_jobs
+from edokit.members.spending import session
 from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData, check_splits, fold_numbers
 
@@ -247,14 +248,14 @@ def preview_training(
         annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
     )
     plan = make_plan(data, groups, settings)
-    with _requests(plan, dry=True) as session:
+    with _requests(plan, dry=True) as requests:
         for job in plan.jobs:
             if asks_server(find_recipe(job.recipe)):
                 member = make_member(job.recipe, len(data.classes), job.options)
                 member.fit(member_data(plan, job), random_state=job.seed)
-                session.member = job.path
+                requests.member = job.path
                 predict_splits(member, plan, job)
-    previews: list[dict[str, Any]] = session.previews
+    previews: list[dict[str, Any]] = requests.previews
     return previews
 
 
@@ -282,8 +283,6 @@ def make_plan(
 def _requests(plan: TrainingPlan, **limits: Any) -> AbstractContextManager[Any]:
     """What the requests of members that ask a server share; there may be no such members."""
     if any(asks_server(find_recipe(job.recipe)) for job in plan.jobs):
-        from edokit.members.recipes._endpoint import session
-
         return session(place=Texts(plan.data.items, plan.data.texts).place_of, **limits)
     if any(limit is not None for limit in limits.values()):
         raise InputError(

@@ -17,8 +17,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
-from dataclasses import KW_ONLY, astuple, dataclass, field
+from dataclasses import KW_ONLY, astuple, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -27,6 +26,7 @@ from pydantic import AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
 from edokit._errors import InputError, MissingExtraError, counted, is_loopback, option
 from edokit.members.pretrained import cache_folder
+from edokit.members.spending import current_session
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 _RETRIED = (408, 409, 425, 429)  # besides 5xx: what may be better the next time
@@ -77,122 +77,6 @@ class RefusedError(InputError):
     """The server understood a request, and does not accept it."""
 
     request: Request | None = None
-
-
-class BudgetError(InputError):
-    """The next request may cost more than is left."""
-
-
-class Budget:
-    """What requests may cost together; one that may cost more than is left is refused."""
-
-    def __init__(self, limit: float | None = None) -> None:
-        if limit is not None and not limit >= 0:
-            raise InputError(f"{option('budget')} is {limit}, but must be at least 0")
-        self.limit = limit
-        self.spent = 0.0
-        self._rate: float | None = None  # highest cost so far per character of a request
-        self._pending = 0  # characters of requests under way
-        self._changed = threading.Condition()
-
-    def reserve(self, size: int) -> None:
-        """Wait until a request of so many characters fits, or refuse it."""
-        with self._changed:
-            while not self._fits(size):
-                if not self._pending:
-                    raise BudgetError(
-                        f"the budget of {self.limit:g} does not cover the next request;"
-                        f" {self.spent:.4g} was spent on requests of this run, whose answers are"
-                        " cached",
-                        f"run the same command with a larger {option('budget')}: it resumes from"
-                        " there",
-                    )
-                self._changed.wait()
-            self._pending += size
-
-    def settle(self, size: int, cost: float | None) -> None:
-        """Record the cost of a finished request; None if it failed."""
-        with self._changed:
-            self._pending -= size
-            if cost is not None:
-                self.spent += cost
-                self._rate = max(self._rate or 0.0, cost / size)
-            self._changed.notify_all()
-
-    def _fits(self, size: int) -> bool:
-        if self.limit is None:
-            return True
-        remaining = self.limit - self.spent
-        if self._rate is None:  # the cost of the first request is not known, so it runs alone
-            return remaining > 0 and not self._pending
-        return remaining > 0 and self._rate * (self._pending + size) <= remaining
-
-
-@dataclass
-class Session:
-    """What all requests of one command share.
-
-    Attributes
-    ----------
-    budget : Budget
-        What requests may cost.
-    dry : bool
-        Whether nothing is sent.
-    place : callable
-        Names the item of a text that is asked about.
-    member : str
-        The member whose requests are sent.
-    report : callable
-        Called with the member and its progress.
-    previews : list of dict
-        Of a dry run: what each member would ask.
-    """
-
-    budget: Budget = field(default_factory=Budget)
-    dry: bool = False
-    place: Callable[[Any], str] | None = None
-    member: str = ""
-    report: Callable[[str], None] | None = None
-    previews: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def spent(self) -> float:
-        """What requests cost so far."""
-        return self.budget.spent
-
-    def preview(self, counts: Mapping[str, Any], **about: Any) -> None:
-        """Add what a member would ask to what it would have asked before."""
-        if not self.previews or self.previews[-1]["member"] != self.member:
-            self.previews.append({"member": self.member, **about, **counts})
-            return
-        total = self.previews[-1]
-        total |= {key: None if new is None else total[key] + new for key, new in counts.items()}
-
-
-_SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
-
-
-@contextmanager
-def session(
-    *,
-    budget: float | None = None,
-    dry: bool = False,
-    place: Callable[[Any], str] | None = None,
-) -> Iterator[Session]:
-    """Requests inside share this budget; in a dry run none is sent."""
-    outer, opened = _SESSION.get(), Session(Budget(budget), dry, place)
-    if outer is not None and outer.dry:
-        opened.dry, opened.previews = True, outer.previews
-    token = _SESSION.set(opened)
-    try:
-        yield opened
-    finally:
-        _SESSION.reset(token)
-
-
-def current_session() -> Session:
-    """The session that is open, or one without limits."""
-    return _SESSION.get() or Session()
 
 
 _URL = re.compile(

@@ -33,6 +33,7 @@ from edokit.members.recipe import (
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import Questions, fields_of
 from edokit.members.recipes._ranges import Range, check_ranges
+from edokit.members.spending import Session, current_session
 from edokit.scales import NOMINAL, Declared, Scale
 
 _FILE = "llm.json"
@@ -349,7 +350,7 @@ class LanguageModel(Member):
             for text, annotator in pairs
             for label in questions.labels
         ]
-        session = endpoints.current_session()
+        session = current_session()
         if session.dry:
             self._preview(session, questions, prompts)
             return np.full((len(pairs), self.n_classes), 1 / self.n_classes)
@@ -394,7 +395,7 @@ class LanguageModel(Member):
         """Probabilities from the answers to each prompt; ``done`` of ``total`` came before."""
 
         def report(answers: int) -> None:
-            session = endpoints.current_session()
+            session = current_session()
             if self._progress is not None:
                 self._progress({"requests": done + answers, "of": total})
             elif session.report is not None:
@@ -453,7 +454,7 @@ class LanguageModel(Member):
         except endpoints.RefusedError as error:
             number = 0 if error.request is None else requests.index(error.request)
             text = texts[number * len(texts) // len(requests)]
-            place = endpoints.current_session().place
+            place = current_session().place
             name = place(text) if place is not None else "a text"
             size = sum(map(len, (text,) if isinstance(text, str) else text))
             raise endpoints.RefusedError(
@@ -483,9 +484,7 @@ class LanguageModel(Member):
             self._ask(self._requests([messages], 0)[:1], [text])
         return returned
 
-    def _preview(
-        self, limits: endpoints.Session, questions: Questions, prompts: Sequence[Messages]
-    ) -> None:
+    def _preview(self, limits: Session, questions: Questions, prompts: Sequence[Messages]) -> None:
         """Add the requests that would be sent, and how many are cached, to the session."""
         sampled = self.probabilities == "samples" or not questions.have_logprobs
         top = 0 if sampled else self._top
