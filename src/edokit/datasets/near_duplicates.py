@@ -130,19 +130,29 @@ def _pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
     order = np.argsort(np.diff(pieces.indptr), kind="stable")
     pieces = pieces[order]
     sizes = np.diff(pieces.indptr).astype(np.int64)
-    # A set that overlaps by the threshold has so many pieces of each: so one of the rarest.
+    # Two sets that overlap by the threshold share so many pieces of each, and more of the smaller
+    # one: so one of the rarest of each.
     least_shared = np.ceil(threshold * sizes - _ROUNDING).astype(np.int64)
-    is_rare = np.arange(pieces.nnz) <= np.repeat(pieces.indptr[1:] - least_shared, sizes)
-    rarest = pieces.copy()
-    rarest.data = is_rare.astype(np.int32)
-    rarest.eliminate_zeros()
+    rarest = _rarest(pieces, threshold)
+    rarest_of_small = _rarest(pieces, 2 * threshold / (1 + threshold))
     for start in range(0, len(sizes), _FORMS_AT_ONCE):
         stop = start + _FORMS_AT_ONCE
         smallest = np.searchsorted(sizes, least_shared[start])  # smaller sets are too small
-        candidates = (rarest[start:stop] @ rarest[smallest:stop].T).tocoo()
+        candidates = (rarest[start:stop] @ rarest_of_small[smallest:stop].T).tocoo()
         large, small = candidates.row + np.int64(start), candidates.col + smallest
         may_overlap = (small < large) & (sizes[small] >= least_shared[large])
         small, large = small[may_overlap], large[may_overlap]
         shared = pieces[small].multiply(pieces[large]).sum(axis=1)
         is_near = shared / (sizes[small] + sizes[large] - shared) >= threshold - _ROUNDING
         yield order[np.stack([small[is_near], large[is_near]])]
+
+
+def _rarest(pieces: sparse.csr_array, share: float) -> sparse.csr_array:
+    """The rarest pieces of each set: any set with this share of its pieces has one of them."""
+    sizes = np.diff(pieces.indptr)
+    least_shared = np.ceil(share * sizes - _ROUNDING).astype(np.int64)
+    is_rare = np.arange(pieces.nnz) <= np.repeat(pieces.indptr[1:] - least_shared, sizes)
+    rarest = pieces.copy()
+    rarest.data = is_rare.astype(np.int32)
+    rarest.eliminate_zeros()
+    return rarest
