@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +135,18 @@ def test_a_model_for_several_labels_at_once_gives_each_a_probability(tmp_path: P
     )
     with pytest.raises(InputError, match=r"model one is nominal, that of the others is multi"):
         score_models({"many": many, "one": one}, TEXTS)
+
+
+def test_tokens_that_a_model_does_not_know_are_one_clear_message(tmp_path: Path) -> None:
+    model = classifier(tmp_path, ["no", "yes"], vocab_size=6)
+    with pytest.raises(InputError, match="makes tokens beyond the 6 that the model knows"):
+        score_models({"mine": model}, TEXTS)
+
+
+def test_a_model_is_loaded_also_where_stderr_is_closed(polite: str) -> None:
+    code = f"from edokit.members.pretrained import load_tokenizer\nload_tokenizer({polite!r})"
+    command = f"exec {sys.executable} -c '{code.replace(chr(39), chr(34))}' 2>&-"
+    assert subprocess.run(command, shell=True, check=False).returncode == 0
 
 
 def test_a_model_for_regression_is_refused(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from edokit.members.pretrained import (
     local_folder,
     public_name,
     require_packages,
+    vocabulary_size,
 )
 from edokit.members.recipe import Member, Text, joined, with_context
 from edokit.members.texts import Texts
@@ -111,7 +112,7 @@ class _Network:
         self.scale = Scale("multi-label") if config.problem_type == _SETS else NOMINAL
         self.device = choose_device(device)
         self.network = self.network.to(self.device).eval()
-        self.reader = Reader(load_tokenizer(model), 512)
+        self.reader = Reader(load_tokenizer(model), 512, vocabulary=vocabulary_size(model))
 
     def predict_proba(self, texts: Sequence[Text]) -> Floats:
         import torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -228,18 +229,31 @@ def loading(model: str) -> Iterator[None]:
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        with _silent(), using(model):
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Nothing is written to stderr, also by code that is not Python."""
+    try:
+        stderr = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
-        with using(model):
-            yield
+        yield
     finally:
         os.dup2(stderr, 2)
         os.close(stderr)
         os.close(nowhere)
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def load_backbone(model: str) -> nn.Module:
@@ -289,6 +303,15 @@ def load_tokenizer(model: str) -> Any:
             "choose an encoder such as 'google-bert/bert-base-uncased'",
         )
     return tokenizer
+
+
+def vocabulary_size(model: str) -> float:
+    """How many tokens a model knows; infinite where it says nothing of them."""
+    from transformers import AutoConfig
+
+    with loading(model):
+        config = AutoConfig.from_pretrained(local_folder(model), trust_remote_code=False)
+        return float(getattr(config.get_text_config(), "vocab_size", math.inf))
 
 
 def weight_bytes(model: object) -> int:

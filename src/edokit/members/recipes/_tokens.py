@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from edokit._errors import InputError
 from edokit._types import Floats, Ints
 from edokit.annotator_effects import asked_pairs, label_shares
 from edokit.members.pretrained import using
@@ -28,12 +31,14 @@ class Reader:
         tokenizer: Any,
         max_length: int,
         *,
+        vocabulary: float = math.inf,
         speaker_tags: bool = False,
         context_first: bool = False,
     ) -> None:
         self.tokenizer = tokenizer
         # Tokenizers without a limit of their own say so with a huge number.
         self.max_length = min(max_length, tokenizer.model_max_length)
+        self.vocabulary = vocabulary
         self.speaker_tags, self.context_first = speaker_tags, context_first
 
     def __call__(self, texts: Sequence[Text]) -> list[Arrays]:
@@ -74,6 +79,13 @@ class Reader:
                 max_length=self.max_length,
                 return_attention_mask=True,
                 return_special_tokens_mask=True,
+            )
+        padding = [self.tokenizer.pad_token_id]
+        if max(chain(padding, *encoded["input_ids"])) >= self.vocabulary:
+            raise InputError(
+                f"the tokenizer in {self.tokenizer.name_or_path} makes tokens beyond the"
+                f" {self.vocabulary:.0f} that the model knows",
+                "save the model with the tokenizer that it was trained with",
             )
         masks = encoded.pop("special_tokens_mask")
         tokens = []

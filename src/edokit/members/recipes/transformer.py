@@ -15,7 +15,7 @@ from edokit._errors import InputError, errors_in, one_of, option, warn
 from edokit._io.documents import Count, Document, Json, read_model
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, mean_over_pairs
-from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages
+from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages, vocabulary_size
 from edokit.members.recipe import (
     Member,
     MemberData,
@@ -342,7 +342,8 @@ class TransformerMember(Member):
         from edokit.members.recipes._tokens import Reader
 
         tags = {"speaker_tags": self.speaker_tags, "context_first": self.context_first}
-        return Reader(load_tokenizer(model), self.max_length, **tags)
+        known = vocabulary_size(model)
+        return Reader(load_tokenizer(model), self.max_length, vocabulary=known, **tags)
 
     def new_head(self, width: int) -> Any:
         """A head on so many features, not trained yet."""
