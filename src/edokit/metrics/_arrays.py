@@ -177,28 +177,30 @@ def medians(p: Floats) -> npt.NDArray[np.intp]:
 
 
 class RankCorrelation:
-    """Spearman's ρ of x and y [N] as a function of how often each item is taken [N].
+    """Spearman's ρ of x and y [N] as a function of how often each item is taken.
 
-    NaN where undefined. Ranks follow from counts of distinct values, so that a resample costs no
-    sorting.
+    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. Ranks follow
+    from counts of distinct values, so that a resample costs no sorting.
     """
 
     def __init__(self, x: Floats, y: Floats) -> None:
-        self._codes = [
-            np.unique(np.round(values, ENTROPY_DECIMALS), return_inverse=True)[1]
-            for values in (x, y)
-        ]
+        self._sides = []
+        for values in (x, y):
+            _, codes, sizes = np.unique(
+                np.round(values, ENTROPY_DECIMALS), return_inverse=True, return_counts=True
+            )
+            first = np.cumsum(sizes) - sizes
+            self._sides.append((np.argsort(codes, kind="stable"), first, codes))
 
-    def __call__(self, counts: npt.NDArray[Any]) -> float:
-        weights = counts.astype(np.float64)
-        a, b = (_centred_ranks(codes, weights) for codes in self._codes)
-        spread = float((weights @ a**2) * (weights @ b**2))
-        if spread <= 0:
-            return float("nan")
-        return float(np.clip(weights @ (a * b) / np.sqrt(spread), -1.0, 1.0))
-
-
-def _centred_ranks(codes: npt.NDArray[np.intp], counts: Floats) -> Floats:
-    """Twice the mid-rank of each item [N] in the multiset with these counts, less their mean."""
-    per_value = np.bincount(codes, counts)
-    return np.asarray((2 * np.cumsum(per_value) - per_value - counts.sum())[codes])
+    def __call__(self, counts: npt.NDArray[Any]) -> Floats:
+        ranks, spread = [], np.ones(len(counts))
+        for order, first, codes in self._sides:
+            per_value = np.add.reduceat(counts.take(order, axis=1), first, axis=1, dtype=np.int64)
+            # Twice the mid-rank of each value, less the mean of all items.
+            centred = (2 * np.cumsum(per_value, axis=1) - per_value).astype(np.float64)
+            centred -= per_value.sum(axis=1, keepdims=True)
+            spread *= np.einsum("bu,bu,bu->b", per_value, centred, centred)
+            ranks.append(centred.take(codes, axis=1))
+        together = np.einsum("bn,bn->b", counts * ranks[0], ranks[1])
+        rho = together / np.sqrt(np.where(spread > 0, spread, np.nan))
+        return np.asarray(np.clip(rho, -1.0, 1.0))

@@ -442,8 +442,8 @@ def values(
     """`compute_metrics` on checked arguments."""
     results = MetricSums.of(p, q, y, scale, tuple(names)).values()
     if "entropy_correlation" in results:
-        rho = entropy_ranks(p, q, scale)(np.ones(len(p)))
-        results["entropy_correlation"] = None if np.isnan(rho) else rho
+        (rho,) = entropy_ranks(p, q, scale)(np.ones((1, len(p))))
+        results["entropy_correlation"] = None if np.isnan(rho) else float(rho)
     return results
 
 

@@ -106,11 +106,11 @@ def bootstrap(
     rng = _checked_rng(samples, level, random_state)
     table, columns = _parts(names, predicted, soft, hard, scale)
     ranks = entropy_ranks(predicted, soft, scale) if "entropy_correlation" in names else None
-    rhos: list[float] = []
+    rhos: list[Floats] = []
     totals: list[Floats] = []
     for counts in resamples(len(predicted), samples, rng, clusters):
         totals.append(sums(counts, table))
-        rhos += [] if ranks is None else map(ranks, counts)
+        rhos += [] if ranks is None else [ranks(counts)]
     resampled = np.concatenate(totals)
     sizes, results = resampled[:, -1], {}
     for name, estimate in values(names, predicted, soft, hard, scale).items():
@@ -119,7 +119,7 @@ def bootstrap(
             results[name] = _ece_interval(table[:, columns[name]].mean(axis=0), gaps, level)
             continue
         if name == "entropy_correlation":
-            sample = np.array(rhos)
+            sample = np.concatenate(rhos)
         else:
             sample = np.asarray(METRIC[name].value(resampled[:, columns[name]], sizes))
         defined = sample[~np.isnan(sample)]
@@ -141,8 +141,9 @@ def resamples(
     for start in range(0, samples, size):
         # No item is drawn 65,536 times: of fewer items there are fewer draws.
         counts = np.empty((min(size, samples - start), units), dtype=np.uint16)
-        for row in counts:
-            row[:] = np.bincount(rng.integers(units, size=units), minlength=units)
+        for part in np.array_split(counts, -(-counts.size // DRAWS)):
+            draws = rng.integers(units, size=part.shape) + units * np.arange(len(part))[:, None]
+            part[:] = np.bincount(draws.ravel(), minlength=part.size).reshape(part.shape)
         yield counts if clusters is None else counts[:, clusters]
 
 
