@@ -120,6 +120,10 @@ def test_items_and_classes_are_matched_by_name(mixed: list[Path]) -> None:
     ]
 
 
+def test_the_items_to_keep_may_be_an_iterator(mixed: list[Path]) -> None:
+    assert join_models(mixed[:3], items=iter("ba")).items.tolist() == ["a", "b"]
+
+
 def test_members_can_be_renamed_and_grouped(mixed: list[Path]) -> None:
     joined = join_models(mixed, names=["m", None, "k", None], groups={"m": "h", "k": "h"})
     assert joined.members == ("m", "two", "k", "four", "five")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -28,6 +29,7 @@ from edokit._errors import (
 )
 from edokit._io.tables import number_column, read_table
 from edokit._names import as_names, check_unique, class_order, encode, look_alike
+from edokit._types import Strings
 from edokit.annotations.long_table import lists_as_text, ordered_classes, scale_of_table
 from edokit.predictions.core import (
     ADDED,
@@ -151,6 +153,11 @@ class JoinOptions:
                     f" {option('columns', {'p_yes': name})}",
                 )
 
+    @cached_property
+    def item_names(self) -> Strings | None:
+        """The items to keep; ``items`` may be an iterator, which can be read once."""
+        return None if self.items is None else as_names(self.items)
+
     def of_file(self, name: str, file: int, files: int) -> Any:
         """The value of ``names`` or ``logits`` for one of the files."""
         values = getattr(self, name)
@@ -214,8 +221,8 @@ def join_models(
     joined = _side_by_side(parts, sources, options.missing)
     if options.groups:
         joined = joined.grouped(options.groups)
-    if options.items is not None:
-        is_listed = np.isin(joined.items, as_names(options.items))
+    if options.item_names is not None:
+        is_listed = np.isin(joined.items, options.item_names)
         if not is_listed.any():
             raise InputError(
                 f"the files hold none of these items, but {examples(joined.items)}",
@@ -502,9 +509,9 @@ class _ModelFile:
     def _listed_items(self, table: pa.Table) -> pa.Table:
         """The lines of the items to keep; all of them if there are none."""
         item = name_column(table, self._item_column(table), self.path)
-        if self.options.items is None:
+        if self.options.item_names is None:
             return table
-        is_listed = np.isin(item.names, as_names(self.options.items))[item.codes]
+        is_listed = np.isin(item.names, self.options.item_names)[item.codes]
         return table.filter(pa.array(is_listed)) if is_listed.any() else table
 
     def _lines(self, table: pa.Table, *, sampled: bool = False) -> Lines:
