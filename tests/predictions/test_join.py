@@ -120,8 +120,11 @@ def test_items_and_classes_are_matched_by_name(mixed: list[Path]) -> None:
     ]
 
 
-def test_the_items_to_keep_may_be_an_iterator(mixed: list[Path]) -> None:
-    assert join_models(mixed[:3], items=iter("ba")).items.tolist() == ["a", "b"]
+@pytest.mark.parametrize("order", [1, -1])
+def test_items_are_kept_of_every_file(mixed: list[Path], order: int) -> None:
+    joined = join_models(mixed[::order], items=iter("cb"))
+    assert set(joined.items) == {"b", "c"}
+    assert set(joined.members) == {"one", "two", "three", "four", "five"}
 
 
 def test_members_can_be_renamed_and_grouped(mixed: list[Path]) -> None:

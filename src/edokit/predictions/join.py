@@ -348,6 +348,9 @@ class _ModelFile:
                 _NO_LOGITS,
             )
         stored = read_predictions(path, invalid=self.options.invalid)
+        if self.options.item_names is not None:
+            is_listed = np.isin(stored.items, self.options.item_names)
+            stored = stored.take(is_listed) if is_listed.any() else stored
         self.classes = stored.classes
         part = replace(stored, classes=self._mapped(stored.classes)).named()
         with errors_in(path):
