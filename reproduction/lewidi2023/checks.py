@@ -171,42 +171,31 @@ def annotators_per_item(study: Study) -> Check:
         if isinstance(annotations, Missing):
             continue
         compared += 1
-        printed = int(row["fewest"]), int(row["most"])
+        printed = f"{row['fewest']:.0f}–{row['most']:.0f} ({row['annotators']:.0f})"
         everywhere, train = (_counts(part) for part in (annotations, annotations.split("train")))
-        if everywhere == printed and len(annotations.annotators) == int(row["annotators"]):
-            continue
-        differences.append(
-            f"{row['dataset']}: {_range(everywhere)} ({len(annotations.annotators)}), printed"
-            f" {_range(printed)} ({row['annotators']:.0f})"
-        )
-        if train == printed:
-            same_on_train.append(f"{row['dataset']} {_range(train)}")
+        if everywhere != printed:
+            differences.append(f"{row['dataset']} {everywhere}, printed {printed}")
+            same_on_train += [row["dataset"]] if train == printed else []
     if not compared:
         return Check(question, None, "The data is needed.")
     if not differences:
         return Check(question, True, "They are.")
-    scope = (
-        f" On train alone the printed range is right ({', '.join(same_on_train)}): a difference of"
-        " scope."
-        if same_on_train
-        else ""
-    )
+    scope = ""
+    if same_on_train:
+        scope = f" Those of train alone are as printed on {' and '.join(same_on_train)}: a"
+        scope += " difference of scope."
     return Check(
         question,
         len(same_on_train) == len(differences),
-        "Annotations per item (annotators) over all splits differ:"
+        "Over all splits, annotations per item (annotators) are others:"
         f" {'; '.join(differences)}.{scope}",
     )
 
 
-def _counts(annotations: Annotations) -> tuple[int, int]:
-    """Fewest and most annotations of an item."""
+def _counts(annotations: Annotations) -> str:
+    """Fewest and most annotations of an item, and the number of annotators."""
     counts = annotations.annotations_per_item
-    return int(counts.min()), int(counts.max())
-
-
-def _range(ends: tuple[int, int]) -> str:
-    return f"{ends[0]}–{ends[1]}"
+    return f"{counts.min()}–{counts.max()} ({len(annotations.annotators)})"
 
 
 def near_duplicates(study: Study) -> Check:
