@@ -11,7 +11,7 @@ import pytest
 
 from shard_cases import cut
 
-pytest.importorskip("distributed", reason='needs Dask: pip install "edokit[dask]"')
+pytest.importorskip("distributed", reason='needs Dask: pip install ".[dask]"')
 
 from edokit._errors import InputError
 from edokit._parallel import Workers

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from edokit.objective import softmax
-from edokit.objective.pools import Array, namespace
+from edokit.objective.pools import Array, namespace, softmax
 
 
 def softmax_vjp(weights: Array, gradient: Array) -> Array:

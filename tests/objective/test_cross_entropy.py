@@ -5,8 +5,19 @@ import pytest
 from hypothesis import given
 from objective_cases import Case, cases, make_case
 
-from edokit.objective import Problem, Summaries, curvature_sums, loss
-from edokit.objective.loss import ce_mean
+from edokit.objective import loss
+from edokit.objective.loss import CROSS_ENTROPY, Curvature, OverItems
+from edokit.objective.summaries import Problem, Summaries
+
+
+def curvature_sums(P, q, v, alpha=None, pool="linear"):
+    """The cross-entropy of the pool, summed over items."""
+    return Curvature.of(CROSS_ENTROPY[pool](alpha), P, q, v)
+
+
+def ce_mean(v, problem):
+    """Its mean over items of a problem, and the gradient."""
+    return OverItems.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
 
 
 def literal_hessian(case: Case, alpha: np.ndarray) -> np.ndarray:
@@ -71,7 +82,7 @@ def test_shards_and_blocks_add_up_to_the_whole(
     for kind in ("linear", "log"):
         whole = curvature_sums(P, case.q, case.v, alpha, kind)
         with monkeypatch.context() as patch:
-            patch.setattr(loss, "_CACHED", 60)
+            patch.setattr(loss, "_BLOCK", 60)
             parts = [
                 curvature_sums(P[a:b], case.q[a:b], case.v, alpha, kind)
                 for a, b in ((0, 1), (1, 1), (1, 30), (30, 31), (31, 70), (70, 99), (99, 100))

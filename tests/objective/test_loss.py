@@ -8,13 +8,20 @@ from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
-from edokit.objective import (
-    Problem,
-    Settings,
-    Summaries,
-    joint_loss,
-)
-from edokit.objective.loss import ce_all, ce_mean, ce_random
+from edokit.objective.loss import CROSS_ENTROPY, Linear, OverItems, ce_random, joint_loss
+from edokit.objective.settings import Settings
+from edokit.objective.summaries import Problem, Summaries
+
+
+def ce_all(v: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted mean of the members' own cross-entropies."""
+    return Linear(problem.member_ce).at(v)
+
+
+def ce_mean(v: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """The cross-entropy of the pool."""
+    return OverItems.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
+
 
 VARIANTS = ("mean", "all", "random")
 POOLS = ("linear", "log")

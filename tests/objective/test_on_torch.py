@@ -8,18 +8,10 @@ from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
-from edokit.objective import (
-    Problem,
-    Settings,
-    Summaries,
-    average_groups,
-    curvature_sums,
-    effective_weights,
-    joint_loss,
-    pool,
-    rank_members,
-    spread_weights,
-)
+from edokit.objective.loss import Curvature, joint_loss, pool_terms
+from edokit.objective.pools import average_groups, effective_weights, pool, spread_weights
+from edokit.objective.settings import Settings
+from edokit.objective.summaries import Problem, Summaries, rank_members
 from tests.objective.gradients import effective_weights_vjp
 
 EPS = 1e-12
@@ -205,7 +197,8 @@ def test_pools_groups_and_curvature_work_on_tensors() -> None:
     arrays = (case.P, case.q, case.v)
     for kind in ("linear", "log"):
         close(pool(P, v, kind), pool(case.P, case.v, kind))
-        ours, theirs = curvature_sums(P, q, v, pool=kind), curvature_sums(*arrays, pool=kind)
+        (term,) = pool_terms(Settings(pool=kind)).values()
+        ours, theirs = Curvature.of(term, P, q, v), Curvature.of(term, *arrays)
         for part in ("value", "gradient", "hessian"):
             close(getattr(ours, part), getattr(theirs, part))
     groups = ["a", "b", "a", "b"]

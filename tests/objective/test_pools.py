@@ -7,12 +7,12 @@ from hypothesis import given
 from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
-from edokit.objective import (
+from edokit.objective import pools
+from edokit.objective.pools import (
     average_groups,
     group_names,
     log_probabilities,
     pool,
-    pools,
     spread_weights,
 )
 

@@ -10,8 +10,17 @@ import pytest
 from edokit import EDOEnsemble, Gumbel, SearchSpace
 from edokit._errors import InputError
 from edokit.ensemble import from_flat
-from edokit.objective import CE, PRESETS, Diversity, Objective, Pool, Regularize, Settings, preset
-from edokit.objective.settings import LARGEST
+from edokit.objective.settings import (
+    CE,
+    LARGEST,
+    PRESETS,
+    Diversity,
+    Objective,
+    Pool,
+    Regularize,
+    Settings,
+    preset,
+)
 
 RNG = np.random.default_rng(0)
 P, VOTES = RNG.dirichlet([1, 1, 1], size=(40, 4)), RNG.integers(0, 3, size=40)

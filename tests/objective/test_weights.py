@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.objective import effective_weights, softmax
+from edokit.objective.pools import effective_weights, softmax
 from tests.objective.gradients import effective_weights_vjp, softmax_vjp
 
 

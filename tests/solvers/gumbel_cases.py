@@ -9,17 +9,10 @@ import numpy as np
 
 from edokit.datasets.simulate import simulate
 from edokit.fitdata import FitData
-from edokit.objective import (
-    CE,
-    Problem,
-    Regularize,
-    Settings,
-    Summaries,
-    effective_weights,
-    joint_loss,
-    softmax,
-)
-from edokit.solvers import GumbelSettings
+from edokit.objective.loss import joint_loss
+from edokit.objective.pools import effective_weights, softmax
+from edokit.objective.settings import CE, GumbelSettings, Regularize, Settings
+from edokit.objective.summaries import Problem, Summaries
 from edokit.solvers.batches import Draws
 from tests.objective.gradients import effective_weights_vjp, softmax_vjp
 

@@ -15,9 +15,12 @@ from scipy.optimize import minimize
 
 from edokit._errors import InputError
 from edokit.fitdata import FitData
-from edokit.objective import Problem, Settings, Summaries, joint_loss, pool, rank_members
-from edokit.solvers import solve_exact
-from edokit.solvers.exact import minimize_on_simplex
+from edokit.objective.loss import joint_loss
+from edokit.objective.pools import pool
+from edokit.objective.settings import Settings
+from edokit.objective.summaries import Problem, Summaries, rank_members
+from edokit.solvers.exact import ends_of, minimize_on_simplex, solve_exact
+from edokit.solvers.objective import JointObjective
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -159,6 +162,44 @@ def test_suppress_is_no_worse_than_any_vertex_and_says_that_it_is_local(ce: str)
         if ce == "mean":
             assert not solution.certificate.global_optimum
             assert "local" in solution.certificate.reason
+
+
+@pytest.mark.parametrize("seed", [0, 31, 48])
+def test_suppress_finds_the_better_of_two_camps_of_members(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    camps = [rng.normal(0.25, 0.06, (30, 2)), rng.normal(0.7, 0.06, (30, 4))]
+    yes = np.clip(np.concatenate(camps, axis=1), 0.02, 0.98)
+    y = (rng.random(30) < rng.uniform(0.3, 0.6)).astype(int)
+    data = np.stack([1 - yes, yes], axis=2), np.eye(2)[y], y
+    settings = Settings(ce="all", div=0.3, reg=0.2, diversity="suppress")
+    means = np.array([[1 / 2, 1 / 2, 0, 0, 0, 0], [0, 0, 1 / 4, 1 / 4, 1 / 4, 1 / 4]])
+    of_camps = joint_loss(means, problem_of(data, settings), settings).total
+    solution = solve_exact(FitData.from_arrays(*data), settings)
+    # From uniform weights the slope leads to the larger camp.
+    assert of_camps[0] < of_camps[1]
+    assert solution.terms["total"] <= of_camps[0]
+    assert (np.diff(solution.weights[solution.order]) <= 0).all()
+
+
+def test_suppress_is_no_worse_than_any_vertex_wherever_it_starts() -> None:
+    settings = Settings(ce="all", div=1.0, diversity="suppress")
+    objective = JointObjective(problem_of(make(150, 7, 3, 0), settings), settings)
+    heights = [objective.value(vertex) for vertex in np.eye(7)]
+    for start in np.eye(7):
+        assert objective.value(ends_of(objective, [start])[0]) <= min(heights) + 1e-12
+
+
+def test_a_tiny_weight_stays_where_the_optimum_needs_it() -> None:
+    # The slope of a·v + ‖v‖² is the same for all three members at (½, ½, 5e-7), about.
+    tiny = 5e-7
+    losses = np.array([1.0, 1.0, 1.0 + (1 - tiny) - 2 * tiny])
+    right = np.exp(-losses)
+    data = np.stack([right, 1 - right], axis=1)[None], np.array([[1.0, 0.0]]), np.array([0])
+    settings = Settings(f1=0.0, div=0.0, reg=1.0, ce="all")
+    solution = solve_exact(FitData.from_arrays(*data), settings)
+    assert solution.certificate is not None
+    assert solution.certificate.gap < 1e-9
+    assert solution.weights[2] == pytest.approx(tiny, rel=1e-3)
 
 
 def test_suppress_with_ce_all_and_no_penalty_proves_its_vertex() -> None:

@@ -10,16 +10,12 @@ from gumbel_cases import Data, fit, random_pool, step_by_step, three_of_ten
 from scipy.optimize import minimize
 
 from edokit._errors import InputError
-from edokit.objective import (
-    Problem,
-    Settings,
-    Summaries,
-    effective_weights,
-    joint_loss,
-    rank_members,
-    softmax,
-)
-from edokit.solvers import Gumbel, GumbelSettings, Solution, batches, solve_gumbel
+from edokit.objective.loss import joint_loss
+from edokit.objective.pools import effective_weights, softmax
+from edokit.objective.settings import Gumbel, GumbelSettings, Settings
+from edokit.objective.summaries import Problem, Summaries, rank_members
+from edokit.solvers import Solution, batches
+from edokit.solvers.gumbel import solve_gumbel
 
 EVERYTHING = Settings(f1=0.7, ce_weight=1.0, div=0.5, reg=0.1)
 QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)

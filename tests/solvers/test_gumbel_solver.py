@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from gumbel_cases import fit, random_pool, step_by_step
 
-from edokit.objective import Problem, Settings, Summaries, joint_loss, rank_members
-from edokit.solvers import GumbelSettings, batches, solve_gumbel
+from edokit.objective.loss import joint_loss
+from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.summaries import Problem, Summaries, rank_members
+from edokit.solvers import batches
 from edokit.solvers import descent as cross_entropies
+from edokit.solvers.gumbel import solve_gumbel
 
 SETTINGS = Settings(f1=0.5, ce_weight=1.0, div=0.3, reg=0.1)
 QUICK = GumbelSettings(epochs=3, batch_size=16, learning_rate=0.05)
@@ -19,29 +22,6 @@ KINDS = [replace(SETTINGS, ce=ce) for ce in ("mean", "all", "random")]
 
 def weights(solutions: list) -> np.ndarray:
     return np.stack([solution.weights for solution in solutions])
-
-
-def test_batches_that_are_kept_give_what_fresh_ones_give():
-    data = random_pool()
-    same = fit(data)
-    # The second call needs more of the batches than the first, the third less.
-    for some in (KINDS[1:2], KINDS, KINDS[:1], [KINDS[2]] * 3):
-        for seeds in (0, 4):
-            kept = solve_gumbel(same, some, QUICK, random_state=seeds, keep=True)
-            fresh = solve_gumbel(fit(data), some, QUICK, random_state=seeds)
-            np.testing.assert_allclose(weights(kept), weights(fresh), rtol=0, atol=1e-12)
-
-
-def test_too_many_batches_are_not_kept(monkeypatch):
-    data = random_pool()
-    monkeypatch.setattr(batches, "_KEPT", 10)
-    same = fit(data)
-    for _ in range(2):
-        kept = solve_gumbel(same, KINDS, QUICK, keep=True)
-        fresh = solve_gumbel(fit(data), KINDS, QUICK)
-        np.testing.assert_array_equal(weights(kept), weights(fresh))
-    made = [ready for key, ready in same.prepared.items() if key[0] == "gumbel"]
-    assert [kept._kept for _, kept in made] == [None]
 
 
 def test_distances_that_are_too_many_to_keep_are_the_same(monkeypatch):

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edokit.objective import Problem, Settings, joint_loss
-from edokit.solvers import objective as module
+from edokit.objective import loss as module
+from edokit.objective.loss import OverItems, joint_loss
+from edokit.objective.settings import Settings
+from edokit.objective.summaries import Problem
 from edokit.solvers.exact import _exchange, _interior
-from edokit.solvers.objective import JointObjective, PoolCE
+from edokit.solvers.objective import JointObjective
 
 SETTINGS = [
     Settings(f1=f1, div=div, diversity=diversity, ce=ce, pool=pool)
@@ -41,7 +43,6 @@ def weights(members: int) -> NDArray[Any]:
 def test_value_slope_and_curvature_are_those_of_the_joint_loss(
     settings: Settings, classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Seven classes and three annotators: most columns are chosen by nobody and left out.
     monkeypatch.setattr(module, "_BLOCK", 64)
     problem = problem_of(40, 5, classes, settings)
     objective, v = JointObjective(problem, settings), weights(5)
@@ -70,45 +71,13 @@ def test_the_curvature_of_some_members_is_part_of_that_of_all() -> None:
     np.testing.assert_allclose(part, whole[np.ix_(inside, inside)], rtol=1e-12)
 
 
-@pytest.mark.parametrize("pool", ["linear", "log"])
-@pytest.mark.parametrize("classes", [2, 3, 7])
-def test_a_rough_look_sees_every_class_and_nearly_the_same_curvature(
-    pool: str, classes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_ROUGH_ITEMS", 500)
-    monkeypatch.setattr(module, "_ROUGH_ITEMS_PER_MEMBER", 1)
-    settings = Settings(pool=pool)
-    objective = JointObjective(problem_of(8000, 4, classes, settings), settings)
-    v = weights(4)
-    whole, rough = (objective.curvature(v, np.arange(4), rough)[0] for rough in (False, True))
-    assert not np.array_equal(whole, rough)
-    np.testing.assert_allclose(rough, whole, rtol=0.2, atol=0.2 * np.abs(whole).max())
-
-
-@pytest.mark.parametrize("classes", [2, 3, 5, 6])
-def test_no_stride_passes_a_class_by(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # All strides from 2 to 60, multiples of the number of classes among them.
-    items = 600
-    answers = np.eye(classes)[np.arange(items) % classes]
-    P = np.random.default_rng(0).dirichlet(np.ones(classes), (items, 2))
-    problem = Problem.from_arrays(P, np.full_like(answers, 1 / classes), answers.argmax(axis=1))
-    monkeypatch.setattr(module, "_ROUGH_ITEMS_PER_MEMBER", 1)
-    monkeypatch.setattr(module, "_ROUGH_SHARE", 0.0)
-    for stride in (2, 3, 6, 15, 30, 60):
-        monkeypatch.setattr(module, "_ROUGH_ITEMS", items // stride)
-        rows, _ = PoolCE(problem)._part
-        kept = {tuple(column) for column in rows.T}
-        seen = {c for c in range(classes) if any(tuple(P[i, :, c]) in kept for i in range(items))}
-        assert seen == set(range(classes))
-
-
 def test_what_was_asked_a_moment_ago_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings()
     objective = JointObjective(problem_of(20, 3, 2, settings), settings)
     asked = []
-    evaluate = PoolCE._evaluate
+    evaluate = OverItems._evaluate
     monkeypatch.setattr(
-        PoolCE, "_evaluate", lambda self, v: (asked.append(v), evaluate(self, v))[1]
+        OverItems, "_evaluate", lambda self, v: (asked.append(v), evaluate(self, v))[1]
     )
     corners = np.eye(3)
     for v in (*corners, *corners):

@@ -14,10 +14,13 @@ from scipy.optimize import linprog, minimize
 from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.metrics import rps, w1
-from edokit.objective import Settings, Summaries, joint_loss, pool, rank_members
-from edokit.objective.loss import SMOOTHING
+from edokit.objective.loss import SMOOTHING, joint_loss
+from edokit.objective.pools import pool
+from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.summaries import Summaries, rank_members
 from edokit.scales import Scale
-from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
+from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
 from shard_cases import cut
 from tests.objective import literal
 from tests.objective.objective_cases import Case, cases, make_case

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from edokit.fitdata import FitData
-from edokit.objective import Settings, joint_loss, rank_members
+from edokit.objective.loss import joint_loss
 from edokit.objective.pools import spread
+from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.summaries import rank_members
 from edokit.scales import Scale
-from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
+from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
 from shard_cases import cut
 from tests.objective import literal
 from tests.solvers.gumbel_cases import Data, step_by_step

@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.fitdata.sharded import ShardedData
-from edokit.objective import Problem, Settings, joint_loss
-from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
-from edokit.solvers.objective import DataTerm, JointObjective
+from edokit.objective.loss import joint_loss
+from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.summaries import Problem
+from edokit.solvers import Solution
+from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
+from edokit.solvers.objective import JointObjective, data_terms
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
@@ -60,7 +64,7 @@ def streamed(made: Cut, shards: ShardedData) -> Any:
 
 def joint(data: ShardedData, settings: Settings, members: Any) -> JointObjective:
     problem = data.problem(settings, with_items=False).select(members)
-    return JointObjective(problem, settings, DataTerm.ce(data, settings, np.asarray(members)))
+    return JointObjective(problem, settings, data_terms(data, settings, np.asarray(members)))
 
 
 def in_memory(made: Cut) -> FitData:

@@ -82,7 +82,7 @@ def find_annotations(
     classes: Sequence[str] | None,
     reading: ReadOptions,
 ) -> tuple[Source, tuple[str, ...]]:
-    """Annotations in the form that suits their size, and their classes in order."""
+    """The annotations, in memory or a file for each shard, and their classes in order."""
     if isinstance(annotations, str | Path):
         source = _in_files(Path(annotations), shards, classes, reading)
     elif isinstance(annotations, Annotations):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,21 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from edokit._errors import InputError, counted, option
 from edokit._types import Floats, Ints
 from edokit.metrics import compute_metrics
-from edokit.objective import (
-    CE,
-    Curvature,
-    Pool,
-    Problem,
-    Settings,
-    Summaries,
+from edokit.objective.loss import CrossEntropy, Curvature, PoolTerm
+from edokit.objective.pools import (
+    Additive,
     average_groups,
-    curvature_sums,
     group_names,
     log_probabilities,
+    member_rows,
     pool,
     sharpen,
+    slices,
 )
-from edokit.objective.pools import Additive, member_rows, slices
+from edokit.objective.settings import CE, Pool, Settings
+from edokit.objective.summaries import Problem, Summaries
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
@@ -343,16 +341,15 @@ class FitData:
         self,
         weights: Floats,
         members: NDArray[Any] | None = None,
-        term: Callable[..., Curvature] = curvature_sums,
+        term: PoolTerm = CrossEntropy(),  # noqa: B008
     ) -> list[Curvature]:
         """A term of the pools with these weights [T, k], with gradients and Hessians.
 
-        ``term`` is a function of P [n, k, C], q [n, C] and v [k]: the cross-entropy by default.
         ``members`` [k] are those that the weights are of (all, if None).
         """
         P, q, _ = self.sample
         P = P if members is None else P[:, members]
-        return [term(P, q, v) for v in weights]
+        return [Curvature.of(term, P, q, v) for v in weights]
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0

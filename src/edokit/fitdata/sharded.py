@@ -28,16 +28,10 @@ from edokit.fitdata.annotations import ReadOptions, Source, find_annotations
 from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
-from edokit.objective import (
-    Curvature,
-    Pool,
-    Settings,
-    Summaries,
-    average_groups,
-    curvature_sums,
-    group_names,
-)
-from edokit.objective.pools import one_thread, slices
+from edokit.objective.loss import CrossEntropy, Curvature, PoolTerm
+from edokit.objective.pools import average_groups, group_names, one_thread, slices
+from edokit.objective.settings import Pool, Settings
+from edokit.objective.summaries import Summaries
 from edokit.predictions import Shards
 from edokit.predictions.shards import check_once
 from edokit.scales import NOMINAL, ScaleLike
@@ -249,7 +243,7 @@ class ShardedData(FitData):
         self,
         weights: Floats,
         members: NDArray[Any] | None = None,
-        term: Callable[..., Curvature] = curvature_sums,
+        term: PoolTerm = CrossEntropy(),  # noqa: B008
     ) -> list[Curvature]:
         return self.total(FitData.curvatures, weights, members, term, task="fitting")
 

@@ -1,13 +1,16 @@
-"""The joint loss: its terms, its value and its gradient, for one or many configurations.
+"""The terms of the joint loss, each one class, and their weighted sum.
 
-The cross-entropy of a pool takes ``rows`` [K, n·C], what is pooled (probabilities, or their
-logarithms for a log pool), and ``targets`` [n, C], the soft labels times the class weights.
+A `PoolTerm` is a smooth function of the pool of each item. It says what is pooled and how the
+function, its slope and its curvature follow; `OverItems`, the passes over shards, the mini-batches
+of gumbel and torch's autograd all take it from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from array_api_compat import device
@@ -30,10 +33,300 @@ from edokit.objective.pools import (
 from edokit.objective.settings import CE, TERMS, Pool, Regularize, Settings
 from edokit.objective.summaries import Problem
 
-# Numbers of P in one block: of numpy arrays so few that they stay in the cache, of tensors enough
-# for a fast product.
-_CACHED = 2**16
-_BLOCK = 2**19
+# Numbers of numpy arrays in one block: so few that they stay in the cache.
+_BLOCK = 2**17
+_REMEMBERED = 4  # weights whose values are known without another look at the items
+
+
+# --- What looks at the items ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PoolTerm:
+    """A smooth function of the pool of each item, added up over items.
+
+    ``pooled`` [..., n, c] is the weighted mean of the members' `coordinates` [K, n, c], ``targets``
+    [n, c] the same of the soft labels. A new term says what these are and has three formulas.
+    """
+
+    def coordinates(self, P: Array) -> Array:
+        """[..., C] probabilities -> [..., c] what is pooled."""
+        return P
+
+    def targets(self, q: Array) -> Array:
+        """[n, C] soft labels -> [n, c]."""
+        return q
+
+    def value(self, pooled: Array, targets: Array) -> Array:
+        """[...] the sum over items."""
+        raise NotImplementedError
+
+    def slope(self, pooled: Array, targets: Array) -> Array:
+        """[..., n, c] its gradient in what is pooled."""
+        raise NotImplementedError
+
+    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
+        """[K, n, c] rows whose products with one another are its Hessian in v, at one v."""
+        raise NotImplementedError
+
+    @property
+    def slack(self) -> float:
+        """By how much a mean over items can be below the true one; above 0 where kinks are
+        smoothed."""
+        return 0.0
+
+    def softened(self, smoothing: float) -> PoolTerm:
+        """The same, with kinks smoothed by this much, if it has any."""
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class CrossEntropy(PoolTerm):
+    """−Σ_c α_c q_c ln(φ_c + ε) of a linear pool φ; ``alpha`` [C] are class weights, or None."""
+
+    alpha: Array = None
+
+    def targets(self, q: Array) -> Array:
+        return q if self.alpha is None else q * self.alpha
+
+    def value(self, pooled: Array, targets: Array) -> Array:
+        return -_dot(namespace(pooled).log(pooled + EPSILON), targets)
+
+    def slope(self, pooled: Array, targets: Array) -> Array:
+        return -targets / (pooled + EPSILON)
+
+    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
+        return rows * (namespace(pooled).sqrt(targets) / (pooled + EPSILON))
+
+
+class LogCrossEntropy(CrossEntropy):
+    """The same of a log pool: logarithms are pooled, φ is their softmax.
+
+    The Hessian is that of the members' logarithms' covariances under each φ.
+    """
+
+    def coordinates(self, P: Array) -> Array:
+        return log_probabilities(P)
+
+    def value(self, pooled: Array, targets: Array) -> Array:
+        xp = namespace(pooled)
+        top = without_gradient(xp.max(pooled, axis=-1, keepdims=True))
+        sums = xp.sum(xp.exp(pooled - top), axis=-1, keepdims=True)
+        return -_dot(pooled - top - xp.log(sums), targets)
+
+    def slope(self, pooled: Array, targets: Array) -> Array:
+        return softmax(pooled) * namespace(pooled).sum(targets, axis=-1, keepdims=True) - targets
+
+    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
+        xp, phi = namespace(pooled), softmax(pooled)
+        centred = rows - xp.sum(rows * phi, axis=-1, keepdims=True)
+        return centred * xp.sqrt(xp.sum(targets, axis=-1, keepdims=True) * phi)
+
+
+CROSS_ENTROPY: dict[Pool, type[CrossEntropy]] = {
+    Pool.LINEAR: CrossEntropy,
+    Pool.LOG: LogCrossEntropy,
+}
+SMOOTHING = 1e-4
+"""δ: where cumulative shares differ by x, Wasserstein-1 counts √(x² + δ²) − δ of a step, at most δ
+less than |x|."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wasserstein(PoolTerm):
+    """Wasserstein-1 distance of ordered classes with these ``steps`` [C − 1] between them."""
+
+    steps: Array
+    smoothing: float = SMOOTHING
+
+    def coordinates(self, P: Array) -> Array:
+        return cumulative(P)
+
+    def targets(self, q: Array) -> Array:
+        return cumulative(q)
+
+    def value(self, pooled: Array, targets: Array) -> Array:
+        widths = like(self.steps, pooled) + 0.0 * targets
+        return _dot(self._roots(pooled - targets) - self.smoothing, widths)
+
+    def slope(self, pooled: Array, targets: Array) -> Array:
+        gaps = pooled - targets
+        return gaps / self._roots(gaps) * like(self.steps, pooled)
+
+    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
+        roots = self._roots(pooled - targets)
+        widths = like(self.steps, pooled)
+        return rows * (self.smoothing * namespace(rows).sqrt(widths / roots) / roots)
+
+    def _roots(self, gaps: Array) -> Array:
+        return namespace(gaps).sqrt(gaps * gaps + self.smoothing**2)
+
+    @property
+    def slack(self) -> float:
+        return self.smoothing * float(sum(self.steps))
+
+    def softened(self, smoothing: float) -> PoolTerm:
+        return replace(self, smoothing=smoothing)
+
+
+SMOOTH_TERMS = {"w1": Wasserstein}
+"""Terms beside the cross-entropy that look at the items, by field of `Objective`; each is made
+with the steps of ordered classes (None for others)."""
+
+
+def pool_terms(
+    settings: Settings, alpha: Array | None = None, steps: Array | None = None
+) -> dict[str, PoolTerm]:
+    """The terms of these settings that look at the items, by field of `Objective`."""
+    terms: dict[str, PoolTerm] = {}
+    if settings.ce is CE.MEAN:
+        terms["ce_weight"] = CROSS_ENTROPY[settings.pool](alpha)
+    return terms | {
+        name: kind(steps) for name, kind in SMOOTH_TERMS.items() if getattr(settings, name)
+    }
+
+
+def _dot(values: Array, weights: Array) -> Array:
+    """[..., n, c] -> [...] the sum over items and classes, weighted."""
+    xp = namespace(values)
+    flat = xp.reshape(values, (*values.shape[:-2], -1))
+    return xp.matmul(flat, xp.reshape(weights, (-1,)))
+
+
+# --- Terms as functions of the weights ------------------------------------------------------------
+
+
+class Term:
+    """A term of the joint loss as a function of weights v on the simplex, a mean over items."""
+
+    def at(self, v: Array) -> tuple[Array, Array]:
+        """Values [...] at v [..., K], and gradients [..., K]."""
+        raise NotImplementedError
+
+    def value(self, v: Array) -> Array:
+        """The values alone."""
+        return self.at(v)[0]
+
+    def hessian(self, v: Array, inside: Any) -> Array:
+        """[k, k] at one v [K], among the members ``inside`` [k], which hold all weight."""
+        raise NotImplementedError
+
+
+class Linear(Term):
+    """A term that is linear in v, such as the weighted mean of the members' own cross-entropies."""
+
+    def __init__(self, slope: Array, offset: float = 0.0) -> None:
+        self._slope, self._offset = slope, offset
+
+    def at(self, v: Array) -> tuple[Array, Array]:
+        xp = namespace(v, self._slope)
+        return self._offset + xp.matmul(v, self._slope), xp.broadcast_to(self._slope, v.shape)
+
+    def hessian(self, v: Array, inside: Any) -> Array:
+        return np.zeros((len(inside), len(inside)))
+
+
+class Quadratic(Term):
+    """vᵀMv of a symmetric matrix."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._matrix = matrix
+
+    def at(self, v: Array) -> tuple[Array, Array]:
+        xp = namespace(v, self._matrix)
+        products = xp.matmul(v, self._matrix)
+        return xp.sum(v * products, axis=-1), 2.0 * products
+
+    def hessian(self, v: Array, inside: Any) -> Array:
+        return 2.0 * self._matrix[np.ix_(inside, inside)]
+
+
+class OverItems(Term):
+    """A pool term on items in memory: ``rows`` [K, n·c] are pooled, ``targets`` [n, c]."""
+
+    def __init__(self, term: PoolTerm, rows: Array, targets: Array) -> None:
+        self.term, self.items = term, (rows, targets)
+        self._count = max(1, targets.shape[0])
+        self._known = lru_cache(_REMEMBERED)(lambda key: self._evaluate(np.frombuffer(key)))
+
+    @classmethod
+    def of(cls, term: PoolTerm, problem: Problem) -> OverItems:
+        """The term on the items of a problem, which holds rows and targets of cross-entropies."""
+        if isinstance(term, CrossEntropy):
+            return cls(term, problem.rows, problem.targets)
+        if type(term) not in problem.coordinates:
+            xp = namespace(problem.rows)
+            rows = xp.reshape(problem.rows, (problem.members, *problem.targets.shape))
+            rows = xp.reshape(term.coordinates(rows), (problem.members, -1))
+            problem.coordinates[type(term)] = rows, term.targets(problem.soft_labels)
+        return cls(term, *problem.coordinates[type(term)])
+
+    def at(self, v: Array) -> tuple[Array, Array]:
+        # The exact solver asks for one v more than once.
+        is_single = v.ndim == 1 and isinstance(v, np.ndarray)
+        return self._known(v.tobytes()) if is_single else self._evaluate(v)
+
+    def hessian(self, v: Array, inside: Any) -> Array:
+        total: Array = 0.0
+        everyone = len(inside) == v.shape[0]
+        for rows, targets in self._blocks():
+            pooled = _pooled(v, rows, targets)
+            part = rows if everyone else rows[inside]
+            by_item = namespace(part).reshape(part, (part.shape[0], *targets.shape))
+            bent = self.term.bent(by_item, pooled, targets)
+            bent = namespace(bent).reshape(bent, part.shape)
+            total = total + bent @ bent.T
+        return total / self._count
+
+    def softened(self, smoothing: float) -> OverItems:
+        """The same with kinks smoothed by this much."""
+        return OverItems(self.term.softened(smoothing), *self.items)
+
+    def _evaluate(self, v: Array) -> tuple[Array, Array]:
+        xp = namespace(v, self.items[0])
+        value, gradient = xp.zeros_like(v[..., 0]), xp.zeros_like(v)
+        for rows, targets in self._blocks():
+            pooled = _pooled(v, rows, targets)
+            slope = xp.reshape(self.term.slope(pooled, targets), (*v.shape[:-1], -1))
+            value = value + self.term.value(pooled, targets)
+            gradient = gradient + slope @ rows.T
+        return value / self._count, gradient / self._count
+
+    def _blocks(self) -> Iterator[tuple[Array, Array]]:
+        rows, targets = self.items
+        count, width = targets.shape
+        step = max(1, _BLOCK // (rows.shape[0] * width))
+        for s in slices(count, step if isinstance(rows, np.ndarray) else max(1, count)):
+            yield rows[:, s.start * width : s.stop * width], targets[s, ...]
+
+
+def _pooled(v: Array, rows: Array, targets: Array) -> Array:
+    """[..., n, c] of weights v [..., K]."""
+    return namespace(v, rows).reshape(v @ rows, (*v.shape[:-1], *targets.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature(Additive):
+    """A term at one v, summed over items in float64. ``a + b`` joins two shards."""
+
+    items: int  # n, the number of items
+    value: Array  # []
+    gradient: Array  # [K]
+    hessian: Array  # [K, K]
+
+    @classmethod
+    def of(cls, term: PoolTerm, P: Array, q: Array, v: Array) -> Curvature:
+        """Of the pool of P [N, K, C] under v [K], with soft labels q [N, C]."""
+        (items, members, classes), xp = P.shape, namespace(P)
+        rows = xp.reshape(member_rows(P), (members, items, classes))
+        rows = xp.reshape(term.coordinates(rows), (members, -1))
+        over, v = OverItems(term, rows, term.targets(double(q))), double(v)
+        value, gradient = over.at(v)
+        hessian = over.hessian(v, range(members)) + like(np.zeros((members, members)), P)
+        return cls(items, items * value, items * gradient, items * hessian)
+
+
+# --- Their sum ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +335,8 @@ class Loss:
 
     terms: dict[str, Array]
     """``f1`` (1 − soft micro-F1), ``ce`` (in the chosen variant), ``reg`` (squared norm of the
-    weights), those of `Problem.matrices` (``div``, without sign; ``rps``), ``w1`` (smoothed by
-    `SMOOTHING`) where it is weighed, and the weighted sum, ``total``."""
+    weights), those of `Problem.matrices` (``div``, without sign; ``rps``), those of `SMOOTH_TERMS`
+    that are weighed, and the weighted sum, ``total``."""
     gradient: Array
     """[..., K] of the total in v."""
     ce_gradient: Array
@@ -86,22 +379,17 @@ def joint_loss(
     }
     on_raw = like([c.regularize is Regularize.RAW for c in configurations], v)[:, None]
     raw, on_effective = xp.zeros_like(v) if w is None else w, 1.0 - on_raw
-    variants = [c.ce for c in configurations]
-    ce, ce_gradient = _cross_entropy(v, problem, variants, noise, temperature)
-    # Each term [T] with its gradient [T, K].
+    norm = xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1)
     terms = {
-        "f1": (1.0 - xp.matmul(v, problem.hit_rates), -problem.hit_rates),
-        "ce": (ce, ce_gradient),
-        "reg": (
-            xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1),
-            2.0 * on_effective * v,
-        ),
-        **{name: _quadratic(v, matrix) for name, matrix in problem.matrices.items()},
+        "f1": Linear(-problem.hit_rates, 1.0).at(v),
+        "ce": _cross_entropy(v, problem, [c.ce for c in configurations], noise, temperature),
+        "reg": (norm, 2.0 * on_effective * v),
+        **{name: Quadratic(matrix).at(v) for name, matrix in problem.matrices.items()},
     }
-    if any(c.w1 for c in configurations):
-        w1, slope = smooth_w1(v, *problem.scale_rows, problem.steps)
-        terms["w1"] = w1 / problem.items, slope / problem.items
-    total, gradient = xp.zeros_like(ce), xp.zeros_like(v)
+    for name, kind in SMOOTH_TERMS.items():
+        if any(getattr(c, name) for c in configurations):
+            terms[name] = OverItems.of(kind(problem.steps), problem).at(v)
+    total, gradient = xp.zeros_like(norm), xp.zeros_like(v)
     for name, (value, slope) in terms.items():
         total, gradient = total + weights[name][:, 0] * value, gradient + weights[name] * slope
 
@@ -111,16 +399,9 @@ def joint_loss(
     return Loss(
         {name: result(value) for name, (value, _) in terms.items()} | {"total": result(total)},
         result(gradient),
-        result(ce_gradient),
+        result(terms["ce"][1]),
         result(2.0 * weights["reg"] * on_raw * raw),
     )
-
-
-def _quadratic(v: Array, matrix: Array) -> tuple[Array, Array]:
-    """[T] vᵀMv of a symmetric matrix, and its gradients [T, K]."""
-    xp = namespace(v, matrix)
-    products = xp.matmul(v, matrix)
-    return xp.sum(v * products, axis=1), 2.0 * products
 
 
 def _check(v: Array, w: Array | None, problem: Problem, configurations: Sequence[Settings]) -> None:
@@ -168,24 +449,13 @@ def _cross_entropy(
     for kind in dict.fromkeys(variants):
         if kind is CE.RANDOM:
             terms = ce_random(v, problem, noise, temperature)
+        elif kind is CE.ALL:
+            terms = Linear(problem.member_ce).at(v)
         else:
-            terms = (ce_mean if kind is CE.MEAN else ce_all)(v, problem)
+            terms = OverItems.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
         chosen_by = like([variant is kind for variant in variants], v)
         value, gradient = value + chosen_by * terms[0], gradient + chosen_by[:, None] * terms[1]
     return value, gradient
-
-
-def ce_mean(v: Array, problem: Problem) -> tuple[Array, Array]:
-    """Cross-entropy of the pool, −mean_i Σ_c α_c q_ic ln(φ_ic + ε), and its gradient in v."""
-    rows, targets, kind = problem.rows, problem.targets, problem.pool
-    value, gradient = pool_ce(rows, targets, pool_rows(v, rows, targets, kind), kind)
-    return value / problem.items, gradient / problem.items
-
-
-def ce_all(v: Array, problem: Problem) -> tuple[Array, Array]:
-    """Weighted mean of the members' own cross-entropies, a·v, and its gradient in v."""
-    xp = namespace(v, problem.member_ce)
-    return xp.matmul(v, problem.member_ce), xp.broadcast_to(problem.member_ce, v.shape)
 
 
 def ce_random(
@@ -218,143 +488,3 @@ def ce_random(
     mean_loss = xp.sum(soft * losses, axis=2, keepdims=True)
     slope = xp.sum(soft * (losses - mean_loss) / temperature, axis=1)
     return value, slope / ((v + EPSILON) * problem.items)
-
-
-SMOOTHING = 1e-4
-"""δ: where cumulative shares differ by x, Wasserstein-1 counts √(x² + δ²) − δ of a step, at most δ
-less than |x|."""
-
-
-def smooth_w1(
-    v: Array, rows: Array, labels: Array, steps: Array, smoothing: float = SMOOTHING
-) -> tuple[Array, Array]:
-    """Sums [...] of smoothed Wasserstein-1 distances under v [..., K], and gradients [..., K].
-
-    ``rows`` [K, n·(C − 1)] and ``labels`` [n·(C − 1)]: cumulative shares of ordered classes.
-    """
-    gaps, roots, widths = _w1_parts(v, rows, labels, steps, smoothing)
-    return (roots - smoothing) @ widths, (gaps / roots * widths) @ rows.T
-
-
-def _w1_parts(
-    v: Array, rows: Array, labels: Array, steps: Array, smoothing: float
-) -> tuple[Array, Array, Array]:
-    """[..., n·(C − 1)] differences of cumulative shares and their smoothed sizes, and steps."""
-    xp = namespace(v, rows)
-    gaps = v @ rows - labels
-    widths = xp.tile(steps, (labels.shape[0] // steps.shape[0],))
-    return gaps, xp.sqrt(gaps * gaps + smoothing**2), widths
-
-
-def w1_hessian(
-    v: Array, rows: Array, labels: Array, steps: Array, smoothing: float = SMOOTHING
-) -> Array:
-    """[K, K] Hessian of `smooth_w1` at one v."""
-    _, roots, widths = _w1_parts(v, rows, labels, steps, smoothing)
-    scaled = rows * (smoothing * namespace(rows).sqrt(widths / roots) / roots)
-    return scaled @ scaled.T
-
-
-def pool_rows(v: Array, rows: Array, targets: Array, kind: Pool) -> Array:
-    """φ + ε of a linear pool [..., n·C], ln φ of a log pool [..., n, C] under v [..., K]."""
-    scores = v @ rows
-    if kind is Pool.LINEAR:
-        return scores + EPSILON
-    xp = namespace(v, rows)
-    scores = xp.reshape(scores, (*v.shape[:-1], *targets.shape))
-    top = without_gradient(xp.max(scores, axis=-1, keepdims=True))
-    return scores - top - xp.log(xp.sum(xp.exp(scores - top), axis=-1, keepdims=True))
-
-
-def pool_ce(rows: Array, targets: Array, pooled: Array, kind: Pool) -> tuple[Array, Array]:
-    """Sums −Σ t ln φ [...] at what `pool_rows` gives, and their gradients in v [..., K]."""
-    xp = namespace(rows, pooled)
-    if kind is Pool.LINEAR:
-        flat = xp.reshape(targets, (-1,))
-        return -(xp.log(pooled) @ flat), -((flat / pooled) @ rows.T)
-    residual = xp.exp(pooled) * xp.sum(targets, axis=1, keepdims=True) - targets
-    flat = xp.reshape(residual, (*residual.shape[:-2], -1))
-    return -xp.sum(pooled * targets, axis=(-2, -1)), flat @ rows.T
-
-
-def pool_hessian(
-    rows: Array, targets: Array, pooled: Array, kind: Pool, memory: Array | None = None
-) -> Array:
-    """[K, K] their Hessian at one φ; ``memory`` in the shape of rows (numpy) is overwritten.
-
-    Linear: Σ t · p pᵀ / φ². Log: the covariances of the members' logarithms under each φ_i.
-    """
-    xp = namespace(rows, pooled)
-    if kind is Pool.LINEAR:
-        root = xp.sqrt(xp.reshape(targets, (-1,))) / pooled
-        scaled = rows * root if memory is None else np.multiply(rows, root, out=memory)
-    else:
-        phi = xp.exp(pooled)
-        mass = xp.sum(targets, axis=1, keepdims=True)
-        by_item = xp.reshape(rows, (rows.shape[0], *targets.shape))
-        centred = by_item - xp.sum(by_item * phi, axis=2, keepdims=True)
-        scaled = xp.reshape(centred * xp.sqrt(mass * phi), (rows.shape[0], -1))
-    return scaled @ scaled.T
-
-
-@dataclass(frozen=True, eq=False)
-class Curvature(Additive):
-    """A cross-entropy at one v, summed over items in float64. ``a + b`` joins two shards."""
-
-    items: int  # n, the number of items
-    value: Array  # []
-    gradient: Array  # [K]
-    hessian: Array  # [K, K]
-
-    def select(self, members: Array) -> Curvature:
-        """Of these members (positions), in this order; they must hold all weight."""
-        hessian = self.hessian[members, :][:, members]
-        return Curvature(self.items, self.value, self.gradient[members], hessian)
-
-
-def w1_curvature(P: Array, q: Array, v: Array, steps: Array, smoothing: float) -> Curvature:
-    """Smoothed Wasserstein-1 of the pool of P [N, K, C] under v [K], gradient and Hessian."""
-    xp, (items, members, classes) = namespace(P), P.shape
-    v, steps = double(v), like(steps, P)
-    total = [like(np.zeros(shape), P) for shape in ((), (members,), (members, members))]
-    for s in slices(items, max(1, _BLOCK // (members * classes))):
-        rows = xp.permute_dims(cumulative(P[s, ...]), (1, 0, 2))
-        arguments = (
-            v,
-            xp.reshape(rows, (members, -1)),
-            xp.reshape(cumulative(q[s, ...]), (-1,)),
-            steps,
-        )
-        sums = *smooth_w1(*arguments, smoothing), w1_hessian(*arguments, smoothing)
-        total = [a + b for a, b in zip(total, sums, strict=True)]
-    return Curvature(int(items), *total)
-
-
-def curvature_sums(
-    P: Array, q: Array, v: Array, alpha: Array | None = None, pool: Pool | str = Pool.LINEAR
-) -> Curvature:
-    """Cross-entropy of the pool of P [N, K, C] under v [K] with its gradient and Hessian.
-
-    q are the soft labels [N, C], ``alpha`` the class weights [C] or None.
-    """
-    items, members, classes = P.shape
-    kind, on_numpy = Pool(pool), isinstance(P, np.ndarray)
-    v = double(v)
-    total = [like(np.zeros(shape), P) for shape in ((), (members,), (members, members))]
-    step = max(1, min(items, (_CACHED if on_numpy else _BLOCK) // (members * classes)))
-    # Fresh memory for every block would cost more than what is done in it.
-    memory = np.empty((2, members, step * classes)) if on_numpy else None
-    for s in slices(items, step):
-        length = (s.stop - s.start) * classes
-        out = scaled = None
-        if memory is not None:
-            out, scaled = memory if length == memory.shape[2] else np.empty((2, members, length))
-        rows = member_rows(P[s, ...], out)
-        targets = double(q[s, ...]) if alpha is None else double(q[s, ...]) * double(alpha)
-        if kind is Pool.LOG:
-            rows = log_probabilities(rows)
-        pooled = pool_rows(v, rows, targets, kind)
-        value, gradient = pool_ce(rows, targets, pooled, kind)
-        hessian = pool_hessian(rows, targets, pooled, kind, scaled)
-        total = [a + b for a, b in zip(total, (value, gradient, hessian), strict=True)]
-    return Curvature(int(items), *total)

@@ -175,9 +175,6 @@ Array: TypeAlias = Any
 _Sums = TypeVar("_Sums", bound="Additive")
 
 EPSILON = 1e-12  # ε: keeps a logarithm finite where a member gives a label no probability at all
-# Items that are transposed in one go: what is read and written stays in the cache.
-_TRANSPOSED = 256
-_FEW_CLASSES = 8
 # numpy follows the standard since 2.1; the compatible namespace of it takes longer to import.
 _NUMPY: Any = np if hasattr(np, "cumulative_sum") else import_module("array_api_compat.numpy")
 _GOLDEN = 0.618  # a step that is no whole number
@@ -238,26 +235,10 @@ def cumulative(P: Array) -> Array:
     return namespace(P).cumulative_sum(double(P), axis=-1)[..., :-1]
 
 
-def member_rows(P: Array, out: Array | None = None) -> Array:
-    """[N, K, C] -> [K, N·C] in float64, so that a pool of every item is one matrix product.
-
-    ``out`` (numpy only) is written into instead of new memory.
-    """
-    items, members, classes = P.shape
+def member_rows(P: Array) -> Array:
+    """[N, K, C] -> [K, N·C] in float64, so that a pool of every item is one matrix product."""
     xp = namespace(P)
-    if not isinstance(P, np.ndarray):
-        return xp.reshape(double(xp.permute_dims(P, (1, 0, 2))), (members, -1))
-    rows = np.empty((members, items * classes)) if out is None else out
-    if classes > _FEW_CLASSES:
-        rows.reshape(members, items, classes)[...] = P.transpose(1, 0, 2)
-        return rows
-    # Class by class, a block of items is a matrix to be transposed, which numpy does several times
-    # faster than it permutes three axes.
-    flat = P.reshape(items, members * classes)
-    for s in slices(items, _TRANSPOSED):
-        for c in range(classes):
-            rows[:, s.start * classes + c : s.stop * classes : classes] = flat[s, c::classes].T
-    return rows
+    return xp.reshape(double(xp.permute_dims(P, (1, 0, 2))), (P.shape[1], -1))
 
 
 def slices(length: int, step: int) -> Iterator[slice]:

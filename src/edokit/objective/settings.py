@@ -1,15 +1,15 @@
-"""The objective: weights of its terms, its modes, and the presets."""
+"""What is optimised and how: the objective with its weights and modes, presets, and the solvers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
-from edokit._errors import InputError, one_of, option
+from edokit._errors import InputError, check_number, one_of, option
 
 LARGEST = 1e9
 """Largest weight of a term: beyond it the other terms are lost in rounding."""
@@ -264,3 +264,140 @@ def preset(name: str) -> Objective:
     """The objective of this name: ``default``, ``paper-fixed`` or ``paper``."""
     one_of("preset", name, PRESETS)
     return PRESETS[name]
+
+
+# --- Solvers --------------------------------------------------------------------------------------
+
+ORDERS = ("ce", "given")
+"""How members are ranked."""
+
+THOROUGH = ("epochs", "learning_rate", "temperature", "temperature_decay")
+"""What `Gumbel.resolve` chooses by the number of items, where it is None."""
+_STEPS = 2000  # at least, of a thorough search
+
+
+@dataclass(frozen=True, repr=False)
+class Exact(OptionFields):
+    """The exact solver: the optimum over the simplex, with a certificate.
+
+    Parameters
+    ----------
+    max_members : int, default=None
+        Largest size; lower-ranked members get no weight. None: all members compete.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own cross-entropy on the fit data, or as they come.
+
+    Examples
+    --------
+    >>> from edokit import EDOEnsemble, Exact
+    >>> EDOEnsemble(solver=Exact(max_members=5))
+    EDOEnsemble(solver=Exact(max_members=5))
+    """
+
+    name: ClassVar[str] = "exact"
+    max_members: int | None = None
+    order: Literal["ce", "given"] = "ce"
+
+    def __post_init__(self) -> None:
+        if self.max_members is not None:
+            check_number("max_members", self.max_members, 1, whole=True)
+        one_of("order", self.order, ORDERS)
+
+
+@dataclass(frozen=True, repr=False)
+class Gumbel(OptionFields):
+    """The gumbel solver: the paper's search over weights and sizes, by Adam.
+
+    None in `epochs`, `learning_rate`, `temperature` and `temperature_decay` comes close to the
+    optimum: at least 2,000 steps (the paper's ten epochs are 50 on 141 items), a learning rate
+    thirty times the paper's, and a temperature that cools from 1 to 0.1 over all of them.
+
+    Parameters
+    ----------
+    epochs : int, default=None
+        Passes over the items.
+    batch_size : int, default=32
+        Items per step (of sets, rows: an item has one per label); at most all of them.
+    learning_rate : float, default=None
+        Step size of Adam (η).
+    temperature : float, default=None
+        Of the Gumbel-Softmax in the first epoch (T₀).
+    temperature_decay : float, default=None
+        The temperature falls at this rate: T₀·exp(−γ·epoch), epochs counted from 0 (γ).
+    min_temperature : float, default=0.1
+        It falls no further than this.
+    min_members : int, default=1
+        Smallest size (K_min).
+    max_members : int, default=None
+        Largest size (K_max); lower-ranked members get no weight. None: all members compete.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own cross-entropy on the fit data, or as they come.
+
+    Examples
+    --------
+    >>> from edokit import EDOEnsemble, Gumbel
+    >>> EDOEnsemble("paper-fixed", solver=Gumbel(epochs=20))
+    EDOEnsemble(preset='paper-fixed', solver=Gumbel(epochs=20))
+    """
+
+    name: ClassVar[str] = "gumbel"
+    epochs: int | None = None
+    batch_size: int = 32
+    learning_rate: float | None = None
+    temperature: float | None = None
+    temperature_decay: float | None = None
+    min_temperature: float = 0.1
+    min_members: int = 1
+    max_members: int | None = None
+    order: Literal["ce", "given"] = "ce"
+
+    def __post_init__(self) -> None:
+        paper = {part.name: part.default for part in fields(GumbelSettings)}
+        for part in fields(self):
+            value, is_whole = getattr(self, part.name), str(part.type).startswith("int")
+            if part.name == "order" or (value is None and part.default is None):
+                continue
+            check_number(
+                part.name,
+                value,
+                1 if is_whole else 0,
+                math.inf if is_whole else LARGEST,
+                above=not is_whole and part.name != "temperature_decay",
+                whole=is_whole,
+                hint=f"the paper uses {paper[part.name]!r}",
+            )
+        one_of("order", self.order, ORDERS)
+        if self.max_members is not None and self.min_members > self.max_members:
+            raise InputError(
+                f"no ensemble size lies between {option('min_members', self.min_members)} and"
+                f" {option('max_members', self.max_members)}",
+                "leave them out to let every size compete",
+            )
+
+    def resolve(self, items: int, members: int = 10) -> GumbelSettings:
+        """The same with a value for every None, to learn from so many items and members."""
+        values = {"learning_rate": 0.03, "temperature": 1.0, "max_members": members}
+        options = {part.name: getattr(self, part.name) for part in fields(self)}
+        values |= {name: value for name, value in options.items() if value is not None}
+        if self.epochs is None:
+            steps = math.ceil(items / min(self.batch_size, items))
+            values["epochs"] = max(10, math.ceil(_STEPS / steps))
+        if self.temperature_decay is None:
+            fall = max(1.0, values["temperature"] / self.min_temperature)
+            values["temperature_decay"] = math.log(fall) / max(1, values["epochs"] - 1)
+        return GumbelSettings(**values)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, repr=False)
+class GumbelSettings(Gumbel):
+    """How to search, with a value for everything; the defaults are the paper's."""
+
+    epochs: int = 10
+    learning_rate: float = 1e-3
+    temperature: float = 0.5
+    temperature_decay: float = 0.05
+    max_members: int = 10
+
+
+SOLVERS: Mapping[str, type[Exact | Gumbel]] = {"exact": Exact, "gumbel": Gumbel}
+"""The solvers by name."""

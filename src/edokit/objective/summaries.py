@@ -15,7 +15,6 @@ from edokit._errors import InputError, one_of, option
 from edokit.objective.pools import (
     Additive,
     Array,
-    cumulative,
     double,
     like,
     log_probabilities,
@@ -26,6 +25,7 @@ from edokit.objective.pools import (
     without_gradient,
 )
 from edokit.objective.settings import SCALE_TERMS, Pool, Settings
+from edokit.scales import NOMINAL, TOLERANCE
 
 # Numbers of P that are summed at a time: few enough of an array for the cache, enough of a tensor
 # to keep a GPU busy.
@@ -290,17 +290,14 @@ def _check_arrays(P: Array, q: Array, y: Array) -> None:
             "give labels for the items of the predictions, in their order",
         )
     rows = without_gradient(P[:64, ...])
-    totals = np.asarray(double(rows.cpu() if hasattr(rows, "cpu") else rows)).sum(axis=-1)
-    lowest, highest = (
-        np.fmin.reduce(totals, None, initial=1),
-        np.fmax.reduce(totals, None, initial=1),
-    )
-    if lowest < 1 - 1e-3 or highest > 1 + 1e-3:
-        raise InputError(
-            "the probabilities of an item must sum to one for every member, but got sums from "
-            f"{lowest:.4g} to {highest:.4g}",
+    NOMINAL.distributions(
+        np.asarray(double(rows.cpu() if hasattr(rows, "cpu") else rows)),
+        TOLERANCE,
+        lambda fault, at: InputError(
+            f"the probabilities of item {at[0]} by member {at[1]} {fault}",
             "normalise each member's row over the classes (softmax, for logits)",
-        )
+        ),
+    )
     if len(q) and not q.min() >= 0:
         raise _not_finite()
 
@@ -433,12 +430,9 @@ class Problem:
         )
 
     @cached_property
-    def scale_rows(self) -> tuple[Array, Array]:
-        """[K, N·(C − 1)] cumulative rows of ordered classes, [N·(C − 1)] those of the labels."""
-        xp = namespace(self.rows)
-        rows = cumulative(xp.reshape(self.rows, (self.members, *self.targets.shape)))
-        labels = cumulative(self.soft_labels)
-        return xp.reshape(rows, (self.members, -1)), xp.reshape(labels, (-1,))
+    def coordinates(self) -> dict[type, tuple[Array, Array]]:
+        """Rows and targets of the pool terms that have asked for them."""
+        return {}
 
     def select(self, members: Array) -> Problem:
         """The problem of these members (positions), in this order."""

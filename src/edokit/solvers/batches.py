@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edokit._types import Floats, Ints
-from edokit.objective import EPSILON, Pool, Problem
+from edokit.objective.loss import OverItems, PoolTerm
 from edokit.objective.pools import cumulative, slices
+from edokit.objective.summaries import Problem
 
 # Numbers that one block of steps may gather: few enough to stay near the processor.
 _BLOCK = 2**21
-# Numbers that are kept from one call to the next, at most.
+# Numbers of mini-batches that are kept from one call to the next, at most.
 _KEPT = 2**23
 # Distances between members that are kept from one block to the next, at most.
 _PAIRS = 2**22
@@ -30,15 +31,12 @@ class Block(NamedTuple):
     distances: Floats  # [B, S, K, K] mean distances between members
     linear: Floats
     """[B, S, 2, K] mean probabilities on the hard label; mean cross-entropies of the members."""
-    targets: Floats  # [B, S, 1, n, C] soft labels, divided by the number of items of the batch
+    pooled: dict[str, tuple[Floats, Floats]]
+    """By pool term, what is pooled [B, S, n·c, K] and the targets [B, S, 1, n, c]."""
     size_noise: Floats  # [B, S, 1, M]
-    rows: Floats | None
-    """[B, S, n·C, K] for ``ce="mean"``: what is pooled (for a linear pool, plus ε)."""
     losses: Floats | None
     """[B, S, 1, n, K] for ``ce="random"``: the members' losses per item, divided likewise."""
     member_noise: Floats | None  # [B, S, 1, n, K] for ``ce="random"``
-    soft_labels: Floats | None
-    """[B, S, 1, n, C − 1] cumulative, for distances on a scale; NaN for the filler."""
     counts: Floats  # [B] items of each step, fillers apart
 
 
@@ -47,57 +45,55 @@ class Batches:
 
     def __init__(self, P: Floats, y: Ints, problem: Problem, batch_size: int) -> None:
         """Of P [N, K, C] and hard labels y [N]; ``problem`` holds the same members and items."""
-        self._items, self._members, self._classes = (int(length) for length in P.shape)
+        self._items, self._members, self._classes = map(int, P.shape)
+        self._problem = problem
         self._batch = min(batch_size, self._items)
         self._steps = math.ceil(self._items / self._batch)  # per epoch; a short last batch counts
-        # Item N is the filler: all members agree on it, and it has neither soft nor hard label.
+        # Item N is the filler: all members agree on it, so that it pulls none before another.
         positions = P if problem.steps is None else cumulative(P) * problem.steps
         self._P = _with_filler(positions, 1.0).transpose(2, 1, 0).copy()
         self._hits = _with_filler(np.take_along_axis(P, y[:, None, None], axis=2)[:, :, 0], 0.0)
-        self._targets = _with_filler(problem.targets, 0.0)
-        rows = problem.rows.reshape(P.shape[1], P.shape[0], P.shape[2])
-        # Weights sum to one, so that ε beside every member is ε beside the pool.
-        epsilon = EPSILON if problem.pool is Pool.LINEAR else 0.0
-        self._rows = _with_filler(rows.transpose(1, 2, 0) + epsilon, 1.0)
         self._losses = _with_filler(problem.item_losses, 0.0)
-        self._soft: Floats | None = None
-        if problem.steps is not None:
-            self._soft = _with_filler(cumulative(problem.soft_labels), np.nan)
         self._apart: Floats | None = None
-        self._kept: tuple[tuple[object, ...], bool, bool, list[list[Block]]] | None = None
+        self._kept: dict[object, list[list[Block]]] = {}
 
     def epochs(
         self,
         count: int,
         seeds: Sequence[int],
         sizes: int,
+        terms: Mapping[str, PoolTerm],
         *,
-        pooled: bool,
         sampled: bool,
-        keep: bool = False,
     ) -> Iterable[Iterable[Block]]:
         """The steps of each epoch, block by block, every seed shuffled on its own; go in order.
 
-        ``pooled`` and ``sampled`` say which kinds of cross-entropy are needed: of the pool, and of
-        one member drawn per item. With ``keep`` they are there for the next call, if they are few.
+        ``terms`` are the pool terms that are needed; ``sampled`` says whether the cross-entropy of
+        one member drawn per item is. The last ones are kept, if they are few, for the next
+        generation of a search.
         """
-        key = (count, tuple(seeds), sizes)
-        if self._kept is not None and self._kept[0] == key:
-            _, has_pooled, has_sampled, epochs = self._kept
-            if has_pooled >= pooled and has_sampled >= sampled:
-                return epochs
-            pooled, sampled = pooled or has_pooled, sampled or has_sampled
-        if not keep or count * self._steps * self._per_step(len(seeds), pooled, sampled) > _KEPT:
-            return self._made(count, seeds, sizes, pooled, sampled)
-        epochs = [list(epoch) for epoch in self._made(count, seeds, sizes, pooled, sampled)]
-        self._kept = key, pooled, sampled, epochs
-        return epochs
+        key = (count, tuple(seeds), sizes, tuple(sorted(terms)), sampled)
+        per_item = self._classes * len(terms) + 2 * sampled
+        per_step = len(seeds) * self._members * (self._members + self._batch * per_item)
+        if key not in self._kept:
+            made = self._made(count, seeds, sizes, terms, sampled)
+            if count * self._steps * per_step > _KEPT:
+                return made
+            self._kept = {key: [list(epoch) for epoch in made]}
+        return self._kept[key]
 
     def _made(
-        self, count: int, seeds: Sequence[int], sizes: int, pooled: bool, sampled: bool
+        self,
+        count: int,
+        seeds: Sequence[int],
+        sizes: int,
+        terms: Mapping[str, PoolTerm],
+        sampled: bool,
     ) -> Iterator[Iterator[Block]]:
         draws = [Draws(seed) for seed in seeds]
-        at_a_time = max(1, _BLOCK // self._per_step(len(draws), True, True))
+        pooled = {name: self._with_items(term) for name, term in terms.items()}
+        per_item = 2 + sum(targets.shape[1] for _, targets in pooled.values())
+        per_step = len(draws) * self._members * (self._members + self._batch * per_item)
         counts = np.full(self._steps, float(self._batch))
         counts[-1] = self._items - (self._steps - 1) * self._batch
         for _ in range(count):
@@ -107,13 +103,14 @@ class Batches:
             places = padded.reshape(len(draws), self._steps, self._batch).swapaxes(0, 1)
             yield (
                 self._block(places[part], counts[part], draws, sizes, pooled, sampled)
-                for part in slices(self._steps, at_a_time)
+                for part in slices(self._steps, max(1, _BLOCK // per_step))
             )
 
-    def _per_step(self, seeds: int, pooled: bool, sampled: bool) -> int:
-        """Numbers that a step takes, more or less."""
-        per_item = pooled * self._classes + sampled * 2
-        return seeds * self._members * (self._members + self._batch * per_item)
+    def _with_items(self, term: PoolTerm) -> tuple[Floats, Floats]:
+        """What is pooled [N + 1, c, K] and targets [N + 1, c], the filler at the end."""
+        rows, targets = OverItems.of(term, self._problem).items
+        by_item = rows.reshape(self._members, *targets.shape).transpose(1, 2, 0)
+        return _with_filler(by_item, 1.0), _with_filler(targets, 0.0)
 
     def _block(
         self,
@@ -121,26 +118,27 @@ class Batches:
         counts: Floats,
         draws: Sequence[Draws],
         sizes: int,
-        pooled: bool,
+        pooled: Mapping[str, tuple[Floats, Floats]],
         sampled: bool,
     ) -> Block:
         """Of the items at ``places`` [B, S, n], ``counts`` [B] of them no fillers."""
         steps, seeds, batch = places.shape
         members = self._members
-        distances, linear = self._means(places, counts)
-        targets = np.take(self._targets, places, axis=0) / counts[:, None, None, None]
-        rows = losses = noise = None
-        if pooled:
-            rows = np.take(self._rows, places, axis=0).reshape(steps, seeds, -1, members)
+        losses = noise = None
+        taken = {
+            name: (
+                np.take(rows, places, axis=0).reshape(steps, seeds, -1, members),
+                np.take(targets, places, axis=0)[:, :, None],
+            )
+            for name, (rows, targets) in pooled.items()
+        }
         if sampled:
             losses = np.take(self._losses, places, axis=0)[:, :, None]
             losses /= counts[:, None, None, None, None]
             member_draws = [draw.member_noise(steps, batch, members) for draw in draws]
             noise = np.stack(member_draws, axis=1)[:, :, None]
-        size_noise = np.stack([draw.size_noise(steps, sizes) for draw in draws], axis=1)
-        targets, size_noise = targets[:, :, None], size_noise[:, :, None]
-        soft = None if self._soft is None else np.take(self._soft, places, axis=0)[:, :, None]
-        return Block(distances, linear, targets, size_noise, rows, losses, noise, soft, counts)
+        size_noise = np.stack([draw.size_noise(steps, sizes) for draw in draws], axis=1)[:, :, None]
+        return Block(*self._means(places, counts), taken, size_noise, losses, noise, counts)
 
     def _means(self, places: Ints, counts: Floats) -> tuple[Floats, Floats]:
         """Distances [B, S, K, K] and linear terms [B, S, 2, K], means over each batch."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from edokit._types import Floats
-from edokit.objective import EPSILON, Pool, Problem
-from edokit.objective.loss import SMOOTHING
-from edokit.objective.pools import slices
+from edokit.objective.loss import PoolTerm
+from edokit.objective.pools import EPSILON, slices
+from edokit.objective.summaries import Problem
 from edokit.solvers.batches import Block
 
 # As in effective_weights: members further below the best are lifted to exp(-600), still positive.
@@ -49,13 +49,15 @@ def descend(
     columns: Columns,
     *,
     problem: Problem,
+    terms: Mapping[str, PoolTerm],
     min_members: int,
 ) -> tuple[Floats, Floats, Floats]:
     """Learn weights of the problem's members and a size between ``min_members`` and all of them.
 
-    θ [E, S·R, K] and π [E, S·R, M] after each epoch, and the temperature in it [E, S·R].
+    ``terms`` are the pool terms that some configuration weighs. Returns θ [E, S·R, K] and
+    π [E, S·R, M] after each epoch, and the temperature in it [E, S·R].
     """
-    steps = _Steps(columns, problem, min_members)
+    steps = _Steps(columns, problem, terms, min_members)
     after = []
     for epoch, blocks in enumerate(epochs):
         cooled = columns.temperature * np.exp(-columns.temperature_decay * epoch)
@@ -76,9 +78,15 @@ class _Steps:
     whole arrays of one shape take a third of the time of those that broadcast.
     """
 
-    def __init__(self, columns: Columns, problem: Problem, min_members: int) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        problem: Problem,
+        terms: Mapping[str, PoolTerm],
+        min_members: int,
+    ) -> None:
         seeds, runs, _ = columns.learning_rate.shape
-        members, pool = problem.members, problem.pool
+        members = problem.members
         rows, sizes = seeds * runs, members - min_members + 1
         self._shape = (seeds, runs, rows, members, sizes)
         self._parameters, self.theta, self.pi = self._array()
@@ -92,18 +100,17 @@ class _Steps:
         self._twice_reg = self._full(2.0 * weights["reg"] * (1.0 - columns.on_raw))
         self._twice_raw = self._full(2.0 * weights["reg"] * columns.on_raw)
         # What the linear terms are multiplied with: −λ_F1, and λ_CE where the members' own count.
-        lambda_ce, lambda_w1 = weights["ce_weight"], weights["w1"]
+        lambda_ce = weights["ce_weight"]
         member_ce = lambda_ce.copy()
         member_ce[:, : columns.pooled] = member_ce[:, runs - columns.drawn :] = 0.0
         self._linear = np.concatenate([-weights["f1"], member_ce], axis=2)
         # Terms with items in them: each lays out some steps, then adds its slope.
-        self._of_items: list[Pooled | Scaled | Drawn] = []
-        if columns.pooled:
-            self._of_items.append(Pooled(lambda_ce, columns.pooled, pool))
+        self._of_items: list[Pooled | Drawn] = [
+            Pooled(name, term, weights[name], columns.pooled if name == "ce_weight" else runs)
+            for name, term in terms.items()
+        ]
         if columns.drawn:
             self._of_items.append(Drawn(lambda_ce, columns.drawn))
-        if lambda_w1.any():
-            self._of_items.append(Scaled(lambda_w1, problem.steps))
         self._per_item = 2 * members if columns.drawn else int(problem.targets.shape[1])
         # Other quadratic terms than div are of all items at every step.
         self._quadratic = [
@@ -135,7 +142,7 @@ class _Steps:
         return np.repeat(column.reshape(rows, 1), members, axis=1)
 
     def at_a_time(self, block: Block) -> int:
-        numbers = self._shape[2] * block.targets.shape[3] * self._per_item
+        numbers = self._shape[2] * int(block.counts.max()) * self._per_item
         return max(1, _STEPS_BLOCK // int(numbers))
 
     def take(self, block: Block, part: slice, temperature: Floats) -> None:
@@ -239,69 +246,24 @@ _COLD = 0.06
 
 
 class Pooled:
-    """λ_CE [S, R, 1] times the cross-entropy of the pool, for the first ``count`` of each seed."""
+    """A pool term times its weights [S, R, 1], for the first ``count`` of each seed."""
 
-    def __init__(self, lambda_ce: Floats, count: int, pool: Pool) -> None:
-        self._minus = -lambda_ce[:, :count]
-        self._count, self._pool = count, pool
-
-    def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
-        """Get ready for some steps of a block."""
-        assert block.rows is not None
-        self._rows = block.rows[part]
-        self._targets = block.targets[part]
-        flat = self._targets.reshape(*self._targets.shape[:3], -1)
-        self._wanted = flat * self._minus
-
-    def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
-        """Add the gradient in v [S, R, K] to ``slopes``, for step b of those laid out."""
-        count, rows = self._count, self._rows[b]
-        if len(v) == 1 and self._pool is Pool.LINEAR:
-            # One seed: plain matrices are faster than stacks of them.
-            pooled = np.dot(v[0, :count], rows[0].T)
-            np.divide(self._wanted[b, 0], pooled, out=pooled)
-            slopes[0, :count] += np.dot(pooled, rows[0])
-            return
-        pooled = v[:, :count] @ rows.swapaxes(-1, -2)
-        if self._pool is Pool.LINEAR:
-            np.divide(self._wanted[b], pooled, out=pooled)
-        else:
-            # What is pooled are scores; −λ_CE (q − φ Σ q) takes their place in memory.
-            targets = self._targets[b]
-            phi = pooled.reshape(*pooled.shape[:2], *targets.shape[2:])
-            phi -= phi.max(axis=-1, keepdims=True)
-            np.exp(phi, out=phi)
-            phi *= targets.sum(axis=-1, keepdims=True) / phi.sum(axis=-1, keepdims=True)
-            np.subtract(targets, phi, out=phi)
-            phi *= self._minus[..., None]
-        slopes[:, :count] += pooled @ rows
-
-
-class Scaled:
-    """λ_W1 [S, R, 1] times the smoothed Wasserstein-1 distance of the pool, on a mini-batch."""
-
-    def __init__(self, lambda_w1: Floats, steps: Floats) -> None:
-        self._factors = lambda_w1[..., None] * steps  # [S, R, 1, C − 1]
+    def __init__(self, name: str, term: PoolTerm, weights: Floats, count: int) -> None:
+        self._name, self._term, self._count = name, term, count
+        self._weights = weights[:, :count, :, None]
 
     def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
         """Get ready for some steps of a block."""
-        assert block.rows is not None
-        assert block.soft_labels is not None
-        self._rows, self._labels = block.rows[part], block.soft_labels[part]
-        self._counts = block.counts[part]
+        rows, self._targets = (values[part] for values in block.pooled[self._name])
+        self._rows, self._columns = rows, rows.swapaxes(-1, -2)
+        self._factors = self._weights / block.counts[part, None, None, None, None]
 
     def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
         """Add the gradient in v [S, R, K] to ``slopes``, for step b of those laid out."""
-        rows, labels = self._rows[b], self._labels[b]
-        pooled = v @ rows.swapaxes(-1, -2)
-        phi = pooled.reshape(*pooled.shape[:2], labels.shape[-2], -1)
-        gaps = np.cumsum(phi, axis=-1)[..., :-1] - labels
-        pull = np.nan_to_num(gaps / np.sqrt(gaps * gaps + SMOOTHING**2))  # none of the filler
-        pull *= self._factors / self._counts[b]
-        # A class is part of every cumulative share from its own on.
-        onto = np.zeros_like(phi)
-        onto[..., :-1] = np.flip(np.cumsum(np.flip(pull, axis=-1), axis=-1), axis=-1)
-        slopes += onto.reshape(pooled.shape) @ rows
+        targets, pooled = self._targets[b], v[:, : self._count] @ self._columns[b]
+        slope = self._term.slope(pooled.reshape(*pooled.shape[:2], *targets.shape[2:]), targets)
+        slope *= self._factors[b]
+        slopes[:, : self._count] += slope.reshape(pooled.shape) @ self._rows[b]
 
 
 class Drawn:

@@ -11,10 +11,12 @@ import numpy as np
 from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
-from edokit.objective import CE, Diversity, Problem, Regularize, Settings, rank_members
+from edokit.objective.loss import OverItems, pool_terms
 from edokit.objective.pools import one_thread, spread
-from edokit.solvers.objective import DataTerm, JointObjective, PoolW1
-from edokit.solvers.solution import Certificate, Solution
+from edokit.objective.settings import CE, TERMS, Diversity, Regularize, Settings
+from edokit.objective.summaries import Problem, rank_members
+from edokit.solvers import Certificate, Solution
+from edokit.solvers.objective import DataTerm, JointObjective, data_terms
 
 TOLERANCE = 1e-9  # the gap at which a descent stops
 SMALLEST_WEIGHT = 1e-6  # weights below this are zero
@@ -77,7 +79,7 @@ def solve_exact(
     --------
     >>> import numpy as np
     >>> from edokit.fitdata import FitData
-    >>> from edokit.objective import Settings
+    >>> from edokit.objective.settings import Settings
     >>> P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
     >>> solution = solve_exact(FitData.from_arrays(P, np.eye(2), np.array([0, 1])), Settings())
     >>> solution.weights.round(2)
@@ -91,20 +93,17 @@ def solve_exact(
             " literal penalty",
         )
     settings = in_expectation(settings)
-    pooled = settings.ce is CE.MEAN
     problem, part, ranked = _competing_problem(data, settings, order, max_members, all_terms)
     candidates = ranked[:max_members]
     # Many small products: threads would only wait for each other.
     with one_thread():
         objective = JointObjective(part, settings)
-        if data.is_sampled and (pooled or settings.w1):
+        if data.is_sampled and pool_terms(settings):
             # The optimum of the sample is where it starts; a few passes over all items are enough.
             starts = ends_of(objective, [])[:_BEST_ENDS]
-            ce = DataTerm.ce(data, settings, candidates) if pooled else None
-            w1 = DataTerm.w1(data, candidates) if settings.w1 else None
-            objective = JointObjective(part, settings, ce, w1)
-            if ce is not None and settings.ce_weight > 0:
-                ce.look_at(starts)
+            objective = JointObjective(part, settings, data_terms(data, settings, candidates))
+            for term in objective.of_items.values():
+                term.look_at(starts)  # type: ignore[union-attr]
         else:
             # Good starts: a few items tell nearly all; the many are then looked at a few times.
             starts, sample_size = [], _SAMPLE
@@ -113,7 +112,7 @@ def solve_exact(
                 starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
                 sample_size *= _LARGER
         v, certificate = optimum(objective, starts)
-        terms, slope = objective.terms(v), objective.ce.gradient(v)
+        terms, slope = objective.terms(v), objective.ce.at(v)[1]
     if len(candidates) < problem.members:
         certificate = replace(
             certificate,
@@ -154,7 +153,7 @@ def solve_path(
     path = np.zeros((len(lambdas), problem.members))
     v = np.full(part.members, 1.0 / part.members)
     with one_thread():
-        ce = JointObjective(part, settings).ce
+        ce = {"ce_weight": JointObjective(part, settings).ce}
         for k in np.argsort(lambdas, kind="stable")[::-1]:
             if math.isfinite(lambdas[k]):
                 penalised = replace(settings, reg=lambdas[k])
@@ -167,7 +166,7 @@ def _competing_problem(
     data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
 ) -> tuple[Problem, Problem, Ints]:
     """The problem of all members, that of those which may have weight, and all members ranked."""
-    with_items = settings.ce is CE.MEAN or settings.w1 > 0
+    with_items = bool(pool_terms(settings))
     problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
     members = np.arange(problem.members)
     ranked = members if order == "given" else rank_members(data.summaries(), order)
@@ -191,20 +190,18 @@ def solution_at(
         replace(in_expectation(variant), regularize=Regularize.EFFECTIVE) for variant in settings
     ]
     members, passes = np.arange(len(data.members)), data.is_sampled
-    pooled, has_w1 = settings[0].ce is CE.MEAN, any(variant.w1 for variant in settings)
-    ce = DataTerm.ce(data, settings[0], members) if pooled and passes else None
-    w1 = DataTerm.w1(data, members) if has_w1 and passes else None
-    for term in (ce, w1):
-        if term is not None:
-            term.look_at(weightings)
-    problem = data.problem(settings[0], with_items=(pooled and not passes) or has_w1)
-    objectives = [
-        JointObjective(problem, variant, ce, w1 if variant.w1 else None) for variant in settings
-    ]
-    return [
-        (objective.terms(v), objective.ce.gradient(v))
-        for objective, v in zip(objectives, weightings, strict=True)
-    ]
+    shared: dict[str, DataTerm] = {}
+    for variant in settings if passes else ():
+        shared = data_terms(data, variant, members) | shared
+    for term in shared.values():
+        term.look_at(weightings)
+    problem = data.problem(settings[0], with_items=not passes)
+    results = []
+    for variant, v in zip(settings, weightings, strict=True):
+        terms = {name: shared[name] for name in pool_terms(variant) if passes}
+        objective = JointObjective(problem, variant, terms)
+        results.append((objective.terms(v), objective.ce.at(v)[1]))
+    return results
 
 
 def in_expectation(settings: Settings) -> Settings:
@@ -223,11 +220,10 @@ def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Ce
     reason = "suppress is not convex: the best local optimum found, every vertex considered"
     if shape == "convex":
         reason = "the objective is convex: the gap bounds what is left"
-    if objective.w1 is not None:
-        # Smoothing takes at most δ a step from the distance.
-        lost = objective.w1.smoothing * float(objective.problem.steps.sum())
-        gap += objective.settings.w1 * lost
-        reason += f" (smoothing of W1, at most {lost:.2g}, included)"
+    for name, term in objective.of_items.items():
+        if lost := term.term.slack:
+            gap += objective.settings.signed_weight(name) * lost
+            reason += f" (smoothing of {TERMS[name].name.upper()}, at most {lost:.2g}, included)"
     return v, Certificate(gap, shape == "convex", shape == "convex", reason)
 
 
@@ -236,18 +232,22 @@ def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
     uniform = np.full(objective.members, 1.0 / objective.members)
     if _shape(objective) == "convex":
         start = starts[0] if starts else uniform
-        if isinstance(objective.w1, PoolW1) and not starts:
-            # A kink is found by smoothing it less and less.
-            for smoothing in _SMOOTHINGS:
-                w1 = PoolW1(objective.problem, smoothing)
-                softer = JointObjective(objective.problem, objective.settings, objective.ce, w1)
-                start = _descend(softer, start)
+        kinks = {
+            name: term
+            for name, term in objective.of_items.items()
+            if isinstance(term, OverItems) and term.term.slack
+        }
+        # A kink is found by smoothing it less and less.
+        for smoothing in _SMOOTHINGS if kinks and not starts else ():
+            softer = {name: term.softened(smoothing) for name, term in kinks.items()}
+            terms = objective.all_terms | softer
+            start = _descend(JointObjective(objective.problem, objective.settings, terms), start)
         return [_descend(objective, start)]
     vertices = _vertices(objective)
     if not starts:
         n_vertices = objective.members if objective.members <= _FEW_MEMBERS else _BEST_VERTICES
         settings = replace(objective.settings, div=0.0)
-        without = JointObjective(objective.problem, settings, objective.ce, objective.w1)
+        without = JointObjective(objective.problem, settings, objective.all_terms)
         starts = [uniform, _descend(without, uniform), *vertices[:n_vertices]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
     # The same end reached from two starts is one end.
@@ -267,9 +267,9 @@ def _shape(objective: JointObjective) -> str:
     members, settings = objective.members, objective.settings
     if members == 1 or settings.div == 0 or settings.diversity is Diversity.PRESERVE:
         return "convex"
-    if (settings.ce is CE.MEAN and settings.ce_weight > 0) or settings.w1 > 0:
+    if objective.of_items:
         return "neither"
-    # Without the pool's cross-entropy the objective is a quadratic; look at it on the simplex.
+    # Without them the objective is a quadratic; look at it on the simplex.
     quadratic = settings.reg * np.eye(members)
     for term, matrix in objective.problem.matrices.items():
         quadratic = quadratic + settings.signed_weight(term) * matrix
@@ -285,7 +285,7 @@ def _shape(objective: JointObjective) -> str:
 def _descend(objective: JointObjective, start: Floats) -> Floats:
     """Newton's steps on the simplex: each minimises the quadratic model there, exactly."""
     v, value = start, objective.value(start)
-    best, smallest, previous, rough = v, np.inf, np.inf, True
+    best, smallest = v, np.inf
     for _ in range(_STEPS):
         slope = objective.slope(v)
         level = float(slope @ v)
@@ -294,12 +294,10 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
             best, smallest = v, gap
         if gap <= TOLERANCE:
             break
-        # A rough model will do while it divides what is left by ten each time.
-        rough, previous = rough and gap < previous / 10, gap
         # Members without weight that promise nothing stay out of the model.
         inside = np.flatnonzero((v > 0) | (slope < level))
         step = -v
-        hessian, concave = objective.curvature(v, inside, rough)
+        hessian, concave = objective.curvature(v, inside)
         if concave is not None and np.linalg.eigvalsh(_along_simplex(hessian + concave)).min() >= 0:
             hessian = hessian + concave
         linear = slope[inside] - hessian @ v[inside] + hessian[:, 0]
@@ -388,7 +386,7 @@ def _within_support(objective: JointObjective, v: Floats) -> Floats:
         if np.ptp(slope) < 1e-14:
             break
         system = np.ones((count + 1, count + 1))
-        convex, concave = objective.curvature(v, inside, rough=True)
+        convex, concave = objective.curvature(v, inside)
         system[:count, :count] = convex if concave is None else convex + concave
         system[count, count] = 0.0
         step = np.linalg.lstsq(system, np.append(-slope, 0.0), rcond=1e-12)[0][:count]

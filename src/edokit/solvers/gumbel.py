@@ -13,23 +13,14 @@ import numpy as np
 from edokit._errors import InputError, check_seed, option
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
-from edokit.objective import (
-    CE,
-    Pool,
-    Problem,
-    Regularize,
-    Settings,
-    effective_weights,
-    joint_loss,
-    rank_members,
-    softmax,
-)
-from edokit.objective.pools import slices
-from edokit.objective.settings import TERMS
+from edokit.objective.loss import SMOOTH_TERMS, PoolTerm, joint_loss, pool_terms
+from edokit.objective.pools import effective_weights, slices, softmax
+from edokit.objective.settings import CE, TERMS, GumbelSettings, Pool, Regularize, Settings
+from edokit.objective.summaries import Problem, rank_members
+from edokit.solvers import Solution, Trajectory
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Columns, descend
 from edokit.solvers.exact import in_expectation, solution_at
-from edokit.solvers.solution import GumbelSettings, Solution, Trajectory
 
 _OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
 # Runs that differ in these can't share arrays.
@@ -48,7 +39,6 @@ def solve_gumbel(
     options: GumbelSettings | Sequence[GumbelSettings] | None = None,
     *,
     random_state: int | Sequence[int] = 0,
-    keep: bool = False,
     trajectory: bool = True,
 ) -> list[Solution]:
     """A solution per configuration, all learned side by side.
@@ -68,8 +58,6 @@ def solve_gumbel(
         How to search; the paper's settings by default.
     random_state : int or sequence of int, default=0
         Seeds of the mini-batches and of the noise.
-    keep : bool, default=False
-        Keep the mini-batches in memory, if they are few, for calls with the same seeds.
     trajectory : bool, default=True
         Whether solutions tell how the fit went; without it they take a little less time.
 
@@ -82,7 +70,7 @@ def solve_gumbel(
     --------
     >>> import numpy as np
     >>> from edokit.fitdata import FitData
-    >>> from edokit.objective import Settings
+    >>> from edokit.objective.settings import Settings
     >>> P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
     >>> data = FitData.from_arrays(P, np.eye(2), np.array([0, 1]))
     >>> [solution] = solve_gumbel(data, Settings())
@@ -95,19 +83,21 @@ def solve_gumbel(
         steering, columns = batch[0][0].options, _columns(batch)
         problem, batches, ranks = _prepare(data, batch[0][0])
         flat = [run for alike in batch for run in alike]
+        terms: dict[str, PoolTerm] = {}
         for run in flat:
             problem.check_scale(run.settings)
+            terms |= pool_terms(run.settings, steps=problem.steps)
         path = descend(
             batches.epochs(
                 steering.epochs,
                 [alike[0].seed for alike in batch],
                 problem.members - steering.min_members + 1,
-                pooled=columns.pooled > 0 or bool(columns.weights["w1"].any()),
+                terms,
                 sampled=columns.drawn > 0,
-                keep=keep,
             ),
             columns,
             problem=problem,
+            terms=terms,
             min_members=steering.min_members,
         )
         batch_solutions = _solutions(path, flat, problem, ranks, trajectory)
@@ -247,7 +237,7 @@ def _solutions(
             terms={
                 name: float(values[t])
                 for name, values in ends.items()
-                if name != "w1" or settings[t].w1
+                if name not in SMOOTH_TERMS or getattr(settings[t], name)
             },
             order=ranks.copy(),
             ce_gradient=_as_given(ce_gradient[t], ranks),
