@@ -94,6 +94,11 @@ class MissingExtraError(EDOError, ImportError):
     """An optional part of EDO is not installed."""
 
 
+def missing_extra(message: str, extra: str) -> MissingExtraError:
+    """The error for a package that is not there; the extra is named as one types it in a clone."""
+    return MissingExtraError(message, f'in a clone of EDO, run: pip install ".[{extra}]"')
+
+
 class EDOWarning(UserWarning):
     """Something was decided for you; the message says what, and how to decide otherwise.
 

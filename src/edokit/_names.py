@@ -115,7 +115,9 @@ def look_alike(names: Iterable[str]) -> str:
     )
 
 
-def warn_variants(names: Strings, kind: str, *, case: bool = True) -> None:
+def warn_variants(
+    names: Strings, kind: str, *, case: bool = True, count_as: str = "different ones"
+) -> None:
     """Warn that some names are nearly the same, which may be one thing spelled in two ways."""
     if not case and len("".join(names).split()) < 2:  # no blanks
         return
@@ -125,8 +127,8 @@ def warn_variants(names: Strings, kind: str, *, case: bool = True) -> None:
         variants = _variants(names, dict(zip(names, keys, strict=True)).__getitem__)
         hidden = f" and {counted(len(variants) - 3, 'more pair')}" if len(variants) > 3 else ""
         warn(
-            f"{kind} that differ only in {'case or ' if case else ''}blanks count as different"
-            f" ones: {', '.join(variants[:3])}{hidden}"
+            f"{kind} that differ only in {'case or ' if case else ''}blanks count as {count_as}:"
+            f" {', '.join(variants[:3])}{hidden}"
         )
 
 
@@ -144,18 +146,15 @@ def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.int
         return np.flatnonzero(places)
     if not places.size:
         return np.empty(0, dtype=np.intp)
-    if places.ndim != 1 or places.dtype.kind not in "iu":
+    try:
+        if places.ndim != 1 or places.dtype == np.bool_:
+            raise IndexError(f"these are {places.dtype} of shape {places.shape}")
+        places = np.arange(length)[places.astype(np.intp, casting="same_kind")]
+    except (IndexError, TypeError) as error:
         raise InputError(
-            f"positions are {places.dtype} of shape {places.shape}, not a list of whole numbers or"
-            f" a mask of length {length}",
-            "give whole numbers, or one True or False per item",
-        )
-    outside = places[(places < -length) | (places >= length)]
-    if len(outside):
-        raise InputError(
-            f"positions {examples(outside)} are beyond the {length} items", "count from 0"
-        )
-    places = np.where(places < 0, places + length, places).astype(np.intp)
+            f"positions are whole numbers below {length} or a mask of that length: {error}",
+            "count from 0",
+        ) from error
     if np.bincount(places).max() > 1:
         raise InputError(
             "a position is given twice, but each item can be taken once", "drop the repeated ones"
@@ -246,14 +245,21 @@ def renamed(encoded: Encoded, names: Mapping[str, str]) -> Encoded:
     """The same rows with some names replaced; names are compared after that."""
     if not names:
         return encoded
-    codes, distinct = factorized(as_names([names.get(name, name) for name in encoded.names]))
+    codes, distinct = pd.factorize(as_names([names.get(name, name) for name in encoded.names]))
     return Encoded(_through(codes, encoded.codes), distinct)
 
 
-def factorized(names: Strings) -> tuple[npt.NDArray[np.intp], Strings]:
-    """A number per name in order of first appearance, and the distinct names."""
-    codes, distinct = pd.factorize(names)
-    return codes, distinct
+def one_spelling(encoded: Encoded, kind: str) -> Encoded:
+    """The same rows, with the most frequent of the names that differ only in case or blanks."""
+    warn_variants(encoded.names, kind, count_as="one")
+    counts = np.bincount(encoded.codes[encoded.codes >= 0], minlength=len(encoded.names))
+    main_names: dict[str, str] = {}
+    for code in np.argsort(-counts, kind="stable"):
+        name = str(encoded.names[code]).strip()
+        main_names.setdefault(name.lower(), name)
+    return renamed(
+        encoded, {name: main_names[name.strip().lower()] for name in map(str, encoded.names)}
+    )
 
 
 def recode(
@@ -288,9 +294,7 @@ def recode(
     return _through(table, encoded.codes)
 
 
-def column_of(
-    values: Any, name: str | None = None, place: Callable[[int], str] = row_number
-) -> pa.ChunkedArray:
+def column_of(values: Any, name: str, place: Callable[[int], str] = row_number) -> pa.ChunkedArray:
     """Any one-dimensional sequence as an Arrow column; mixed types are refused."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
         return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
@@ -299,9 +303,9 @@ def column_of(
             raise TypeError(f"{values!r} is a single value")
         column = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        mixture = _mixture(values, place)
         raise InputError(
-            f"{'a column' if name is None else f'column {name!r}'} mixes types:"
-            f" {_mixture(values, place) or error}",
+            f"column {name!r} {f'mixes types: {mixture}' if mixture else f'is no column: {error}'}",
             "write the whole column as text or as numbers",
         ) from error
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])

@@ -28,7 +28,7 @@ _BLOCK = 1 << 16
 
 
 def asked_pairs(
-    annotators: Sequence[Iterable[str]], n_texts: int, known: Iterable[str]
+    annotators: Sequence[Iterable[str]], n_texts: int, known_annotators: Iterable[str]
 ) -> tuple[Ints, Ints]:
     """The text [P] of each pair that is asked for, and its annotator's place among the known [P].
 
@@ -40,7 +40,7 @@ def asked_pairs(
             " annotators",
             "give one list of annotators per text",
         )
-    place = {name: a for a, name in enumerate(known)}
+    place = {name: a for a, name in enumerate(known_annotators)}
     codes = [[place.get(str(name), -1) for name in names] or [-1] for names in annotators]
     return (
         np.repeat(np.arange(n_texts), list(map(len, codes))),

@@ -178,9 +178,9 @@ class Panel:
         -------
         PanelAnswer
         """
-        mean = self.mean(rows, p)
         positions, seats = self._seats(rows)
         answered = rows.take(positions)
+        mean = answered.mean(p[positions], self.weights[seats])
         if self.size is None:  # these people, each with one answer
             votes = np.zeros((len(mean), len(self.annotators), p.shape[1]))
             weights = np.zeros(votes.shape[:2])

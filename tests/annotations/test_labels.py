@@ -258,7 +258,7 @@ def test_a_matrix_is_asked_the_same() -> None:
 
 
 def test_a_blank_label_is_a_gap_that_somebody_typed() -> None:
-    with pytest.raises(InputError, match=r"blank: ' ' \(1 row, first row 2\); fill in or drop"):
+    with pytest.raises(InputError, match=r"blank: ' ' \(1 row, first row 2\); .*empty=.drop"):
         Annotations.from_table(spelled("yes", " ", "no"))
 
 

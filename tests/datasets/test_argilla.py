@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import EDOError, EDOWarning, InputError
 from edokit.annotations import Annotations
+from edokit.annotations.long_table import Policies
 from edokit.datasets.argilla import is_argilla, read_argilla
 
 ANN = "0b6b6d1c-8a4b-4f0b-9d55-000000000001"
@@ -292,7 +293,7 @@ def test_the_same_user_twice_follows_the_policy() -> None:
     given = {"a": [(ANN, "calm", "submitted"), (ANN, "heated", "submitted")]}
     with pytest.raises(InputError, match="labels item 'a' again"):
         read_argilla(flat(given))
-    assert len(read_argilla(flat(given), duplicates="all")) == 2
+    assert len(read_argilla(flat(given), policies=Policies(duplicates="all"))) == 2
 
 
 # --- Bad input ------------------------------------------------------------------------------------
@@ -328,7 +329,7 @@ def test_a_malformed_export_is_refused_in_one_line_that_names_the_record(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("option", ["multi_choice", "duplicates"])
+@pytest.mark.parametrize("option", ["multi_choice"])
 def test_unknown_policies_are_refused(option: str) -> None:
     with pytest.raises(InputError, match=f"{option} must be one of"):
         read_argilla(flat(), **{option: "maybe"})
@@ -354,7 +355,7 @@ OPTIONS = st.fixed_dictionaries(
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
         "classes": st.sampled_from([None, ["calm", "heated", "calm & heated"]]),
-        "duplicates": st.sampled_from(["error", "first", "all"]),
+        "policies": st.builds(Policies, duplicates=st.sampled_from(["error", "first", "all"])),
         "split": st.sampled_from([None, None, "dev"]),
     }
 )

@@ -32,6 +32,7 @@ def test_figures_of_a_split() -> None:
         "annotations": 5,
         "annotations_per_item": [2, 3],
         "classes": {"0": 2, "1": 0},
+        "annotations_per_class": {"0": 4, "1": 1},
         "ratio": None,
         "soft_classes": {"0": 0.75, "1": 0.25},
         "ties": {"items": 1, "without_published_label": 1},

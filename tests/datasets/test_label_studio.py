@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from edokit._errors import EDOError, EDOWarning, InputError
 from edokit._io.tables import read_table
 from edokit.annotations import Annotations
+from edokit.annotations.long_table import Policies
 from edokit.datasets.label_studio import is_label_studio, read_label_studio
 
 # --- Examples -------------------------------------------------------------------------------------
@@ -377,8 +378,9 @@ def test_the_same_person_twice_on_a_task_follows_the_policy() -> None:
     tasks = [task(4, annotation(1, "calm"), annotation(1, "heated"))]
     with pytest.raises(InputError, match="annotator '1' labels item '4' again"):
         read_label_studio(tasks)
-    assert len(read_label_studio(tasks, duplicates="first")) == 1
-    assert len(read_label_studio(tasks, duplicates="all")) == 2
+    with pytest.warns(EDOWarning, match="1 of 2 annotations is dropped"):
+        assert len(read_label_studio(tasks, policies=Policies(duplicates="first"))) == 1
+    assert len(read_label_studio(tasks, policies=Policies(duplicates="all"))) == 2
 
 
 # --- The data of a task ---------------------------------------------------------------------------
@@ -553,7 +555,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         read_label_studio(path)
 
 
-@pytest.mark.parametrize("option", ["multi_choice", "duplicates"])
+@pytest.mark.parametrize("option", ["multi_choice"])
 def test_unknown_policies_are_refused(option: str) -> None:
     with pytest.raises(InputError, match=f"{option} must be one of"):
         read_label_studio(two_tasks(), **{option: "maybe"})
@@ -581,7 +583,7 @@ OPTIONS = st.fixed_dictionaries(
         "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
         "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm & heated", "a / b"]]),
-        "duplicates": st.sampled_from(["error", "first", "all"]),
+        "policies": st.builds(Policies, duplicates=st.sampled_from(["error", "first", "all"])),
         "split": st.sampled_from([None, "dev"]),
     }
 )

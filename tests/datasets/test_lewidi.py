@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
+from edokit.annotations.long_table import Policies
 from edokit.datasets import read_annotations, read_lewidi
 
 TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
@@ -123,9 +124,10 @@ def test_without_groups_there_is_no_attribute(file: Path) -> None:
 def test_an_annotator_listed_twice_counts_twice_unless_told_otherwise(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(annotators="Ann1,Ann1,Ann2"))
     assert len(read_lewidi(path)) == 3
-    assert len(read_lewidi(path, duplicates="first")) == 2
+    with pytest.warns(EDOWarning, match="1 of 3 annotations is dropped"):
+        assert len(read_lewidi(path, policies=Policies(duplicates="first"))) == 2
     with pytest.raises(InputError, match=r"a\.json: annotator .* labels item .* again"):
-        read_lewidi(path, duplicates="error")
+        read_lewidi(path, policies=Policies(duplicates="error"))
 
 
 def test_text_is_raw_unless_cleaning_is_asked_for(tmp_path: Path) -> None:
@@ -298,7 +300,7 @@ def test_one_item_of_md_agreement_lists_an_annotator_twice(lewidi: Path) -> None
     path = lewidi / "MD-Agreement" / "MD-Agreement_test.json"
     assert len(read_lewidi(path)) == 5 * 3057
     with pytest.raises(InputError, match=r"labels item 'test-2038' again .*\(1 such row\)"):
-        read_lewidi(path, duplicates="error")
+        read_lewidi(path, policies=Policies(duplicates="error"))
 
 
 def test_groups_of_the_real_files(lewidi: Path) -> None:

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edokit import Annotations
 from edokit._errors import InputError
 from edokit._types import Bools
 from edokit.datasets import (
+    describe_annotations,
     near_duplicate_groups,
     read_lewidi,
+    split_items,
 )
 from edokit.datasets import near_duplicates as module
 from edokit.datasets.near_duplicates import NearDuplicates, Texts, normal_form
@@ -77,6 +80,18 @@ def test_near_duplicates_by_way_of_others_share_a_group() -> None:
     assert overlap(chain[0], chain[1]) >= 0.7 > overlap(chain[0], chain[3])
     assert set(near_duplicate_groups(chain, threshold=0.7)) == {0}
     assert near_duplicates_of(chain[3:], chain[:1], threshold=0.7).tolist() == [False]
+
+
+def test_texts_that_were_just_compared_are_not_compared_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A split describes what it divided."""
+    texts, seen = [f"{LONG} {k}" if k < 2 else f"{k} cups of tea" * k for k in range(12)], []
+    monkeypatch.setattr(module, "normal_form", lambda text: seen.append(text) or normal_form(text))
+    columns = {"item": range(12), "annotator": ["ann"] * 12, "label": ["no", "yes"] * 6}
+    made = split_items(Annotations.from_table({**columns, "text": texts}), ["train", "dev"])
+    assert describe_annotations(made)["near_duplicates"]["items"] >= 2
+    assert seen == texts
 
 
 def test_empty_texts_are_near_duplicates_of_nothing() -> None:

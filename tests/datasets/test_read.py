@@ -186,7 +186,7 @@ def test_what_is_not_understood_is_said_with_what_is(
     assert "lewidi, lewidi2025, table, label-studio, argilla" in caught.value.hint
 
 
-@pytest.mark.parametrize(("name", "hint"), [("a.xlsx", "as CSV"), ("a.npz", "holds predictions")])
+@pytest.mark.parametrize(("name", "hint"), [("a.ods", "as CSV"), ("a.npz", "holds predictions")])
 def test_sheets_and_predictions_are_named_as_such(tmp_path: Path, name: str, hint: str) -> None:
     (tmp_path / name).write_text("x")
     with pytest.raises(InputError, match=f"{name} is not a source of annotations.*{hint}"):
@@ -264,6 +264,7 @@ def test_conversations_are_flattened_as_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
+@pytest.mark.filterwarnings("ignore:.*dropped by duplicates:edokit._errors.EDOWarning")
 def test_duplicates_are_counted_in_lewidi_and_refused_elsewhere(tmp_path: Path) -> None:
     twice = {"1": {**LEWIDI["1"], "annotators": "Ann1,Ann1"}}
     path = dump(tmp_path / "a.json", twice)

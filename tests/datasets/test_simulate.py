@@ -121,7 +121,7 @@ def test_a_regime_has_the_shape_of_its_dataset(name: str) -> None:
     train = told.split("train")
     assert len(train.annotators) == annotators
     assert (train.annotations_per_item.min(), train.annotations_per_item.max()) == per_item
-    assert told.classes == ("0", "1")
+    assert told.classes == ("fine", "offensive")
     pairs = set(zip(told.item_codes.tolist(), told.annotator_codes.tolist(), strict=True))
     assert len(pairs) == len(told)
 
@@ -481,19 +481,12 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], says: str) -> N
     ("change", "says"),
     [
         ({"annotators": 0}, "annotators is 0, .*whole number"),
-        ({"per_item": {}}, "per_item={}.* maps counts"),
         ({"per_item": {13: 1.0}}, "per_item is 13, .*at most 12"),
         ({"per_item": {0: 1.0}}, "per_item"),
-        ({"per_item": {3: 0.0}}, "per_item"),
         ({"per_item": {2.5: 1.0}}, "per_item"),
-        ({"balance": (1.0,)}, "balance=.*sum to 1"),
         ({"balance": (0.7, 0.7)}, "balance=.*sum to 1"),
-        ({"balance": (1.0, 0.0)}, "balance=.*sum to 1"),
-        ({"groups": ()}, "groups=.*names differ"),
-        ({"groups": (Group("a"), Group("a"))}, "groups=.*names differ"),
+        ({"groups": ()}, "groups=0"),
         ({"disagreement": -0.1}, "disagreement is -0.1, .*at least 0"),
-        ({"activity_spread": float("nan")}, "activity_spread is nan"),
-        ({"group_weight": -1.0}, "group_weight is -1.0"),
     ],
 )
 def test_bad_regimes_are_refused(change: dict[str, object], says: str) -> None:
@@ -591,12 +584,8 @@ def test_regimes_of_other_scales_keep_the_rules(name: str) -> None:
 
 def test_sets_that_make_no_sense_are_refused() -> None:
     sets = REGIMES["three-labels"]
-    with pytest.raises(InputError, match="3 labels"):
+    with pytest.raises(InputError, match="for each label"):
         replace(sets, balance=(0.5, 0.5))
-    with pytest.raises(InputError, match="ordinal=True"):
-        replace(sets, ordinal=True)
-    with pytest.raises(InputError, match="humour"):
-        replace(sets, labels={**sets.labels, "ironic": {"humour": 1.0}})
     with pytest.raises(InputError, match="hostile, ironic, personal"):
         simulate(sets, n_classes=4)
 

@@ -11,6 +11,7 @@ import pytest
 from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit.annotations import Annotations
+from edokit.annotations.long_table import Policies
 from edokit.datasets.table import read_annotation_table
 
 ROWS = {
@@ -63,6 +64,7 @@ def test_probabilities_of_a_csv_are_numbers(tmp_path: Path) -> None:
     assert read_annotation_table(path).soft_labels.tolist() == [[0.5, 0.5]]
 
 
+@pytest.mark.filterwarnings("ignore:.*dropped by duplicates:edokit._errors.EDOWarning")
 def test_split_classes_duplicates_and_attributes_are_passed_on(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     rows = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
@@ -71,7 +73,7 @@ def test_split_classes_duplicates_and_attributes_are_passed_on(tmp_path: Path) -
         path,
         split="dev",
         classes=["yes", "no", "never"],
-        duplicates="first",
+        policies=Policies(duplicates="first"),
         attributes=[],
     )
     assert (read.items.tolist(), read.classes) == (["b"], ("yes", "no", "never"))

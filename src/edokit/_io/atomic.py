@@ -235,9 +235,20 @@ def temporary_folder(parent: Path, prefix: str) -> Path:
 
 def drop_folder(folder: Path) -> None:
     """Remove a folder that `temporary_folder` made."""
+    _remove_content(folder)
     if folder in _locks:
         _locks.pop(folder).release()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_content(folder: Path) -> None:
+    """Remove all but the lock, by which the rest is known as a leftover after a kill."""
+    with suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != _LOCK:
+                os.unlink(entry.path)
 
 
 @contextmanager
@@ -314,4 +325,5 @@ def _remove_unless_locked(folder: Path) -> None:
     if folder.is_dir() and set(os.listdir(folder)) - {_LOCK} and not (folder / _LOCK).exists():
         return  # not made by `temporary_folder`
     with suppress(OSError), FileLock(folder / _LOCK, timeout=0):
+        _remove_content(folder)
         shutil.rmtree(folder, ignore_errors=True)

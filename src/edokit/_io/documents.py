@@ -124,7 +124,8 @@ def describe_error(error: ValidationError, content: Any) -> str:
     if kind == "extra_forbidden":
         return f"{place} is not a known field"
     if kind == "json_invalid":
-        return "it holds half a character or too many levels"
+        is_deep = "recursion" in message
+        return "it is nested too deeply" if is_deep else "it holds half a character"
     if kind == "value_error":
         return f"{place or 'it'} {problem['ctx']['error']}"
     expected = message.removeprefix("Input should be ").removeprefix("Input should ")

@@ -87,17 +87,24 @@ def spreadsheet_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a header. Numbers are shown rounded, and kept whole in CSV."""
+    """Rows of cells under a header. Numbers are shown rounded, and kept whole in CSV.
+
+    Attributes
+    ----------
+    notes : Sequence[str]
+        Sentences below the table (not in CSV).
+    bold : Collection[tuple[int, int]]
+        (row, column) of the cells to stress (not in CSV).
+    digits : int
+        Decimals of numbers that are not whole.
+    """
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
-    """Sentences below the table (not in CSV)."""
     bold: Collection[tuple[int, int]] = ()
-    """(row, column) of the cells to stress (not in CSV)."""
     digits: int = 4
-    """Decimals of numbers that are not whole."""
 
     def text(self, kind: str) -> str:
         """The table in one of `FORMATS`."""

@@ -1,10 +1,11 @@
-"""Tables in CSV, TSV, Parquet and JSONL files, read with clear errors and written whole."""
+"""Tables in CSV, TSV, Parquet, JSONL and XLSX files, read with clear errors and written whole."""
 
 from __future__ import annotations
 
 import csv
 import math
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,14 +18,25 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, errors_in, headings, in_bytes, local_path, option, word
+from edokit._errors import (
+    InputError,
+    errors_in,
+    headings,
+    in_bytes,
+    local_path,
+    missing_extra,
+    option,
+    warn,
+    word,
+)
 from edokit._io.atomic import cannot_read, check_file, check_memory, check_start, whole_file
 from edokit._io.json import check_utf8, json_text, parse_json
 from edokit._io.markup import spreadsheet_text
-from edokit._names import column_of, plain_type
+from edokit._names import as_name, column_of, plain_type
 from edokit._parallel import free_memory, may_use_threads
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
+READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
 _LONGEST_ROW = 1 << 26
 _AGAIN = "the file may be cut off; export or download it again"
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
@@ -33,7 +45,7 @@ _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.D
 
 OTHER_FILES = {
     **dict.fromkeys(
-        (".xlsx", ".xls", ".ods", ".numbers"), "save the sheet as CSV (UTF-8) and give that"
+        (".xls", ".ods", ".numbers"), "save the sheet as .xlsx or as CSV (UTF-8) and give that"
     ),
     ".npz": "an .npz holds predictions; give labels or texts as a table, such as a CSV file",
 }
@@ -41,17 +53,17 @@ OTHER_FILES = {
 
 
 def read_table(path: str | Path) -> pa.Table:
-    """One CSV, TSV, Parquet or JSONL file as an Arrow table.
+    """One CSV, TSV, Parquet, JSONL or XLSX file as an Arrow table.
 
     Text files have no types, so in a CSV every column is text ("007" stays "007", "NA" is no gap);
     `number_column` reads numbers.
     """
     path = check_file(path)
     suffix = path.suffix.lower()
-    if suffix not in TABLE_SUFFIXES:
+    if suffix not in READABLE_SUFFIXES:
         lines = ": one object per line, as .jsonl" if suffix == ".json" else ""
         raise InputError(
-            f"{path} is not a table: its name does not end in {', '.join(TABLE_SUFFIXES)}",
+            f"{path} is not a table: its name does not end in {', '.join(READABLE_SUFFIXES)}",
             OTHER_FILES.get(suffix, f"rename or convert the file{lines}"),
         )
     try:
@@ -59,6 +71,8 @@ def read_table(path: str | Path) -> pa.Table:
             table = _read_parquet(path)
         elif suffix in (".jsonl", ".ndjson"):
             table = _read_jsonl(path)
+        elif suffix == ".xlsx":
+            table = _read_xlsx(path)
         else:
             table = _read_csv(path, "\t" if suffix == ".tsv" else ",")
     except OSError as error:
@@ -83,7 +97,8 @@ def number_column(
     """
     column = table[name]
     if not pa.types.is_float32(column.type):
-        column = column.cast(plain_type(column.type))
+        if (kind := plain_type(column.type)) != column.type:  # Arrow damages lists of nulls
+            column = column.cast(kind)
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             column = pc.utf8_trim_whitespace(column)
             column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
@@ -241,6 +256,34 @@ def _read_jsonl(path: Path) -> pa.Table:
     names = dict.fromkeys(name for row in rows for name in row)
     with errors_in(path):
         return pa.table({name: column_of([row.get(name) for row in rows], name) for name in names})
+
+
+def _read_xlsx(path: Path) -> pa.Table:
+    """The first sheet, its cells as text; rows and columns without any value are left out."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_memory(path, 10 * sum(entry.file_size for entry in archive.infolist()))
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            sheet, *other_sheets = book.sheet_names
+            frame = pd.read_excel(book, sheet, dtype=object, keep_default_na=False)
+    except ImportError as error:
+        raise missing_extra(f"{path} needs openpyxl, but it can't be imported", "xlsx") from error
+    except (zipfile.BadZipFile, ValueError, LookupError, TypeError, SyntaxError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise unreadable(path, "XLSX", error) from error
+    if other_sheets:
+        warn(f"{path}: of {len(other_sheets) + 1} sheets the first one is read, {word(sheet)}")
+    frame = frame[(frame != "").any(axis=1)]
+    columns = [
+        (str(name), list(map(as_name, frame.iloc[:, k])))
+        for k, name in enumerate(frame.columns)
+        if not str(name).startswith("Unnamed: ") or (frame.iloc[:, k] != "").any()
+    ]
+    return pa.table(
+        [pa.array(cells, pa.string()).dictionary_encode() for _, cells in columns],
+        [name for name, _ in columns],
+    )
 
 
 def _distinct(names: Sequence[str], path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit._errors import HAVE, InputError, are, examples
-from edokit._names import as_names, column_of, encode, recode
+from edokit._names import column_of, positions
 from edokit._types import Bools
 from edokit.annotations.core import Annotations
-from edokit.annotations.labels import read_labels
-from edokit.annotations.long_table import checked_shares, ordered_classes, unique_ids
-from edokit.rows import Rows
+from edokit.annotations.long_table import PROBABILITY, from_long_table, unique_ids
 from edokit.scales import Declared, ScaleLike
 
 
@@ -28,13 +27,6 @@ def from_wide_matrix(
     scale: ScaleLike | None,
 ) -> Annotations:
     """See ``Annotations.from_matrix``."""
-    declared = Declared(scale or "nominal")
-    if declared.kind == "multi-label":
-        raise InputError(
-            "a matrix has one label per cell, so it can't be multi-label",
-            "give a table with one row per annotation, or per chosen label",
-        )
-    classes = declared.classes if classes is None else classes
     if isinstance(matrix, pd.DataFrame):
         items = matrix.index.tolist() if items is None else items
         annotators = matrix.columns.tolist() if annotators is None else annotators
@@ -53,19 +45,15 @@ def from_wide_matrix(
         item, annotator = item_names[rows[entry]], annotator_names[columns[entry]]
         return f"item {item!r} of annotator {annotator!r}"
 
-    encoded = encode(column_of(values[rows, columns], "label", place), "label")
-    order = ordered_classes(classes, encoded.names)
-    scaled = declared.on(order)
-    read_labels(encoded, "label", place, classes=None if classes is None else order)
-    return Annotations(
-        rows=Rows.of(item_names),
-        annotators=annotator_names,
-        classes=order,
-        item_codes=rows.astype(np.int32),
-        annotator_codes=columns.astype(np.int32),
-        label_codes=recode(encoded, order, "label", "classes", place),
-        scale=scaled,
-    )
+    table = {
+        "item": item_names[rows],
+        "annotator": annotator_names[columns],
+        "label": column_of(values[rows, columns], "label", place),
+    }
+    annotations = from_long_table(table, classes=classes, scale=scale, place=place)
+    # Annotators in the order of the columns, also those without an answer.
+    codes = positions(annotations.annotators, annotator_names)[annotations.annotator_codes]
+    return replace(annotations, annotators=annotator_names, annotator_codes=codes.astype(np.int32))
 
 
 def from_shares(
@@ -81,32 +69,22 @@ def from_shares(
         classes = soft_labels.columns.tolist() if classes is None else classes
     try:
         shares = np.asarray(soft_labels, dtype=np.float64)
+        if shares.ndim != 2 or 0 in shares.shape:
+            raise ValueError(f"they have the shape {shares.shape}")
     except (TypeError, ValueError) as error:
         raise InputError(
             f"soft labels are numbers of shape [items, classes]; these are not: {error}",
             "give one row of shares per item, all of one length",
         ) from error
-    if shares.ndim != 2 or 0 in shares.shape:
-        raise InputError(
-            f"soft labels have the shape [items, classes]; these have {shares.shape}",
-            "give one row of shares per item",
-        )
-    if isinstance(soft_labels, np.ma.MaskedArray):
-        shares = np.where(np.ma.getmaskarray(soft_labels), np.nan, shares)
+    shares = np.ma.filled(np.ma.masked_array(shares, np.ma.getmask(soft_labels)), np.nan)
     n, c = shares.shape
     item_names = unique_ids(items, n, "item ids", "row")
-    declared = Declared(scale or "nominal")
-    order = tuple(unique_ids(declared.classes or classes, c, "class names", "column"))
-    scaled = declared.on(order)
-    return Annotations(
-        rows=Rows.of(item_names),
-        annotators=as_names([annotator]),
-        classes=order,
-        scale=scaled,
-        item_codes=np.arange(n, dtype=np.int32),
-        annotator_codes=np.zeros(n, dtype=np.int32),
-        label_codes=None,
-        label_probabilities=checked_shares(shares, scaled, lambda row: f"item {item_names[row]!r}"),
+    declared = Declared(scale or "nominal").classes or classes
+    order = tuple(unique_ids(declared, c, "class names", "column"))
+    table = {"item": item_names, "annotator": [annotator] * n}
+    table |= {PROBABILITY + name: column for name, column in zip(order, shares.T, strict=True)}
+    return from_long_table(
+        table, classes=order, scale=scale, place=lambda row: f"item {item_names[row]!r}"
     )
 
 
@@ -125,9 +103,7 @@ def _labels_and_gaps(matrix: Any, missing: object) -> tuple[npt.NDArray[Any], Bo
             f"a matrix of labels has the shape [items, annotators]; {problem}",
             "give one row per item and one column per annotator, all rows of one length",
         )
-    gaps: Bools = np.asarray(pd.isna(values))
-    if isinstance(matrix, np.ma.MaskedArray):
-        gaps = gaps | np.ma.getmaskarray(matrix)
+    gaps: Bools = np.asarray(pd.isna(values)) | np.ma.getmaskarray(matrix)
     for gap in ("", missing):
         if gap is None or (isinstance(gap, str) and values.dtype.kind != "O"):
             continue

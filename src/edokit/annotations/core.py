@@ -132,6 +132,7 @@ class Annotations:
         label_map: Mapping[Any, object] | None = None,
         multi_choice: MultiChoice = "error",
         scale: ScaleLike | None = None,
+        **policies: Any,
     ) -> Annotations:
         """Read a long table with one row per annotation.
 
@@ -165,6 +166,11 @@ class Annotations:
             ``ordinal:low=0,mid=1,high=3``; by default what a column ``answer_scale`` says, else
             nominal. Multi-label annotations are lists of labels in one cell (``["rude",
             "mocking"]`` or ``rude,mocking``; ``[]`` is the empty set), or one row per chosen label.
+        **policies
+            ``empty="drop"`` drops rows without an item, an annotator or a label, ``drop_label`` and
+            ``drop_annotator`` (lists of names) those of certain labels or annotators, and
+            ``ignore_case=True`` takes labels, annotators and splits that differ only in case or
+            blanks for the same. A warning counts what is dropped.
 
         Returns
         -------
@@ -183,13 +189,13 @@ class Annotations:
         >>> Annotations.from_table(rows, columns={"item": "id", "annotator": "who"})
         Annotations(2 items, 2 annotators, 3 annotations, classes 0, 1)
         """
-        from edokit.annotations.long_table import from_long_table
+        from edokit.annotations.long_table import Policies, from_long_table
 
         return from_long_table(
             table,
             columns=columns,
             classes=classes,
-            duplicates=duplicates,
+            policies=Policies(duplicates=duplicates, **policies),
             split=split,
             attributes=attributes,
             label_map=label_map,
@@ -221,8 +227,7 @@ class Annotations:
         missing : object, optional
             One more value that means "no annotation", such as ``-1``.
         scale : Scale or str, optional
-            ``nominal`` (default) or ``ordinal``, as for `from_table`. Sets of labels come as a
-            table.
+            As for `from_table`; nominal by default.
 
         Returns
         -------
@@ -379,10 +384,12 @@ class Annotations:
         array([1, 1], dtype=int32)
         """
         one_of("ties", ties, get_args(Ties))
-        best, tied = self._best
+        best = self._best
+        tied = best.sum(axis=1) > 1
         labels: Codes = best.argmax(axis=1).astype(np.int32)  # the first of the best
         if self.published is not None:
             labels = np.where(self.published < 0, labels, self.published)
+            tied &= self.published < 0
         if not tied.any():
             return self.scale.from_row_codes(labels, len(self.items))
         tied_items = are(int(self.tied.sum()), len(self.items), noun="item")
@@ -399,18 +406,23 @@ class Annotations:
         return self.scale.from_row_codes(labels, len(self.items))
 
     @cached_property
-    def _best(self) -> tuple[Bools, Bools]:
-        """Which classes of each row most annotators chose, and whether the row is tied."""
+    def _best(self) -> Bools:
+        """Which classes of each row most annotators chose."""
         shares = self.scale.rows(self.soft_labels)
         # Shares of probabilities that should be equal may differ in the last bits.
-        best = shares >= shares.max(axis=1, keepdims=True) * (1 - 1e-12)
-        tied: Bools = best.sum(axis=1) > 1
-        return best, tied if self.published is None else tied & (self.published < 0)
+        best: Bools = shares >= shares.max(axis=1, keepdims=True) * (1 - 1e-12)
+        return best
+
+    @property
+    def evenly_split(self) -> Bools:
+        """Whether the annotators of each item are evenly split [N]."""
+        return np.asarray((self._best.sum(axis=1) > 1).reshape(len(self.items), -1).any(axis=1))
 
     @property
     def tied(self) -> Bools:
-        """Whether each item has no hard label [N]: its annotators are evenly split."""
-        return np.asarray(self._best[1].reshape(len(self.items), -1).any(axis=1))
+        """Whether each item has no hard label [N]: evenly split, and none is published."""
+        is_open = True if self.published is None else self.published < 0
+        return np.asarray(self.evenly_split & is_open)
 
     def take(self, positions: npt.ArrayLike) -> Annotations:
         """Return the items at these positions, in this order, with their annotations.
@@ -687,9 +699,6 @@ def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:
 
 _ROUNDED = 0.0101
 """How far published shares may be off: some are written with two digits."""
-
-
-_TIED = {"multi-label": "a label that half of them chose is left out"}
 
 
 def contradiction_message(count: int, items: int) -> str:

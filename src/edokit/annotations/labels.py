@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted, examples, one_of, option, word
+from edokit._errors import InputError, counted, examples, one_of, option, warn, word
 from edokit._names import Encoded, as_name, as_names, class_order, recode, renamed, spelling_key
 from edokit._types import Floats
 
@@ -81,6 +81,7 @@ def read_labels(
     classes: Iterable[str] | None,
     label_map: Mapping[str, str] | None = None,
     multi_choice: MultiChoice | Literal["sets"] = "error",
+    ignore_case: bool = False,
 ) -> Labels:
     """The labels of a column; ambiguous ones are refused unless an option says how to read them.
 
@@ -97,6 +98,8 @@ def read_labels(
         Labels to read as others, as `as_label_map` returns them.
     multi_choice : {"error", "first", "split", "join"}, default="error"
         What to do with several labels in one cell; ``sets`` where cells are sets of labels.
+    ignore_case : bool, default=False
+        Labels that differ only in case, blanks or how a number is written are the same.
     """
     one_of("multi_choice", multi_choice, (*get_args(MultiChoice), "sets"))
     declared = None if classes is None else set(classes)
@@ -104,15 +107,9 @@ def read_labels(
     sets = multi_choice == "sets"
     if sets:
         _refuse_broken_lists(labels, declared, place)
+    elif declared is None:
+        _refuse_empty_sets(labels, name, place)
     parts = (set_parts if sets else _several)(list(labels.names), declared)
-    empty = [cell for cell in labels.names if not sets and _listed(cell) == []]
-    if empty and declared is None:
-        row, count = _first_of(empty, labels)
-        raise InputError(
-            f"{place(row)} has an empty set of labels in column {name!r} ({count})",
-            f"choose {option('scale', 'multi-label')} if any number of labels may be chosen, else"
-            " fill in or drop these rows",
-        )
     if parts and multi_choice == "error":
         row, count = _first_of(parts, labels)
         raise InputError(
@@ -125,9 +122,22 @@ def read_labels(
         merged = {cell: joined(names, multi_choice) for cell, names in parts.items()}
         labels, parts = renamed(labels, merged), {}
     result = Labels(labels, parts)
+    if ignore_case:
+        return _one_spelling(result, classes or (), place)
     if declared is None:
         _refuse_variants(result, place)
     return result
+
+
+def _refuse_empty_sets(labels: Encoded, name: str, place: Callable[[int], str]) -> None:
+    """Refuse cells without a label where each annotation is one."""
+    if empty := [cell for cell in labels.names if _listed(cell) == []]:
+        row, count = _first_of(empty, labels)
+        raise InputError(
+            f"{place(row)} has an empty set of labels in column {name!r} ({count})",
+            f"choose {option('scale', 'multi-label')} if any number of labels may be chosen, else"
+            " fill in or drop these rows",
+        )
 
 
 def _first_of(cells: Iterable[str], labels: Encoded) -> tuple[int, str]:
@@ -222,46 +232,81 @@ def _listed(name: str) -> list[str] | None:
     return None
 
 
+def single_label(cell: str) -> str:
+    """The label of a cell that is a list of one, else the cell."""
+    listed = _listed(cell)
+    return listed[0] if listed and len(listed) == 1 else cell
+
+
 def _split(name: str) -> list[str]:
     return [part.strip() for part in _SEPARATORS.split(name)]
 
 
-def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
-    """Refuse labels that differ only in case, blanks or how a number is written."""
+def _variants(
+    labels: Labels, place: Callable[[int], str], declared: Iterable[str] = ()
+) -> tuple[dict[str, str], str]:
+    """Labels that differ only in case, blanks or how a number is written: each with its main
+    spelling (the declared, else the most frequent one), and all of them in words."""
     groups: dict[str, list[str]] = {}
     for name in sorted(labels.names):
         groups.setdefault(spelling_key(name), []).append(name)
-    doubtful = [
-        variants
-        for variants in groups.values()
-        if len(variants) > 1 or variants[0] != variants[0].strip()
-    ]
-    if not doubtful:
-        return
-    rows = {name: labels.rows(name) for variants in doubtful for name in variants}
+    main_names = {spelling_key(name): name for name in declared}
+    doubtful = {
+        key: variants
+        for key, variants in groups.items()
+        if len(variants) > 1 or variants[0] != main_names.get(key, variants[0].strip())
+    }
+    rows = {name: labels.rows(name) for variants in doubtful.values() for name in variants}
 
     def described(name: str) -> str:
         return (
             f"{word(name)} ({counted(len(rows[name]), 'row')}, first {place(int(rows[name][0]))})"
         )
 
+    def preference(name: str) -> tuple[int, bool, bool]:
+        return len(rows[name]), name == name.strip(), name.islower()
+
     mapping: dict[str, str] = {}
-    for variants in doubtful:
-        main = max(
-            variants, key=lambda name: (len(rows[name]), name == name.strip(), name.islower())
-        ).strip()
+    for key, variants in doubtful.items():
+        main = main_names.get(key, max(variants, key=preference).strip())
         mapping |= {name: main for name in variants if name != main}
-    listed = "; ".join(" and ".join(map(described, variants)) for variants in doubtful[:3])
-    listed += f"; and {len(doubtful) - 3} more" if len(doubtful) > 3 else ""
+    listed = [" and ".join(map(described, variants)) for variants in doubtful.values()]
+    more = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
     if "" in mapping.values():
-        raise InputError(f"labels are blank: {listed}", "fill in or drop these rows")
+        raise InputError(
+            f"labels are blank: {'; '.join(listed[:3])}",
+            f"fill them in, or choose {option('empty', 'drop')}",
+        )
+    return mapping, "; ".join(listed[:3]) + more
+
+
+def _one_spelling(labels: Labels, declared: Iterable[str], place: Callable[[int], str]) -> Labels:
+    """The labels with one spelling for those that differ only in case, blanks or as numbers."""
+    mapping, listed = _variants(labels, place, declared)
+    if mapping:
+        warn(f"labels that differ only in case, blanks or as numbers are the same: {listed}")
+    parts = {
+        cell: list(dict.fromkeys(mapping.get(name, name) for name in names))
+        for cell, names in labels.parts.items()
+    }
+    whole_cells = {old: new for old, new in mapping.items() if old not in labels.parts}
+    return Labels(renamed(labels.encoded, whole_cells), parts)
+
+
+def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
+    """Refuse labels that differ only in case, blanks or how a number is written."""
+    mapping, listed = _variants(labels, place)
+    if not mapping:
+        return
     pairs = dict(list(mapping.items())[:_SHOWN])
+    has_pairs = {*mapping.values()} & labels.names
     raise InputError(
         "labels that differ only in case, blanks or how a number is written: " + listed
-        if any(len(variants) > 1 for variants in doubtful)
+        if has_pairs or len({*mapping.values()}) < len(mapping)
         else f"labels with blanks around them: {listed}",
-        f"say that they are the same: {option('label_map', pairs)}; or that they are not, by"
-        f" declaring every class{_declared(labels.names)}",
+        f"say that they are the same: {option('ignore_case', True)}, or one by one with"
+        f" {option('label_map', pairs)}; or that they are not, by declaring every"
+        f" class{_declared(labels.names)}",
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, examples, headings, one_of, option, warn
+from edokit._errors import InputError, are, counted, examples, headings, one_of, option, warn, word
 from edokit._io.tables import number_column
 from edokit._names import (
     Encoded,
@@ -21,9 +21,11 @@ from edokit._names import (
     class_order,
     column_of,
     encode,
+    one_spelling,
     recode,
     renamed,
     row_number,
+    spelling_key,
     text_array,
     warn_variants,
 )
@@ -40,6 +42,7 @@ from edokit.annotations.labels import (
     as_label_map,
     as_points,
     read_labels,
+    single_label,
 )
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, number_list
@@ -61,12 +64,47 @@ _MOST_COUNTS = 1 << 30
 """A label column with texts or ids would fill the memory with counts [N, C]."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Policies:
+    """What happens to rows that are no clean annotations, in whatever source.
+
+    Parameters
+    ----------
+    duplicates : {"error", "first", "all"}, default=None
+        What to do when an annotator labels an item twice: raise, keep the first label, or count
+        every label. None means "all" for LeWiDi, else "error".
+    empty : {"error", "drop"}, default="error"
+        What to do with a row without an item, an annotator or a label: raise, or drop it.
+    ignore_case : bool, default=False
+        Labels, annotators and splits that differ only in case or blanks (labels also in how a
+        number is written) are the same, called by the most frequent spelling.
+    drop_label : sequence of str, default=()
+        Drop annotations with these labels, such as ``skip``.
+    drop_annotator : sequence of str, default=()
+        Drop the annotations of these annotators.
+    """
+
+    duplicates: Duplicates | None = None
+    empty: Literal["error", "drop"] = "error"
+    ignore_case: bool = False
+    drop_label: Sequence[object] = ()
+    drop_annotator: Sequence[object] = ()
+
+    def __post_init__(self) -> None:
+        one_of("duplicates", self.duplicates or "error", get_args(Duplicates))
+        one_of("empty", self.empty, ("error", "drop"))
+
+
+STRICT = Policies()
+"""Every row must be a clean annotation."""
+
+
 def from_long_table(
     table: Any,
     *,
     columns: Mapping[str, str] | None = None,
     classes: Sequence[object] | None = None,
-    duplicates: Duplicates = "error",
+    policies: Policies = STRICT,
     split: str | None = None,
     attributes: Sequence[str] | None = None,
     label_map: Mapping[Any, object] | None = None,
@@ -75,12 +113,11 @@ def from_long_table(
     place: Place = row_number,
 ) -> Annotations:
     """See ``Annotations.from_table``; ``place`` names a row in messages."""
-    one_of("duplicates", duplicates, get_args(Duplicates))
     table = _arrow_table(table)
     declared = scale_of_table(table, scale)
     classes = declared.classes if classes is None else ordered_classes(classes, ())
     names = _roles(table.column_names, columns or {})
-    source = _LongTable(table, names, declared, classes, place)
+    source = _LongTable(table, names, declared, classes, place, policies).without_dropped()
     labels, mapping = source.labels(label_map, multi_choice)
     if split is not None:
         source, labels = source.of_split(split, labels)
@@ -89,10 +126,11 @@ def from_long_table(
     item, annotator = source.column("item"), source.column("annotator")
     source.refuse_gaps({"item": item, "annotator": annotator}, labels)
     warn_variants(item.names, "items", case=False)
-    warn_variants(annotator.names, "annotators")
+    if not policies.ignore_case:
+        warn_variants(annotator.names, "annotators")
     order, answers = source.answers(labels, item)
     per_item = {role: source.per_item(role, item) for role in (*TEXTS, "split") if role in names}
-    if "split" in per_item:
+    if "split" in per_item and not policies.ignore_case:
         warn_variants(as_names(dict.fromkeys(per_item["split"])), "splits")
     annotations = Annotations(
         rows=Rows.of(item.names),
@@ -107,7 +145,9 @@ def from_long_table(
         splits=per_item.get("split"),
         scale=declared.on(order, None if labels is None else labels.first(source.place)),
     )
-    annotations, is_kept = _without_duplicates(annotations, duplicates, source.place)
+    annotations, is_kept = _without_duplicates(
+        annotations, policies.duplicates or "error", source.place
+    )
     # Of the rows that are kept: a column that varies in others only describes items or annotators.
     item, annotator = (ids._replace(codes=ids.codes[is_kept]) for ids in (item, annotator))
     kept_rows = replace(source, table=source.table.filter(pa.array(is_kept)))
@@ -120,23 +160,101 @@ def from_long_table(
 
 @dataclass(frozen=True)
 class _LongTable:
-    """A long table, the roles of its columns, and how its labels are to be read."""
+    """A long table, the roles of its columns, and how its labels are to be read.
+
+    Attributes
+    ----------
+    names : Mapping[str, str]
+        The table's column for each role that it has.
+    classes : tuple[str, ...] or None
+        The declared classes.
+    place : Place
+        The place of a row, for messages.
+    """
 
     table: pa.Table
     names: Mapping[str, str]
-    """The table's column for each role that it has."""
     declared: Declared
     classes: tuple[str, ...] | None
-    """The declared classes."""
     place: Place
-    """The place of a row, for messages."""
+    policies: Policies
 
     @property
     def is_set(self) -> bool:
         return self.declared.kind == "multi-label"
 
     def column(self, role: str) -> Encoded:
-        return encode(self.table[self.names[role]], self.names[role])
+        name = self.names[role]
+        table = lists_as_text(self.table, name) if role == "label" else self.table
+        encoded = encode(table[name], name)
+        if self.policies.ignore_case and role in ("annotator", "split"):
+            return one_spelling(encoded, f"{role}s")
+        return encoded
+
+    def where(self, mask: Bools) -> _LongTable:
+        """Some of the rows, which messages name by their place among all."""
+        rows, place = np.flatnonzero(mask), self.place
+        table = self.table.filter(pa.array(mask))
+        return replace(self, table=table, place=lambda row: place(int(rows[row])))
+
+    def without_dropped(self) -> _LongTable:
+        """The rows that no policy drops; a warning counts the others."""
+        policies, is_dropped = self.policies, np.zeros(self.table.num_rows, dtype=bool)
+        reasons = []
+
+        def drop(rows: Bools, reason: str) -> None:
+            if count := int((rows & ~is_dropped).sum()):
+                reasons.append(f"{count} by {reason}")
+                is_dropped[rows] = True
+
+        if policies.empty == "drop":
+            for role in self._required:
+                column = self.column(role)
+                is_gap = np.append([not name.strip() for name in column.names], True)
+                drop(is_gap[column.codes], f"{option('empty', 'drop')} ({self.names[role]})")
+        for role in ("label", "annotator"):
+            if names := list(map(as_name, getattr(policies, f"drop_{role}"))):
+                drop(self._rows_with(role, names), option(f"drop_{role}", names))
+        if not reasons:
+            return self
+        total = are(int(is_dropped.sum()), len(is_dropped), noun="row")
+        warn(f"{total} dropped: {', '.join(reasons)}")
+        return self._with_filled_texts().where(~is_dropped)
+
+    def _with_filled_texts(self) -> _LongTable:
+        """The table with the text of an item in all of its rows, of which some will be dropped."""
+        table, item = self.table, self.column("item")
+        rows = np.flatnonzero(item.codes >= 0)
+        for name in (self.names[role] for role in TEXTS if role in self.names):
+            column = encode(table[name], name)
+            of_rows = column._replace(codes=column.codes[rows])
+            owner = item._replace(codes=item.codes[rows])
+            codes = column.codes.copy()
+            filled = _first_codes(owner, of_rows)[owner.codes]
+            codes[rows] = np.where(of_rows.codes < 0, filled, of_rows.codes)
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, _column(codes, column.names))
+        return replace(self, table=table)
+
+    @property
+    def _required(self) -> list[str]:
+        return [role for role in ("item", "annotator", "label") if role in self.names]
+
+    def _rows_with(self, role: str, names: Sequence[str]) -> Bools:
+        """Whether each row has one of these labels or annotators; each of them must occur."""
+        key = spelling_key if self.policies.ignore_case else as_name
+        nothing = Encoded(np.zeros(0, np.int32), as_names([]))
+        column = self.column(role) if role in self.names else nothing
+        cells = [key(single_label(name) if role == "label" else name) for name in column.names]
+        for name in names:
+            if key(name) not in cells:
+                raise InputError(
+                    f"{option(f'drop_{role}')} names {word(name)}, but the {role}s are"
+                    f" {examples(column.names, 20) or 'none'}",
+                    "check the spelling, blanks included",
+                )
+        matches = np.append([cell in set(map(key, names)) for cell in cells], False)
+        return np.asarray(matches[column.codes], dtype=bool)
 
     def labels(
         self, label_map: Mapping[Any, object] | None, multi_choice: MultiChoice | Literal["sets"]
@@ -148,10 +266,9 @@ class _LongTable:
         if "label" not in self.names or not self.table.num_rows:
             return None, as_label_map(label_map, None)
         name = self.names["label"]
-        column = encode(lists_as_text(self.table, name)[name], name)
-        occurring = {*column.names}
-        if "hard_label" in self.names and (label_map or self.declared.kind == "ordinal"):
-            occurring.update(self.column("hard_label").names)
+        column = self.column("label")
+        hard_names = self.column("hard_label").names if "hard_label" in self.names else ()
+        occurring = {*column.names, *hard_names}
         mapping = as_label_map(label_map, occurring if self.classes is None else None)
         if self.declared.kind == "ordinal":
             mapping = as_points(occurring, self.classes) | mapping
@@ -162,7 +279,16 @@ class _LongTable:
             classes=self.classes,
             label_map=mapping,
             multi_choice="sets" if self.is_set else multi_choice,
+            ignore_case=self.policies.ignore_case,
         )
+        if self.policies.ignore_case:
+            by_key = {
+                spelling_key(label): label for label in (*labels.names, *(self.classes or ()))
+            }
+            mapping = mapping | {
+                label: by_key.get(spelling_key(mapping.get(label, label)), label)
+                for label in hard_names
+            }
         return labels, mapping
 
     def of_split(self, split: object, labels: Labels | None) -> tuple[_LongTable, Labels | None]:
@@ -182,12 +308,10 @@ class _LongTable:
                 "choose one of these",
             )
         is_inside = np.append(encoded.names, "")[encoded.codes] == as_name(split)
-        rows, place = np.flatnonzero(is_inside), self.place
         if labels is not None:
-            codes = labels.encoded.codes[rows]
+            codes = labels.encoded.codes[is_inside]
             labels = labels._replace(encoded=labels.encoded._replace(codes=codes))
-        table = self.table.filter(pa.array(is_inside))
-        return replace(self, table=table, place=lambda row: place(int(rows[row]))), labels
+        return self.where(is_inside), labels
 
     def refuse_gaps(self, ids: Mapping[str, Encoded], labels: Labels | None) -> None:
         """Every row must name an item, an annotator and a label."""
@@ -199,7 +323,7 @@ class _LongTable:
                 raise InputError(
                     f"column {self.names[role]!r} ({role}) is empty in {self.place(int(gaps[0]))}"
                     f" ({counted(len(gaps), 'such row')})",
-                    f"fill in or drop these rows{note}",
+                    f"fill them in{note}, or choose {option('empty', 'drop')}",
                 )
 
     def answers(
@@ -233,7 +357,7 @@ class _LongTable:
         classes = [name.removeprefix(PROBABILITY) for name in column_names]
         order = ordered_classes(self.classes, classes)
         expected = [PROBABILITY + name for name in order]
-        if set(expected) != set(column_names) or len(classes) < 2:
+        if set(expected) != set(column_names) or len(classes) < (1 if self.is_set else 2):
             declared = "" if self.classes is None else f" ({examples(expected, 20)})"
             raise InputError(
                 f"the probability columns are {examples(column_names, 20)}, not one p_<class> for"
@@ -270,10 +394,10 @@ class _LongTable:
     def _one_per_item(self, role: str, item: Encoded) -> Encoded:
         encoded = self.column(role)
         first_codes = _first_codes(item, encoded)
-        differs = first_codes[item.codes] != encoded.codes
+        differs = (first_codes[item.codes] != encoded.codes) & (encoded.codes >= 0)
         if differs.any():
             row = int(differs.argmax())
-            before = int((item.codes == item.codes[row]).argmax())
+            before = int(((item.codes == item.codes[row]) & (encoded.codes >= 0)).argmax())
             raise InputError(
                 f"item {item.names[item.codes[row]]!r} has more than one {self.names[role]}:"
                 f" {self.place(before)} and {self.place(row)} differ"
@@ -286,38 +410,37 @@ class _LongTable:
         self, attributes: Sequence[str] | None, item: Encoded, annotator: Encoded
     ) -> dict[str, Any]:
         """The columns without a role as fields of `Annotations`, by what they describe."""
+        columns, declared = self._free_columns(attributes or ()), set(attributes or ())
+        of_items = _described(item, columns, fill=True)
+        of_annotators = _described(annotator, columns)
+        for name in declared.difference(of_annotators):
+            raise _no_attribute(name, "not the same in all rows of an annotator")
+        named = of_annotators if attributes is None else declared
+        fields = {
+            "attributes": {k: v for k, v in of_annotators.items() if k in named},
+            "item_columns": {k: v for k, v in of_items.items() if k not in declared},
+        }
+        known = {name for columns in fields.values() for name in columns}
+        others = {name: _names(column) for name, column in columns.items() if name not in known}
+        return {**fields, "annotation_columns": others}
+
+    def _free_columns(self, declared: Sequence[str]) -> dict[str, Encoded]:
+        """The columns without a role; one that is no plain column is left out with a warning."""
         shares = [] if "label" in self.names else filter(is_share, self.table.column_names)
         roles = ROLES if "text" in self.names else (role for role in ROLES if role != "context")
         has_role = {*self.names.values(), *roles, *shares, SCALE}
-        free_names = [name for name in self.table.column_names if name not in has_role]
-        declared = set(attributes or ())
-        for name in declared.difference(free_names):
-            reason = f"not among the columns without a role {headings(free_names)}"
-            raise _no_attribute(name, reason)
-        fields: dict[str, dict[str, Strings]] = {
-            "item_columns": {},
-            "attributes": {},
-            "annotation_columns": {},
-        }
-        for name in free_names:
-            is_declared = name in declared
+        names = [name for name in self.table.column_names if name not in has_role]
+        for name in set(declared).difference(names):
+            raise _no_attribute(name, f"not among the columns without a role {headings(names)}")
+        columns = {}
+        for name in names:
             try:
-                encoded = encode(self.table[name], name)
+                columns[name] = encode(self.table[name], name)
             except InputError as error:
-                if is_declared:
+                if name in declared:
                     raise
                 warn(f"{error.message}; it is left out")
-                continue
-            of_annotators, of_items = _describes(annotator, encoded), _describes(item, encoded)
-            if is_declared and of_annotators is None:
-                raise _no_attribute(name, "not the same in all rows of an annotator")
-            if of_annotators is not None and (is_declared or attributes is None):
-                fields["attributes"][name] = of_annotators
-            elif of_items is None:
-                fields["annotation_columns"][name] = _names(encoded)
-            if of_items is not None and not is_declared:
-                fields["item_columns"][name] = of_items
-        return fields
+        return columns
 
 
 def ordered_classes(
@@ -366,21 +489,17 @@ def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> Declared:
         )
     if not noted:
         return Declared(declaration or NOMINAL)
-    noted_scale, declared = Declared(noted[0]), Declared(declaration or noted[0])
-    differs = declared.kind != noted_scale.kind
-    if (
-        noted_scale.classes is not None
-        and declaration not in (None, noted_scale.kind)
-        and not differs
-    ):
-        differs = declared.on(noted_scale.classes) != noted_scale.on(noted_scale.classes)
-    if differs:
+    scale, declared = Declared(noted[0]), Declared(declaration or noted[0])
+    is_same = declared.kind == scale.kind
+    if is_same and scale.classes is not None and declaration not in (None, scale.kind):
+        is_same = declared.on(scale.classes) == scale.on(scale.classes)
+    if not is_same:
         raise InputError(
             f"the table has the scale {noted[0]} (column {SCALE!r}), but"
             f" {option('scale', str(declaration))}",
             "leave it out, or correct the column",
         )
-    return noted_scale
+    return scale
 
 
 def lists_as_text(table: pa.Table, name: str) -> pa.Table:
@@ -405,10 +524,11 @@ def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str)
 
 
 def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:
-    """The code in the first row of each item or annotator [n]."""
+    """The code in the first row of each item or annotator [n] that is no gap; -1 without one."""
     codes = np.full(len(owner.names), -1, dtype=np.int32)
+    filled = np.flatnonzero(encoded.codes >= 0)[::-1]
     # Assigned back to front, so that the first row wins.
-    codes[owner.codes[::-1]] = encoded.codes[::-1]
+    codes[owner.codes[filled]] = encoded.codes[filled]
     return codes
 
 
@@ -418,12 +538,25 @@ def _names(encoded: Encoded) -> Strings:
     return values
 
 
-def _describes(owner: Encoded, encoded: Encoded) -> Strings | None:
-    """The value of each item or annotator [n]; None where its rows have several."""
-    codes = _first_codes(owner, encoded)
-    if (codes[owner.codes] != encoded.codes).any():
+def _describes(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strings | None:
+    """The value of each item or annotator [n]; None where its rows have several.
+
+    ``fill`` takes gaps for no value, unless the column is mostly empty: there, as in a column of
+    remarks, a value is that of its row alone.
+    """
+    codes, is_filled = _first_codes(owner, encoded), encoded.codes >= 0
+    differs = codes[owner.codes] != encoded.codes
+    if (differs & is_filled if fill and is_filled.mean() > 0.5 else differs).any():
         return None
     return _names(Encoded(codes, encoded.names))
+
+
+def _described(
+    owner: Encoded, columns: Mapping[str, Encoded], *, fill: bool = False
+) -> dict[str, Strings]:
+    """The columns that describe items, or annotators, by name."""
+    values = {name: _describes(owner, column, fill=fill) for name, column in columns.items()}
+    return {name: column for name, column in values.items() if column is not None}
 
 
 def _no_attribute(name: str, why: str) -> InputError:
@@ -436,20 +569,14 @@ def _no_attribute(name: str, why: str) -> InputError:
 def _arrow_table(table: Any) -> pa.Table:
     """An Arrow table from anything that holds one, a DataFrame or a mapping of columns."""
     if isinstance(table, pd.DataFrame | Mapping):
-        names = [str(name) for name in table]
-        values: Iterable[Any] = (
-            # By position, since names may be repeated.
-            (table.iloc[:, k] for k in range(len(names)))
-            if isinstance(table, pd.DataFrame)
-            else table.values()
-        )
-        columns = [column_of(column, name) for name, column in zip(names, values, strict=True)]
-        lengths = dict(zip(names, map(len, columns), strict=True))
+        # As pairs, since names of a DataFrame may be repeated.
+        columns = [(str(name), column_of(values, str(name))) for name, values in table.items()]
+        lengths = {name: len(column) for name, column in columns}
         if len({*lengths.values()}) > 1:
             raise InputError(
                 f"the columns differ in length: {lengths}", "give each row every column"
             )
-        table = pa.table(columns, names=names)
+        table = pa.table([column for _, column in columns], names=[name for name, _ in columns])
     elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
         table = table if isinstance(table, pa.Table) else pa.table(table)
     else:
@@ -524,6 +651,12 @@ def _without_duplicates(
             f"choose {option('duplicates', 'first')} to keep the first, 'all' to count each",
         )
 
+    else:
+        again = are(int(is_repeated.sum()), len(is_repeated), noun="annotation")
+        warn(
+            f"{again} dropped by {option('duplicates', 'first')}: repeated labels of an annotator"
+            " for an item"
+        )
     fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")
     fields_kept = annotations.rows_of(~is_repeated, *fields)
     return replace(annotations, **fields_kept), ~is_repeated

@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -21,8 +20,7 @@ from edokit._io import parse_json, read_json, read_text
 from edokit._io.documents import show_value, to_model
 from edokit._io.tables import read_table
 from edokit._names import as_name
-from edokit.annotations import Annotations, Duplicates
-from edokit.annotations.labels import MultiChoice
+from edokit.annotations import Annotations
 from edokit.annotations.long_table import TEXTS, from_long_table
 from edokit.scales import NOMINAL, Declared, ScaleLike
 
@@ -52,57 +50,63 @@ Name = Annotated[str, BeforeValidator(_plain_name)]
 
 
 class Response(NamedTuple):
-    """What one annotator answered about an item."""
+    """What one annotator answered about an item.
+
+    Attributes
+    ----------
+    fields : Mapping[str, Any]
+        The fields of the item, one of them the text.
+    labels : Mapping[str, Sequence[str] or None]
+        The labels that answer each question that was asked: an empty list where none was chosen,
+        None where the answer is no label.
+    metadata : Mapping[str, Any]
+        Further values of the item.
+    """
 
     item: str
     fields: Mapping[str, Any]
-    """The fields of the item, one of them the text."""
     annotator: str | None
     labels: Mapping[str, Sequence[str] | None]
-    """The labels that answer each question."""
     metadata: Mapping[str, Any] = {}
-    """Further values of the item."""
-    unanswered: Sequence[str] | None = None
-    """What a question without labels means: none are known, or none was chosen."""
 
     def labels_for(self, question: str) -> list[str]:
         """The distinct labels that answer a question."""
         return [*dict.fromkeys(self.labels.get(question) or ())]
 
-    def was_asked(self, question: str) -> bool:
-        """Whether the question belongs to the response."""
-        return question in self.labels or self.unanswered is not None
 
-    def is_empty(self, question: str) -> bool:
-        """Whether none of the labels was chosen."""
-        return self.labels.get(question, self.unanswered) == []
-
-
-@dataclass(frozen=True)
 class Export:
-    """The words of an annotation tool, and how its exports are read."""
+    """The words of an annotation tool, and how its exports are read.
 
-    unit: str
-    """What the tool calls an item."""
-    answer: str
-    """What the tool calls an annotation."""
-    asker: str
-    """What the tool calls that which labels answer; also the option that names it."""
-    columns: Mapping[str, str] | None = None
-    """The fields with the ``item`` (by default the tool's own id), the ``text`` (by default the
-    only one) and the ``context``, the other text of a pair."""
-    multi_choice: MultiChoice = "error"
-    """Several labels in one annotation are refused (``error``), cut to the ``first``, shared out
-    evenly as probabilities (``split``) or made a class of their own (``join``)."""
-    label_map: Mapping[str, str] | None = None
-    """Labels to read as others."""
-    classes: Sequence[object] | None = None
-    duplicates: Duplicates = "error"
-    split: str | None = None
-    scale: ScaleLike | None = None
+    Parameters
+    ----------
+    unit : str
+        What the tool calls an item.
+    answer : str
+        What the tool calls an annotation.
+    asker : str
+        What the tool calls that which labels answer; also the option that names it.
+    columns : mapping of str to str, optional
+        The fields with the ``item`` (by default the tool's own id), the ``text`` (by default the
+        only one) and the ``context``, the other text of a pair.
+    scale : Scale or str, optional
+        The answer scale.
+    **options
+        How labels are read, as by `from_long_table`.
+    """
 
-    def __post_init__(self) -> None:
-        for role in self.columns or {}:
+    def __init__(
+        self,
+        unit: str,
+        answer: str,
+        asker: str,
+        *,
+        columns: Mapping[str, str] | None = None,
+        scale: ScaleLike | None = None,
+        **options: Any,
+    ) -> None:
+        self.unit, self.answer, self.asker = unit, answer, asker
+        self.columns, self.scale, self.options = dict(columns or {}), scale, options
+        for role in self.columns:
             if role not in ("item", *TEXTS):
                 raise InputError(
                     f"{option('columns')}: in an export only item, text and context can be named,"
@@ -118,7 +122,7 @@ class Export:
         self, fields: Mapping[str, Any], ids: Mapping[str, str | None], number: int
     ) -> str:
         """The item's name: in the field that was named, else the first id that there is."""
-        name = (self.columns or {}).get("item")
+        name = self.columns.get("item")
         values = ids.values() if name is None else [fields.get(name)]
         for value in values:
             if is_plain(value):
@@ -140,22 +144,19 @@ class Export:
         ``items`` are all that the export holds. What is left out or decided is given in warnings.
         """
         question = self._choose(question, responses, items)
-        relevant = [response for response in responses if response.was_asked(question)]
+        relevant = [response for response in responses if question in response.labels]
         is_set = Declared(self.scale or NOMINAL).kind == "multi-label"
+        # An empty list is a set of labels; None is no answer.
         answered = [
-            r for r in relevant if r.labels_for(question) or (is_set and r.is_empty(question))
+            r for r in relevant if r.labels[question] or (is_set and r.labels[question] == [])
         ]
         table = self._table(answered, question, is_set)
         annotations = from_long_table(
             table.fillna(""),
-            classes=self.classes,
-            duplicates=self.duplicates,
-            split=self.split,
             attributes=[],
-            label_map=self.label_map,
-            multi_choice=self.multi_choice,
             scale=self.scale,
             place=lambda row: self.place(answered[row].item),
+            **self.options,
         )
         self._warn(question, len(relevant) - len(answered), answered, items)
         return annotations
@@ -190,9 +191,7 @@ class Export:
         # Where some have several labels all are lists, as in a table: a choice called calm/heated
         # is one label.
         is_list = is_set or any(len(names) > 1 for names in labels)
-        texts = {"text": self._text_field(answered), "context": "context"} | dict(
-            self.columns or {}
-        )
+        texts = {"text": self._text_field(answered), "context": "context"} | self.columns
         rows, unnamed = [], count(1)
         for response, names in zip(answered, labels, strict=True):
             rows.append(
@@ -217,7 +216,7 @@ class Export:
             # A field called context goes with a text.
             if isinstance(text, str) and (role == "text" or texts["text"] not in (None, "context")):
                 columns[role] = text
-            elif role in (self.columns or {}):
+            elif role in self.columns:
                 raise InputError(
                     f"{self.place(response.item)} has {show_value(text)} in the field"
                     f" {texts[role]!r}, not a text",
@@ -227,7 +226,7 @@ class Export:
 
     def _text_field(self, answered: Sequence[Response]) -> str | None:
         """The field that holds the text: the only one, or the one called text."""
-        reserved = {"split", "hard_label", *(self.columns or {}).values()}
+        reserved = {"split", "hard_label", *self.columns.values()}
         names = dict.fromkeys(
             str(name)
             for response in answered
@@ -238,7 +237,7 @@ class Export:
         candidates = [name for name in readable if name != "context"] or readable
         if "text" in candidates or len(candidates) == 1:
             return "text" if "text" in candidates else candidates[0]
-        if candidates and "text" not in (self.columns or {}):
+        if candidates and "text" not in self.columns:
             warn(
                 f"the {self.unit}s have several fields of text ({examples(candidates, 6)}), so none"
                 f" was taken; choose one with {option('columns', {'text': candidates[0]})}"

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Overdue
 from importlib.resources import files
@@ -32,14 +32,21 @@ _LARGEST = 2**26
 
 
 class Published(NamedTuple):
-    """One file as it was published."""
+    """One file as it was published.
+
+    Attributes
+    ----------
+    path : str
+        In the repository.
+    digest : str
+        SHA-256, or git's id of the content (SHA-1).
+    earlier : str
+        SHA-256 of the file as the shared task handed it out, which a local copy may hold.
+    """
 
     path: str
-    """In the repository."""
     digest: str
-    """SHA-256, or git's id of the content (SHA-1)."""
     earlier: str = ""
-    """SHA-256 of the file as the shared task handed it out, which a local copy may hold."""
 
     @property
     def name(self) -> str:
@@ -115,11 +122,11 @@ def get_dataset(
     end = time.monotonic() + timeout
     paths = {file: Path(out) / file.dataset / file.name for file in DATASETS[name]}
     missing = [file for file in paths if not _is_right(paths[file], file, source is not None)]
-    contents: Iterator[bytes] = (_download(file, open_url or open_https, end) for file in missing)
+    contents: Iterable[bytes] = (_download(file, open_url or open_https, end) for file in missing)
     if source is not None:
-        contents = iter(_local_copy(Path(source), missing))
-    for done, file in enumerate(missing, len(paths) - len(missing) + 1):
-        content = next(contents)
+        contents = _local_copy(Path(source), missing)
+    files = zip(missing, contents, strict=True)
+    for done, (file, content) in enumerate(files, len(paths) - len(missing) + 1):
         with whole_file(paths[file]) as temporary:
             temporary.write_bytes(content)
         if progress is not None:

@@ -31,7 +31,8 @@ def describe_annotations(
         ``items``, ``annotators``, ``annotations``, ``classes``, ``scale``, ``columns`` (that
         describe items), ``attributes`` (of the annotators), ``texts``, and ``splits`` with, for
         each split: ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest,
-        most], ``classes`` (items by hard label; of sets, items with each label), ``ratio`` (largest
+        most], ``classes`` (items by hard label; of sets, items with each label),
+        ``annotations_per_class`` (of probabilities, their sums), ``ratio`` (largest
         class to smallest), ``soft_classes`` (mean soft label), ``ties`` (and how many of them have
         no published label), ``unanimous`` (share of items), ``entropy`` (mean, nats), ``coverage``
         (share of the items that an annotator labelled) and ``repeated`` (annotations by someone who
@@ -71,9 +72,7 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
     shares, per_item = part.scale.rows(part.soft_labels), part.annotations_per_item
     # Of sets: how many items have each label.
     per_class = hard.sum(axis=0) if hard.ndim > 1 else np.bincount(hard, minlength=shares.shape[1])
-    even = (shares >= shares.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
-    tied = part.scale.per_item(even.astype(float), len(part.items)) > 0
-    open_ = np.ones(len(tied), bool) if part.published is None else part.published < 0
+    per_label = part.counts.sum(axis=0)
     coverage, mean = part.coverage, part.soft_labels.mean(axis=0)
     labelled = np.rint(coverage * len(part.items)).astype(np.int64)
     return {
@@ -82,9 +81,13 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
         "annotations": len(part),
         "annotations_per_item": [int(per_item.min()), int(per_item.max())],
         "classes": dict(zip(part.classes, per_class.tolist(), strict=True)),
+        "annotations_per_class": dict(zip(part.classes, per_label.tolist(), strict=True)),
         "ratio": class_ratio(per_class),
         "soft_classes": dict(zip(part.classes, mean.tolist(), strict=True)),
-        "ties": {"items": int(tied.sum()), "without_published_label": int((tied & open_).sum())},
+        "ties": {
+            "items": int(part.evenly_split.sum()),
+            "without_published_label": int(part.tied.sum()),
+        },
         "unanimous": float((part.entropy < 1e-12).mean()),
         "entropy": float(part.entropy.mean()),
         "coverage": {

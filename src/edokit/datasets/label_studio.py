@@ -118,11 +118,17 @@ def read_label_studio(source: Any, *, control: str | None = None, **options: Any
                 task.data,
                 _annotator_name(annotation.completed_by, addresses),
                 annotation.labels(),
-                unanswered=[],
             )
             for annotation in task.annotations or ()
             if not annotation.was_cancelled and not annotation.skipped
         ]
+    # Every control is asked, also where nothing was chosen.
+    controls: dict[str, list[str]] = {
+        name: [] for response in responses for name in response.labels
+    }
+    responses = [
+        response._replace(labels=controls | dict(response.labels)) for response in responses
+    ]
     annotations = export.annotations(responses, items, control)
     if addresses:
         warn(

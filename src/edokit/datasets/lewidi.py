@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,8 +16,8 @@ from edokit._errors import InputError, counted, errors_in, examples, one_of
 from edokit._io import parse_json, read_json
 from edokit._io.documents import Document, to_model
 from edokit._names import as_name
-from edokit.annotations import Annotations, Duplicates
-from edokit.annotations.long_table import ROLES, from_long_table
+from edokit.annotations import Annotations
+from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.read import Source
 from edokit.scales import ScaleLike
@@ -93,12 +94,17 @@ class Published(Document):
 
 
 class Item(Published):
-    """An item of 2023."""
+    """An item of 2023.
+
+    Attributes
+    ----------
+    hard_label : Name
+        Text in most places, a number in some rows of ConvAbuse.
+    """
 
     text: str
     annotations: str
     hard_label: Name
-    """Text in most places, a number in some rows of ConvAbuse."""
 
 
 Model = TypeVar("Model", bound=Published)
@@ -109,7 +115,7 @@ def read_lewidi(
     *,
     split: str | None = None,
     classes: Sequence[object] | None = None,
-    duplicates: Duplicates = "all",
+    policies: Policies = STRICT,
     dialogue: str = "user-last",
     scale: ScaleLike | None = None,
 ) -> Annotations:
@@ -119,8 +125,8 @@ def read_lewidi(
     ones. The annotators of HS-Brexit and ArMIS have the attribute ``group``; items have the columns
     ``lang`` and, in the other datasets, what is plain in ``other_info`` (``domain``, ``bot``).
     Soft labels follow from the annotations, not from the rounded ones in the file. ``duplicates``
-    is "all" because one item of MD-Agreement lists an annotator twice. ``dialogue`` is one of
-    `DIALOGUE_TEXTS`.
+    are "all" by default because one item of MD-Agreement lists an annotator twice. ``dialogue`` is
+    one of `DIALOGUE_TEXTS`.
     """
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
     rows: list[dict[str, str]] = []
@@ -139,7 +145,7 @@ def read_lewidi(
         return from_long_table(
             table.fillna(""),
             classes=CLASSES if classes is None else classes,
-            duplicates=duplicates,
+            policies=replace(policies, duplicates=policies.duplicates or "all"),
             split=split,
             attributes=["group"] if "group" in table else [],
             scale=scale,

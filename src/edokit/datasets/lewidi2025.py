@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,9 @@ from pydantic import Field
 from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, option, warn
 from edokit._io import parse_json, read_json, read_text
 from edokit._names import as_name, as_names
-from edokit.annotations import Annotations, Duplicates
+from edokit.annotations import Annotations
 from edokit.annotations.labels import MultiChoice
-from edokit.annotations.long_table import ROLES, from_long_table
+from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.lewidi import (
     FILE_NAME,
@@ -46,12 +47,17 @@ _GAPS = ("nan", "DATA_EXPIRED", "CONSENT_REVOKED")
 
 
 class Item2025(Published):
-    """An item of 2025."""
+    """An item of 2025.
+
+    Attributes
+    ----------
+    name : str
+        With its split in front.
+    """
 
     text: Annotated[dict[str, str], Field(min_length=2, max_length=2)]
     annotations: dict[str, Name] | None = None
     name: str = ""
-    """With its split in front."""
 
     @property
     def text_names(self) -> tuple[str, str]:
@@ -77,7 +83,7 @@ def read_lewidi2025(
     *,
     split: str | None = None,
     classes: Sequence[object] | None = None,
-    duplicates: Duplicates = "all",
+    policies: Policies = STRICT,
     scale: ScaleLike | None = None,
     multi_choice: MultiChoice = "error",
 ) -> Annotations:
@@ -120,7 +126,7 @@ def read_lewidi2025(
         annotations = from_long_table(
             rows,
             classes=classes,
-            duplicates=duplicates,
+            policies=replace(policies, duplicates=policies.duplicates or "all"),
             attributes=attributes.names,
             scale=scale or noted,
             multi_choice=multi_choice,

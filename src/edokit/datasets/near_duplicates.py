@@ -12,6 +12,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,14 +55,21 @@ def near_duplicate_groups(texts: Texts, threshold: float = THRESHOLD) -> Ints:
 
 @dataclass(frozen=True)
 class NearDuplicates:
-    """Which of N texts are nearly the same. Empty texts are near-duplicates of nothing."""
+    """Which of N texts are nearly the same. Empty texts are near-duplicates of nothing.
+
+    Attributes
+    ----------
+    forms : Ints
+        The number of each text's normal form [N], -1 for an empty text.
+    left : Ints
+        One form of each pair of near-duplicate forms [P].
+    right : Ints
+        The other form of each pair [P].
+    """
 
     forms: Ints
-    """The number of each text's normal form [N], -1 for an empty text."""
     left: Ints
-    """One form of each pair of near-duplicate forms [P]."""
     right: Ints
-    """The other form of each pair [P]."""
 
     @classmethod
     def among(cls, texts: Texts, threshold: float = THRESHOLD) -> NearDuplicates:
@@ -71,11 +79,7 @@ class NearDuplicates:
                 f"{option('threshold', threshold)} is not above 0 and at most 1",
                 f"{THRESHOLD} is a good start",
             )
-        forms = np.array([normal_form(text) or None for text in texts], dtype=object)
-        codes, distinct = pd.factorize(forms)
-        pairs = [*_pairs(_pieces(distinct.tolist()), threshold)] if threshold < 1 else []
-        left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
-        return cls(codes.astype(np.int64), left, right)
+        return _among(tuple(texts), threshold)
 
     @property
     def groups(self) -> Ints:
@@ -104,6 +108,15 @@ class NearDuplicates:
             is_match[self.left[is_target[self.right]]] = True
             is_match[self.right[is_target[self.left]]] = True
         return is_match[self.forms]
+
+
+@lru_cache(maxsize=1)  # texts are described after they are split
+def _among(texts: tuple[str, ...], threshold: float) -> NearDuplicates:
+    forms = np.array([normal_form(text) or None for text in texts], dtype=object)
+    codes, distinct = pd.factorize(forms)
+    pairs = [*_pairs(_pieces(distinct.tolist()), threshold)] if threshold < 1 else []
+    left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
+    return NearDuplicates(codes.astype(np.int64), left, right)
 
 
 def _pieces(forms: Sequence[str]) -> sparse.csr_array:

@@ -21,6 +21,7 @@ from edokit._io.tables import OTHER_FILES, write_table
 from edokit._names import as_names
 from edokit._types import Strings
 from edokit.annotations import Annotations
+from edokit.annotations.long_table import Policies
 from edokit.scales import NOMINAL, Declared, ScaleLike, looks_ordinal
 
 FOLDER = "/"
@@ -28,9 +29,10 @@ FOLDER = "/"
 SOURCES: dict[str, tuple[str, ...]] = {
     "lewidi": (".json", FOLDER),
     "lewidi2025": (".json", FOLDER),
-    "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", FOLDER),
+    "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xlsx", FOLDER),
     "label_studio": (".json", ".parquet", ".jsonl", ".ndjson"),
     "argilla": (".json", ".parquet", ".jsonl", ".ndjson"),
+    "potato": (FOLDER,),
 }
 """Modules of this package that hold a `SOURCE`, and the endings of its files.
 
@@ -39,40 +41,60 @@ kinds come after general ones.
 """
 
 
+POLICIES = ("empty", "ignore_case", "drop_label", "drop_annotator")
+"""Fields of `Policies` that are further arguments of `read_annotations`."""
+
+
 class ScaleWarning(EDOWarning):
     """Classes may be points of a scale, which was not declared."""
 
 
 @dataclass(frozen=True)
 class Items:
-    """Texts of items and who annotated them, whether or not labels are known."""
+    """Texts of items and who annotated them, whether or not labels are known.
+
+    Attributes
+    ----------
+    items : Strings
+        Item ids [N].
+    annotators : Sequence[tuple[str, ...]]
+        The annotators of each item [N].
+    """
 
     items: Strings
-    """Item ids [N]."""
     texts: Strings | None
     contexts: Strings | None
     annotators: Sequence[tuple[str, ...]]
-    """The annotators of each item [N]."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One kind of source, and how it is read."""
+    """One kind of source, and how it is read.
+
+    Attributes
+    ----------
+    name : str
+        What it is called: ``format="lewidi"``.
+    about : str
+        What it is, in a few words, with its article.
+    read : Callable[..., Annotations]
+        ``read(path, split=…, classes=…, policies=…, scale=…, **options)``; the scale is left out
+        where it was not given.
+    recognises : Callable[[Path, Any], bool]
+        Whether a file or folder with one of its endings is one of these, by its path and content
+        (as `_content` gives it).
+    options : tuple[str, ...]
+        Further arguments of ``read``.
+    items : Callable[..., Items] or None
+        ``items(path, split=…)`` reads texts alone, where labels may be held out.
+    """
 
     name: str
-    """What it is called: ``format="lewidi"``."""
     about: str
-    """What it is, in a few words, with its article."""
     read: Callable[..., Annotations]
-    """``read(path, split=…, classes=…, duplicates=…, scale=…, **options)``; the last two are left
-    out where they were not given."""
     recognises: Callable[[Path, Any], bool] = lambda path, content: True
-    """Whether a file or folder with one of its endings is one of these, by its path and content
-    (as `_content` gives it)."""
     options: tuple[str, ...] = ()
-    """Further arguments of ``read``."""
     items: Callable[..., Items] | None = None
-    """``items(path, split=…)`` reads texts alone, where labels may be held out."""
 
 
 def sources(suffix: str | None = None) -> list[Source]:
@@ -139,10 +161,10 @@ def read_annotations(
     Parameters
     ----------
     source : str or Path
-        A table with one row per annotation (CSV, TSV, Parquet, JSONL; columns ``item``,
+        A table with one row per annotation (CSV, TSV, Parquet, JSONL, XLSX; columns ``item``,
         ``annotator``, ``label``), a LeWiDi JSON file, a folder of either, or an export of Label
-        Studio or Argilla.
-    format : {"table", "lewidi", "lewidi2025", "label-studio", "argilla"}, default=None
+        Studio, Argilla or Potato.
+    format : {"table", "lewidi", "lewidi2025", "label-studio", "argilla", "potato"}, default=None
         What the source is; recognised if None.
     split : str, default=None
         Read only this split.
@@ -169,8 +191,10 @@ def read_annotations(
         ``ordinal:low=0,mid=1,high=3``. None means what the file says, else nominal, with a warning
         where the classes are whole numbers in a row.
     **options
-        Further arguments of the reader of that kind of source: for Label Studio ``control``, the
-        labelling control to read, and for Argilla ``question``; needed if there are several.
+        What to do with rows that are no clean annotations: ``empty="drop"``, ``ignore_case=True``,
+        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Further arguments of
+        the reader of that kind of source: for Label Studio ``control``, the labelling control to
+        read, and for Argilla and Potato ``question``; needed if there are several.
 
     Returns
     -------
@@ -197,12 +221,16 @@ def read_annotations(
     if scale is not None:
         Declared(scale)  # refused before the file is read
     kind = _kind(path, format)
+    policies = {name: options.pop(name) for name in POLICIES if name in options}
     options |= {"columns": columns, "label_map": label_map}
     options |= {"dialogue": dialogue, "multi_choice": multi_choice}
-    arguments = _reader_options(kind, options) | {"split": split, "classes": classes}
-    for name, value in (("duplicates", duplicates), ("scale", scale)):
-        if value is not None:
-            arguments[name] = value
+    arguments = _reader_options(kind, options) | {
+        "split": split,
+        "classes": classes,
+        "policies": Policies(duplicates=duplicates, **policies),
+    }
+    if scale is not None:
+        arguments["scale"] = scale
     with errors_in(path):
         annotations = kind.read(path, **arguments)
     if clean:

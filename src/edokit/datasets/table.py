@@ -1,4 +1,4 @@
-"""Annotations from a table file: CSV, TSV, Parquet or JSONL, one row per annotation."""
+"""Annotations from a table file: CSV, TSV, Parquet, JSONL or XLSX, one row per annotation."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._errors import InputError, errors_in
-from edokit._io.tables import TABLE_SUFFIXES, read_table
+from edokit._io.tables import READABLE_SUFFIXES, read_table
 from edokit.annotations import Annotations
-from edokit.annotations.long_table import is_share
+from edokit.annotations.long_table import from_long_table, is_share
 from edokit.datasets.read import Source
 
 
@@ -36,7 +36,7 @@ def read_annotation_table(
                 "write them with the same names and types of columns",
             ) from error
         table = with_annotator(table, columns or {})
-        return Annotations.from_table(table, columns=columns, **options)
+        return from_long_table(table, columns=columns, **options)
 
 
 def table_files(path: str | Path) -> list[Path]:
@@ -48,7 +48,7 @@ def table_files(path: str | Path) -> list[Path]:
     return sorted(
         file
         for file in path.iterdir()
-        if file.suffix.lower() in TABLE_SUFFIXES and not file.name.startswith(".")
+        if file.suffix.lower() in READABLE_SUFFIXES and not file.name.startswith(".")
     )
 
 
@@ -68,7 +68,7 @@ def _is_table(path: Path, content: object) -> bool:
 
 SOURCE = Source(
     "table",
-    f"a table ({', '.join(TABLE_SUFFIXES)})",
+    f"a table ({', '.join(READABLE_SUFFIXES)})",
     read_annotation_table,
     _is_table,
     options=("columns", "attributes", "label_map", "multi_choice"),

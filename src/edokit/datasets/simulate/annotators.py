@@ -33,17 +33,24 @@ def standard_sides(features: Features, reference: Features) -> Floats:
 
 @dataclass(frozen=True)
 class Population:
-    """A annotators: group [A], own weight of each side [A, V + 1], noise [A], activity [A]."""
+    """A annotators: group [A], own weight of each side [A, V + 1], noise [A], activity [A].
+
+    Attributes
+    ----------
+    views : tuple[Floats, ...]
+        One of severity, or one of each label.
+    reference : Features
+        Posts that define what is severe: "spread 1" must not depend on those that are drawn.
+    labels : Mapping[str, Mapping[str, float]]
+        The labels to choose from; none where annotators rate severity.
+    """
 
     group: Ints
     views: tuple[Floats, ...]
-    """One of severity, or one of each label."""
     noise: Floats
     activity: Floats
     reference: Features
-    """Posts that define what is severe: "spread 1" must not depend on those that are drawn."""
     labels: Mapping[str, Mapping[str, float]]
-    """The labels to choose from; none where annotators rate severity."""
 
     def __len__(self) -> int:
         return len(self.group)

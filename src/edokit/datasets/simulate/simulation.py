@@ -65,25 +65,36 @@ class Simulation:
     """Simulated annotations of N items, and what real ones hide.
 
     The truth is the label distribution of all A annotators, each counted once, however active.
+
+    Attributes
+    ----------
+    regime : Regime
+        What was simulated, with the sizes that were used.
+    random_state : int
+        The seed that gives the same simulation again.
+    annotations : Annotations
+        The annotations, with texts, splits, hard labels and the `group` of each annotator.
+    annotators : Strings
+        Everyone in the population [A], also those without an annotation.
+    groups : Strings
+        The group of everyone in the population [A].
+    features : Features
+        What the posts are about.
+    population : Population
+        How the annotators see posts.
+    thresholds : Floats
+        How severe a post must be for each class above the first [C - 1]; of sets, how clear each
+        label must be [L].
     """
 
     regime: Regime
-    """What was simulated, with the sizes that were used."""
     random_state: int
-    """The seed that gives the same simulation again."""
     annotations: Annotations
-    """The annotations, with texts, splits, hard labels and the `group` of each annotator."""
     annotators: Strings
-    """Everyone in the population [A], also those without an annotation."""
     groups: Strings
-    """The group of everyone in the population [A]."""
     features: Features
-    """What the posts are about."""
     population: Population
-    """How the annotators see posts."""
     thresholds: Floats
-    """How severe a post must be for each class above the first [C - 1]; of sets, how clear each
-    label must be [L]."""
 
     @property
     def texts(self) -> Strings:
