@@ -244,7 +244,7 @@ def test_members_in_one_long_table_of_any_format(tmp_path: Path) -> None:
     ("content", "options", "words"),
     [
         ("id,p_0,p_1\na,1,0\n", {"columns": {"item": "nr"}}, r"no column 'nr'.*'id'"),
-        ("item,lo,hi\na,1,x\n", {"columns": {"p_0": "lo", "p_1": "hi"}}, r"'hi' .* has 'x'"),
+        ("item,lo,hi\na,1,x\n", {"columns": {"p_0": "lo", "p_1": "hi"}}, r"'p_1' .* has 'x'"),
         (MODEL, {"columns": {"score": "p_0"}}, r"'score', which is none of item, member"),
         (MODEL, {"columns": {"p_2": "p_two"}}, r"no file has a column 'p_two'"),
         (MODEL, {"label_map": {"2": "1"}}, r"label_map has '2', but .* '0', '1'"),
@@ -326,8 +326,8 @@ def test_columns_of_positive_class_probabilities_are_members(tmp_path: Path) -> 
         ({"positive": "0"}, ("0", "1"), 0),
         ({"positive": "yes"}, ("not yes", "yes"), 1),
         ({"positive": "hate"}, ("hate", "not hate"), 0),
-        ({"positive": "yes", "negative": "no"}, ("no", "yes"), 1),
-        ({"positive": "a", "negative": "b"}, ("a", "b"), 0),
+        ({"positive": "yes", "label_map": {"not yes": "no"}}, ("no", "yes"), 1),
+        ({"positive": "a", "label_map": {"not a": "b"}}, ("a", "b"), 0),
     ],
 )
 def test_the_two_classes_stand_in_class_order(
@@ -353,6 +353,15 @@ def test_named_columns_are_the_only_members_of_a_wide_table(tmp_path: Path) -> N
         joined = join_models([path], positive="1", columns=columns, missing="drop")
     assert joined.members == ("x", "y")
     assert joined.probabilities[:, :, 1].tolist() == [[0.25, 1]]
+    other = written(tmp_path / "other.csv", "id,score_z\na,0.5\nb,0.5\n")
+    with pytest.raises(InputError, match=r"other\.csv has no column of a member beside 'item'"):
+        join_models([path, other], positive="1", columns=columns, missing="drop")
+
+
+def test_a_column_called_item_is_no_member_beside_the_one_with_the_ids(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "item,id,x\n1,a,0.25\n2,b,1\n")
+    joined = join_models([path], positive="1", columns={"item": "id"})
+    assert (joined.members, joined.items.tolist()) == (("x",), ["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -361,7 +370,7 @@ def test_named_columns_are_the_only_members_of_a_wide_table(tmp_path: Path) -> N
         ("item,x\na,1.5\n", {}, r"member 'x' for item 'a' are negative: \(-0.5, 1.5\)"),
         ("item,x,text\na,0.5,hello\n", {}, "'text' .* has 'hello' in row 1"),
         ("item\na\n", {}, "has no column of a member beside 'item'"),
-        ("item,x\na,0.5\n", {"negative": "1"}, "names of classes are not unique"),
+        ("item,x\na,0.5\n", {"scale": "multi-label"}, r"p\.csv: .* nominal, .* is multi-label"),
     ],
 )
 def test_bad_positive_columns_are_told_in_one_line(

@@ -102,12 +102,11 @@ def test_a_file_with_damaged_info_is_refused_by_name(tmp_path: Path) -> None:
             read_predictions(path)
 
 
-def test_join_keeps_it_and_reads_a_table_of_it(tmp_path: Path) -> None:
+def test_join_keeps_it_and_adds_to_it(tmp_path: Path) -> None:
     write_predictions(jury(), tmp_path / "one.npz")
     joined = join_models([tmp_path / "one.npz"] * 2, names=["x", "y"])
     assert joined.member_info["y-b"] == INFO["b"]
-    table = tmp_path / "about.csv"
-    table.write_text("member,model,persona,cost,requests\na,tiny,,,\nc,huge,,0.5,12\n")
-    found = join_models([tmp_path / "one.npz"], member_info=table).member_info
+    added = {"a": {"model": "tiny"}, "c": {"model": "huge", "cost": 0.5, "requests": 12}}
+    found = join_models([tmp_path / "one.npz"], member_info=added).member_info
     assert found["a"] == {**INFO["a"], "model": "tiny"}
     assert found["c"] == {"model": "huge", "cost": 0.5, "requests": 12}

@@ -109,7 +109,7 @@ def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path
     with pytest.warns(EDOWarning, match="1 of 9 answers"):
         made = join_models([sheet], unparsed="drop", label_map={"Not.": "no"}, **given)
     np.testing.assert_allclose(made.probabilities[1, 0], [2.5 / 3, 0.5 / 3])
-    long = "I would rather not answer a question like this"
+    long = "I would rather not answer a question like this because it is rather long"
     sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{long},0.001\n")
     with pytest.raises(InputError) as refused:
         join_models([sheet], **given)
@@ -137,14 +137,10 @@ def test_case_and_punctuation_make_no_other_answer_and_are_noted(
     assert made.probabilities[0, 0] * 6 == pytest.approx([1, 4, 0, 0, 1, 0])
 
 
-def test_classes_are_taken_from_answers_only_where_these_look_like_classes(tmp_path: Path) -> None:
+def test_the_classes_of_answers_are_declared(tmp_path: Path) -> None:
     sheet = written(tmp_path / "s.csv", SHEET)
-    with pytest.warns(EDOWarning, match="taken for the classes"):
-        assert join_models([sheet], columns=COLUMNS).classes == ("no", "yes")
-    for more in ("Yes.", "Yes", "It depends on who asks"):
-        sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{more},0.001\n")
-        with pytest.raises(InputError, match="have to be declared"):
-            join_models([sheet], columns=COLUMNS)
+    with pytest.raises(InputError, match=r"s\.csv: .*not declared: 'no' .*classes=\['no', 'yes'\]"):
+        join_models([sheet], columns=COLUMNS)
 
 
 def test_a_member_without_an_answer_follows_the_policy_for_missing_items(tmp_path: Path) -> None:
@@ -276,7 +272,7 @@ def test_a_member_that_changes_its_model_and_unknown_costs_are_reported(tmp_path
 
 def test_a_spreadsheet_file_is_pointed_to_csv(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a table") as refused:
-        join_models([written(tmp_path / "book.xlsx", "PK")])
+        join_models([written(tmp_path / "book.xls", "PK")])
     assert "CSV" in str(refused.value)
     output = written(tmp_path / "pipeline.json", '[[{"label": "yes", "score": 1}]]')
     with pytest.raises(InputError, match="not a table") as refused:

@@ -192,7 +192,10 @@ def test_names_in_an_npz_may_be_numbers_or_text(
             "member 'm' for item 'a' are not finite",
         ),
         ({"probabilities": np.full((2, 1, 2), -0.5)}, "member 'm' for item 'a'.*are negative"),
-        ({"probabilities": np.full((2, 1, 2), 1.0)}, "do not sum to 1 .*logits=True: Predictions"),
+        (
+            {"probabilities": np.full((2, 1, 2), 1.0)},
+            r"do not sum to 1 .*Predictions\.from_arrays\(.*logits=True",
+        ),
     ],
 )
 def test_a_bad_npz_is_told_in_one_line(changed: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ Invalid: TypeAlias = Literal["error", "normalize"]
 EXACT = 1e-6
 """How far the sum of probabilities may be from one without their being divided by it."""
 LOGITS_HINT = (
-    f"; logits become probabilities with {option('logits', True)}: Predictions.from_arrays, or `edo"
-    " predictions join FILE:logits`"
+    "; logits become probabilities with Predictions.from_arrays(P, layout='NKC', logits=True), or"
+    " `edo predictions join FILE:logits`"
 )
 
 
@@ -150,17 +150,9 @@ class Predictions:
         >>> Predictions.from_arrays([[0.1, 0.6], [0.8, 0.7]], layout="NK").shape
         (2, 2, 2)
         """
-        if members is None and isinstance(values, Mapping):
-            members = list(values)
         declared = Declared(scale or NOMINAL)
         classes = declared.classes if classes is None else classes
-        axis_names: dict[str, Any] = names_of_frames(values, layout)
-        axis_names |= {
-            axis: listed
-            for axis, listed in (("N", items), ("K", members), ("C", classes))
-            if listed is not None
-        }
-        names = {axis: as_names(listed) for axis, listed in axis_names.items()}
+        names = _axis_names(values, layout, {"N": items, "K": members, "C": classes})
         grouped = None if groups is None else tuple(as_names(groups))
         sizes = {axis: len(listed) for axis, listed in names.items()}
         if grouped is not None:
@@ -169,15 +161,13 @@ class Predictions:
         array = canonical(
             values, layout, sizes, logits=logits, member_names=names.get("K"), scale=on_labels
         )
-        item_names, member_names, class_names = (
-            names[axis] if axis in names else as_names(range(length))
-            for axis, length in zip("NKC", array.shape, strict=True)
-        )
+        lengths = dict(zip("NKC", array.shape, strict=True))
+        names = {axis: as_names(range(length)) for axis, length in lengths.items()} | names
         whose = None if annotators is None else as_names(annotators)
-        if whose is not None and len(whose) != len(item_names):
-            raise _wrong_length("annotators", len(whose), array.shape, len(item_names))
-        order = tuple(class_names)
-        fields = Rows.of(item_names, whose), tuple(member_names), order, grouped
+        if whose is not None and len(whose) != len(names["N"]):
+            raise _wrong_length("annotators", len(whose), array.shape, len(names["N"]))
+        order = tuple(names["C"])
+        fields = Rows.of(names["N"], whose), tuple(names["K"]), order, grouped
         predictions = cls(array, *fields, declared.on(order)).with_info(member_info or {})
         return predictions.checked(invalid)
 
@@ -569,6 +559,7 @@ def canonical(
     if not logits:
         return probabilities
     _refuse_probabilities(probabilities, member_names, scale)
+    _refuse_percentages(array, member_names)
     # An infinite logit becomes NaN, which is refused by name later.
     with np.errstate(invalid="ignore"):
         scores = np.stack([np.zeros_like(array), array], axis=2) if is_binary else array
@@ -587,6 +578,26 @@ def _refuse_probabilities(
             f"the numbers of member{'s' * several} {examples(names[k] for k in already)} are"
             " probabilities already and no logits",
             f"leave out {option('logits', True)}; mark files to join that hold them as FILE:logits",
+        )
+
+
+def _refuse_percentages(array: Array, members: Sequence[str] | Strings | None) -> None:
+    """Refuse members [K] with percentages: nearly all of their logits would become 0 or 1.
+
+    Of [N, K, C] these sum to 100; of [N, K] none is negative, and some would become exactly 1.
+    """
+    is_share = ((array >= 0) & (array <= 100)).reshape(*array.shape[:2], -1).all(axis=(0, 2))
+    if array.ndim == 3:
+        found = is_share & (np.abs(array.sum(axis=2) - 100) <= 1).all(axis=0)
+    else:
+        found = is_share & (array > 37).any(axis=0)
+    if found.any():
+        names = list(range(array.shape[1]) if members is None else members)
+        raise InputError(
+            f"the numbers of {'members' if found.sum() > 1 else 'member'}"
+            f" {examples(names[k] for k in np.flatnonzero(found))} look like percentages, from"
+            f" {array[:, found].min():g} to {array[:, found].max():g}, and are no logits",
+            f"divide them by 100, and leave out {option('logits', True)}",
         )
 
 
@@ -623,6 +634,9 @@ def _stack(members: list[Any]) -> Array:
 
 def _numbers(values: Any) -> Array:
     hint = "give an array of probabilities, all rows of one length"
+    if getattr(values, "requires_grad", False):
+        hint = "pass tensor.detach().cpu().numpy()"
+        raise InputError("the predictions are a tensor with gradients, no plain array", hint)
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O" and isinstance(values, pd.DataFrame | pd.Series):
@@ -665,7 +679,18 @@ def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> b
     return all(sizes.get(axis, size) == size for axis, size in axis_sizes.items())
 
 
-def names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
+def _axis_names(
+    values: Any, layout: str | None, given: Mapping[str, Iterable[object] | None]
+) -> dict[str, Strings]:
+    """The names of the axes N, K and C: those given, else those that values bring."""
+    names: dict[str, Any] = _names_of_frames(values, layout)
+    if isinstance(values, Mapping):
+        names["K"] = list(values)
+    names |= {axis: listed for axis, listed in given.items() if listed is not None}
+    return {axis: as_names(listed) for axis, listed in names.items()}
+
+
+def _names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
     """The names of the axes N, K and C that DataFrames know; empty for plain arrays."""
     if isinstance(values, pd.DataFrame):
         axes = layout if layout in ("NC", "NK", "KN") else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -199,7 +199,7 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
                 " predictions need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
             )
-    columns_of = class_columns(table, {})
+    columns_of = class_columns(table)
     classes = _class_order(table, columns_of)
     noted = _noted(table.schema, _SCALE)
     if len(classes) < (1 if noted else 2):
@@ -225,14 +225,20 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
 
 
 class Lines(NamedTuple):
-    """The row and the member that each line of a table is about."""
+    """The row and the member that each line of a table is about.
+
+    Attributes
+    ----------
+    rows : Rows
+        The different rows [N].
+    groups : tuple[str, ...] or None
+        The group of each member [K].
+    """
 
     rows: Rows
-    """The different rows [N]."""
     row_codes: npt.NDArray[np.int32]
     member: Encoded
     groups: tuple[str, ...] | None
-    """The group of each member [K]."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -265,25 +271,17 @@ class Lines(NamedTuple):
         return array.reshape(shape), is_absent.reshape(self.shape)
 
 
-def read_lines(
-    table: pa.Table,
-    path: Path,
-    member: Encoded,
-    *,
-    item: str = "item",
-    annotator: str = "annotator",
-    group: str = "group",
-) -> Lines:
+def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
     """What the lines of a table are about; the columns of annotators and groups are optional."""
-    items = name_column(table, item, path)
+    items = name_column(table, "item", path)
     rows, codes, groups = Rows.of(items.names), items.codes, None
-    if annotator in table.column_names:
-        pairs = annotator_column(table, annotator)
+    if "annotator" in table.column_names:
+        pairs = annotator_column(table)
         lines = Rows(items.names, items.codes, pairs.names, pairs.codes)
         rows = lines.distinct()
         codes = rows.positions(lines).astype(np.int32)
-    if group in table.column_names:
-        groups = per_member(table, group, member, path)
+    if "group" in table.column_names:
+        groups = per_member(table, "group", member, path)
     if len(rows) * len(member.names) > _MOST_CELLS * len(table):
         raise InputError(
             f"{path} names {counted(len(member.names), 'member')} and"
@@ -299,23 +297,16 @@ def is_stored(table: pa.Table) -> bool:
     return _CLASSES in (table.schema.metadata or {})
 
 
-def class_columns(table: pa.Table, columns: Mapping[str, str]) -> dict[str, str]:
-    """The column of each class: those mapped as ``p_<class>``, and those that are called so."""
-    mapped = {
-        role.removeprefix(PREFIX): name
-        for role, name in columns.items()
-        if role.startswith(PREFIX) and name in table.column_names
-    }
-    prefixed = [name for name in table.column_names if name.startswith(PREFIX)]
-    mapped_names = columns.values()
+def class_columns(table: pa.Table) -> dict[str, str]:
+    """The column of each class, called ``p_<class>``."""
     return {
-        name.removeprefix(PREFIX): name for name in prefixed if name not in mapped_names
-    } | mapped
+        name.removeprefix(PREFIX): name for name in table.column_names if name.startswith(PREFIX)
+    }
 
 
-def annotator_column(table: pa.Table, name: str = "annotator") -> Encoded:
+def annotator_column(table: pa.Table) -> Encoded:
     """The annotator of each row; a gap is the anonymous answer, whose annotator is ""."""
-    encoded = encode(table[name], name)
+    encoded = encode(table["annotator"], "annotator")
     if (encoded.codes >= 0).all():
         return encoded
     codes = np.where(encoded.codes < 0, len(encoded.names), encoded.codes).astype(np.int32)

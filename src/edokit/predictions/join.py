@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import (
@@ -29,12 +28,9 @@ from edokit._errors import (
 )
 from edokit._io.tables import number_column, read_table
 from edokit._names import as_names, check_unique, class_order, encode, look_alike
-from edokit._types import Strings
+from edokit._types import Bools, Strings
 from edokit.annotations.long_table import lists_as_text, ordered_classes, scale_of_table
 from edokit.predictions.core import (
-    ADDED,
-    COST,
-    COUNTED,
     PREFIX,
     SOURCES,
     Invalid,
@@ -54,7 +50,7 @@ from edokit.predictions.sampled import (
 )
 from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
-from edokit.scales import Declared, ScaleLike, check_same_scale
+from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
@@ -81,13 +77,12 @@ class JoinOptions:
         What to do with probabilities that do not sum to 1: refuse them, or divide by their sum.
     positive : str, default=None
         Each column of a table but ``item`` is a member, with probabilities of this class of two.
-    negative : str, default=None
-        The name of the other class.
     columns : mapping of str to str, default=None
         The files' own column names for ``item``, ``member``, ``group`` and ``p_<class>``, as in
         ``{"item": "id", "p_yes": "score"}``; of sampled answers also for ``answer``,
         ``annotator``, ``model``, ``prompt``, ``persona`` and ``cost`` (of one answer). With
-        ``positive`` for ``item`` and for members; these are then the only ones.
+        ``positive`` for ``item`` and for members; these are then the only ones. ``"bert.item"`` is
+        for the file whose member is called ``bert``.
     label_map : mapping of str to str, default=None
         Classes to read as others, as in ``{"LABEL_1": "yes"}``.
     missing : {"error", "drop"}, default="error"
@@ -97,11 +92,11 @@ class JoinOptions:
         The answer scale of files that note none: ``ordinal``, ``multi-label``, or with the classes
         as in ``ordinal:low=0,mid=1,high=3``. Multi-label columns are probabilities (or logits) of
         each label on its own. Files of different scales are refused.
-    member_info : mapping of str to mapping, str or Path, default=None
-        What is known about members, such as ``{"bert": {"model": "bert-base", "cost": 0.002}}``;
-        or a table with the column ``member`` and one for each such value.
+    member_info : mapping of str to mapping, default=None
+        What is known about members, such as ``{"bert": {"model": "bert-base", "cost": 0.002}}``.
     classes : sequence, default=None
-        All classes, in order. None: those of the scale, else of the files.
+        All classes, in order. None: those of the scale, else of the files; of sampled answers they
+        must be declared.
     smoothing : float, default=0.5
         What is added to the count of each class where answers were sampled.
     unparsed : {"error", "drop"}, default="error"
@@ -118,12 +113,11 @@ class JoinOptions:
     logits: bool | Sequence[bool] = False
     invalid: Invalid = "error"
     positive: str | None = None
-    negative: str | None = None
     columns: Mapping[str, str] | None = None
     label_map: Mapping[str, str] | None = None
     missing: Missing = "error"
     scale: ScaleLike | None = None
-    member_info: MemberInfo | str | Path | None = None
+    member_info: MemberInfo | None = None
     classes: Sequence[object] | None = None
     smoothing: float | None = None
     unparsed: Unparsed = "error"
@@ -137,15 +131,8 @@ class JoinOptions:
             raise InputError(
                 f"{option('smoothing')} is {self.smoothing}, not a number from 0", "0.5 is usual"
             )
-        if self.negative is not None and self.positive is None:
-            raise InputError(
-                f"{option('negative', self.negative)} names the other class, but no positive class"
-                " is given",
-                f"name the positive class, too: {option('positive', 'CLASS')}",
-            )
         for role, name in (self.columns or {}).items():
-            is_role = role in ("item", "member", "group", *ROLES) or role.startswith(PREFIX)
-            if not is_role and self.positive is None:
+            if not _is_role(role) and not _is_role(_file_role(role)) and self.positive is None:
                 raise InputError(
                     f"columns maps {role!r}, which is none of item, member, group, p_<class>,"
                     f" {', '.join(ROLES)}",
@@ -221,18 +208,6 @@ def join_models(
     joined = _side_by_side(parts, sources, options.missing)
     if options.groups:
         joined = joined.grouped(options.groups)
-    if options.item_names is not None:
-        is_listed = np.isin(joined.items, options.item_names)
-        if not is_listed.any():
-            raise InputError(
-                f"the files hold none of these items, but {examples(joined.items)}",
-                "check the ids",
-            )
-        joined = joined.take(is_listed)
-    if isinstance(options.member_info, str | Path):
-        path = Path(options.member_info)
-        with errors_in(path):
-            return joined.with_info(read_member_info(path))
     return joined.with_info(options.member_info or {})
 
 
@@ -268,43 +243,28 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
         )
 
 
-def read_member_info(path: Path) -> dict[str, dict[str, Any]]:
-    """What a table says about members: a row per member, with values such as ``cost``."""
-    table = read_table(path)
-    if "member" not in table.column_names:
-        raise InputError(
-            f"there is no column 'member' but {headings(table.column_names)}",
-            "name each member in a column 'member'",
-        )
-    members = name_column(table, "member", path)
-    names = members.names[members.codes]
-    check_unique(names, f"members in {path}", "keep one row per member")
-    facts = table.drop_columns("member").to_pandas().astype(object)
-    for key in facts.columns.intersection([COST, *ADDED]):
-        facts[key] = number_column(table, key)
-    info = {}
-    for name, row in zip(names, facts.to_dict("records"), strict=True):
-        values = {key: value for key, value in row.items() if value != "" and not pd.isna(value)}
-        counts = {key: int(n) for key, n in values.items() if key in COUNTED and n == n // 1}
-        info[str(name)] = values | counts
-    return info
-
-
 @dataclass
 class _ModelFile:
-    """A file to join, how it is read, and what was found in it."""
+    """A file to join, how it is read, and what was found in it.
+
+    Attributes
+    ----------
+    is_renamed : bool
+        Whether ``member`` replaces the names in the file.
+    classes : tuple[str, ...]
+        What it calls its classes.
+    unpredicted : list[Rows]
+        Rows that it names but that not every member has numbers for.
+    """
 
     path: Path
     member: str
     options: JoinOptions
     logits: bool = False
     is_renamed: bool = False
-    """Whether ``member`` replaces the names in the file."""
     column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
-    """What it calls its classes."""
     unpredicted: list[Rows] = field(default_factory=list)
-    """Rows that it names but that not every member has numbers for."""
 
     @classmethod
     def of(cls, options: JoinOptions, files: Sequence[str | Path], file: int) -> _ModelFile:
@@ -312,6 +272,14 @@ class _ModelFile:
         path = Path(files[file])
         name, logits = (options.of_file(field, file, len(files)) for field in ("names", "logits"))
         return cls(path, name or path.stem, options, bool(logits), bool(name))
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The file's column for each role: its own where one is named, else that of all files."""
+        listed, start = self.options.columns or {}, f"{self.member}."
+        shared = {role: name for role, name in listed.items() if not _is_role(_file_role(role))}
+        of_file = {role: name for role, name in listed.items() if role.startswith(start)}
+        return shared | {role.removeprefix(start): name for role, name in of_file.items()}
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
@@ -348,9 +316,7 @@ class _ModelFile:
                 _NO_LOGITS,
             )
         stored = read_predictions(path, invalid=self.options.invalid)
-        if self.options.item_names is not None:
-            is_listed = np.isin(stored.items, self.options.item_names)
-            stored = stored.take(is_listed) if is_listed.any() else stored
+        stored = stored.take(self._is_listed(stored.items))
         self.classes = stored.classes
         part = replace(stored, classes=self._mapped(stored.classes)).named()
         with errors_in(path):
@@ -360,12 +326,21 @@ class _ModelFile:
         """The predictions in a table: probabilities, logits or sampled answers."""
         with errors_in(self.path):
             declared = scale_of_table(table, self.options.scale)
+        mapped = self.columns
+        table = _by_role(table, mapped)
+        if "item" not in table.column_names:
+            raise InputError(
+                f"{self.path} has no column {mapped.get('item', 'item')!r}; its columns are"
+                f" {headings(table.column_names)}",
+                f"name the column with the ids: {option('columns', {'item': 'NAME'})}, or of this"
+                f" file alone {option('columns', {f'{self.member}.item': 'NAME'})}",
+            )
         if self.options.positive is not None:
             return self._of_positive(table, self.options.positive, declared)
-        columns = class_columns(table, self.options.columns or {})
+        columns = class_columns(table)
         if self.options.answer_columns and not columns:
             return self._of_answers(self._of_answer_columns(table), declared)
-        is_mapped = (self.options.columns or {}).get(ANSWER) in table.column_names
+        is_mapped = mapped.get(ANSWER) in self.column_names
         if is_mapped or (ANSWER in table.column_names and not columns):
             return self._of_answers(table, declared)
         return self._of_classes(table, columns, declared)
@@ -393,25 +368,24 @@ class _ModelFile:
 
     def _of_positive(self, table: pa.Table, positive: str, declared: Declared) -> Predictions:
         """A table with the positive class's probabilities, a column per member."""
-        item = self._item_column(table)
-        mapped = {
-            role: name
-            for role, name in (self.options.columns or {}).items()
-            if role != "item" and name in table.column_names
-        }
-        members = mapped or {name: name for name in table.column_names if name != item}
+        if declared.kind == "multi-label":
+            with errors_in(self.path):
+                check_same_scale(NOMINAL, "predictions", Scale(declared.kind), "declaration")
+        roles = [role for role in self.columns if role != "item"]
+        names = [name for name in roles or table.column_names if name != "item"]
+        members = [name for name in names if name in table.column_names]
         if not members:
             raise InputError(
-                f"{self.path} has no column of a member beside {item!r}",
+                f"{self.path} has no column of a member beside 'item'",
                 f"name the columns of the members: {option('columns', {'MEMBER': 'COLUMN'})}",
             )
         values = {
-            name: pa.array(number_column(table, column, str(self.path)).astype(np.float64))
-            for name, column in members.items()
+            name: pa.array(number_column(table, name, str(self.path)).astype(np.float64))
+            for name in members
         }
-        table = self._listed_items(_melted(table.select([item]), values, _VALUE))
+        table = self._listed_items(_melted(table.select(["item"]), values, _VALUE))
         opposite = {"1": "0", "0": "1"}.get(positive, f"not {positive}")
-        classes = (self.options.negative or opposite, positive)
+        classes = (opposite, positive)
         return self._of_numbers(table, number_column(table, _VALUE)[:, None], classes, declared)
 
     def _of_numbers(
@@ -461,17 +435,17 @@ class _ModelFile:
         """A table with one row per sampled answer: the shares of each class, smoothed."""
         if self.logits:
             raise InputError(f"{self.path} holds sampled answers and no logits", _NO_LOGITS)
-        options, answer = self.options, self._column(table, ANSWER)
-        column = encode(lists_as_text(table, answer)[answer], answer)
+        options = self.options
+        column = encode(lists_as_text(table, ANSWER)[ANSWER], ANSWER)
         self.classes = tuple({*column.names, *(name.strip() for name in column.names)})
         codes = pa.array(column.codes)
         table = self._listed_items(table.append_column(_CODE, codes))
-        column = column._replace(codes=table[_CODE].to_numpy())
         lines = self._lines(table, sampled=True)
         with errors_in(self.path):
             answers = read_answers(
                 self.path,
                 column,
+                table[_CODE].to_numpy(),
                 lines.member,
                 declared,
                 None if options.classes is None else ordered_classes(options.classes, ()),
@@ -487,49 +461,37 @@ class _ModelFile:
         with np.errstate(invalid="ignore"):
             shares = np.where(total, scale.smoothed(counts, total, smoothing), np.nan)
         array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
-        roles = {role: self._column(table, role) for role in ROLES}
-        info = answer_info(table, self.path, roles, lines.member, lines.cells, answers.is_parsed)
+        info = answer_info(table, self.path, lines.member, lines.cells, answers.is_parsed)
         fields = rows, tuple(lines.member.names), answers.classes, lines.groups, scale
-        return Predictions(array, *fields).with_info(info)
-
-    def _column(self, table: pa.Table, role: str) -> str:
-        """The table's name for a role: the mapped one where it has that, else ours."""
-        name = (self.options.columns or {}).get(role, role)
-        return name if name in table.column_names else role
-
-    def _item_column(self, table: pa.Table) -> str:
-        """The table's name for the column with the ids, which it must have."""
-        item = self._column(table, "item")
-        if item not in table.column_names:
-            name = (self.options.columns or {}).get("item", "item")
-            raise InputError(
-                f"{self.path} has no column {name!r}; its columns are"
-                f" {headings(table.column_names)}",
-                f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
-            )
-        return item
+        with errors_in(self.path):
+            return Predictions(array, *fields).with_info(info)
 
     def _listed_items(self, table: pa.Table) -> pa.Table:
-        """The lines of the items to keep; all of them if there are none."""
-        item = name_column(table, self._item_column(table), self.path)
+        """The lines of the items to keep."""
+        item = name_column(table, "item", self.path)
+        return table.filter(pa.array(self._is_listed(item.names)[item.codes]))
+
+    def _is_listed(self, items: Strings) -> Bools:
+        """Whether each item is to be kept; a file without any of them is refused."""
         if self.options.item_names is None:
-            return table
-        is_listed = np.isin(item.names, self.options.item_names)[item.codes]
-        return table.filter(pa.array(is_listed)) if is_listed.any() else table
+            return np.ones(len(items), dtype=bool)
+        is_listed = np.isin(items, self.options.item_names)
+        if not is_listed.any():
+            raise InputError(
+                f"{self.path} holds none of these items, but {examples(items)}", "check the ids"
+            )
+        return is_listed
 
     def _lines(self, table: pa.Table, *, sampled: bool = False) -> Lines:
         """What each line is about; without a column of members, the file is one."""
-        name, item = self._column(table, "member"), self._item_column(table)
-        is_long = name in table.column_names
+        is_long = "member" in table.column_names
         if is_long:
-            member = name_column(table, name, self.path)
+            member = name_column(table, "member", self.path)
         else:
-            sources = [self._column(table, role) for role in SOURCES] if sampled else []
-            member = answering_members(table, self.path, self.member, sources)
+            member = answering_members(table, self.path, self.member, SOURCES if sampled else ())
         if not is_long and not sampled:
-            table = table.select([item])
-        annotator, group = (self._column(table, role) for role in ("annotator", "group"))
-        return read_lines(table, self.path, member, item=item, annotator=annotator, group=group)
+            table = table.select(["item"])
+        return read_lines(table, self.path, member)
 
     def _complete(self, array: npt.NDArray[Any], lines: Lines) -> tuple[npt.NDArray[Any], Rows]:
         """The rows that every member has numbers for; others are refused, or noted."""
@@ -560,6 +522,23 @@ class _ModelFile:
                 "predictions of classes can't be merged; give each class a name of its own",
             )
         return names
+
+
+def _is_role(name: str) -> bool:
+    return name in ("item", "member", "group", *ROLES) or name.startswith(PREFIX)
+
+
+def _file_role(name: str) -> str:
+    """The role in ``bert.item``; empty text where no file is named, also in ``p_1.5``."""
+    return "" if name.startswith(PREFIX) else name.partition(".")[2]
+
+
+def _by_role(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
+    """The table with its columns called by their roles; a mapped one replaces one so called."""
+    role_of = {name: role for role, name in columns.items() if name in table.column_names}
+    replaced = {*role_of.values()} - {*role_of}
+    table = table.select([name for name in table.column_names if name not in replaced])
+    return table.rename_columns([role_of.get(name, name) for name in table.column_names])
 
 
 def _melted(table: pa.Table, values: Mapping[str, pa.Array], name: str) -> pa.Table:
@@ -641,7 +620,7 @@ def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) ->
             if len(absent)
         )
         warn(
-            f"{are(len(left_out), len(items), noun='item')} left out for every member"
+            f"{are(len(left_out), len(items), noun=items.noun)} left out for every member"
             f" ({option('missing', 'drop')}): {by_file}"
             + look_alike(items.take(left_out.positions(items) >= 0).names)
         )

@@ -9,12 +9,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import HAVE, InputError, are, counted, examples, option, warn, word
 from edokit._io.tables import number_column
-from edokit._names import Encoded, as_names, class_order, encode, factorized, renamed
-from edokit._types import Bools
+from edokit._names import Encoded, as_names, class_order, encode
+from edokit._types import Bools, Codes
 from edokit.annotations.labels import as_points, set_parts
 from edokit.predictions.core import COST, SOURCES
 from edokit.predictions.files import per_member
@@ -26,27 +27,34 @@ SMOOTHING = 0.5
 """What is added to the count of each class."""
 ANSWER = "answer"
 ROLES = (ANSWER, "annotator", *SOURCES, COST)
-_MOST_CLASSES = 20
-"""Different answers that are taken for classes if none are declared."""
-_MOST_ANSWERS = 5
+_MOST_ANSWERS = 10
 """Answers that a message lists."""
+_LONGEST = 60
+"""Characters of an answer that a message shows, so that it can be mapped."""
 _BEFORE = " \t\r\n\"'`*()[]{}<>“”‘’"
 _DIFFER = ("differs", "differ")
 
 
 class Answers(NamedTuple):
-    """What sampled answers [R] say."""
+    """What sampled answers [R] say.
+
+    Attributes
+    ----------
+    is_class : Bools
+        Whether each answer names each class [R, C].
+    is_parsed : Bools
+        Whether it names classes alone [R]; an empty set of labels is an answer, too.
+    """
 
     classes: tuple[str, ...]
     is_class: Bools
-    """Whether each answer names each class [R, C]."""
     is_parsed: Bools
-    """Whether it names classes alone [R]; an empty set of labels is an answer, too."""
 
 
 def read_answers(
     path: Path,
     column: Encoded,
+    codes: Codes,
     member: Encoded,
     declared: Declared,
     classes: Sequence[str] | None,
@@ -55,8 +63,9 @@ def read_answers(
 ) -> Answers:
     """The classes that answers name, if need be but for case and punctuation.
 
-    Answers that are no class are refused or left out; a note counts those that are written
-    otherwise than their class.
+    ``column`` holds the answers of the whole table, ``codes`` are those of the lines to read, and
+    ``member`` who gave them. Answers that are no class are refused or left out;
+    a note counts those that are written otherwise than their class.
     """
     sets, classes = declared.kind == "multi-label", classes or declared.classes
     names = {}
@@ -67,20 +76,26 @@ def read_answers(
         points = as_points(names.values(), classes)
         names = {answer: points.get(name, name) for answer, name in names.items()}
     if classes is None:
-        classes = _classes_of_answers(path, renamed(column, names), sets)
+        texts = _listed(Counter(column.names[column.codes[column.codes >= 0]]))
+        # What is long may be somebody's text.
+        short = [name for name in class_order({*names.values()}) if word(name) == repr(name)]
+        raise InputError(
+            f"there are {counted(len(column.names), 'different answer')}, and the classes"
+            f" are not declared: {texts}",
+            f"name those that are classes: {option('classes', short[:5])}",
+        )
     parts = set_parts(list(names.values()), set(classes)) if sets else {}
     class_of = _class_finder(classes)
     # The last row is that of no answer, whose code is -1.
     is_class = np.zeros((len(names) + 1, len(classes)), dtype=bool)
     is_parsed, is_loose = np.zeros((2, len(is_class)), dtype=bool)
-    for row, name in enumerate(names.values()):
-        labels = parts.get(name, [name])
+    for row, answer in enumerate(names.values()):
+        labels = parts.get(answer, [answer])
         read = [class_of(label) for label in labels]
         is_parsed[row] = set(read) <= set(classes)
         is_loose[row] = is_parsed[row] and read != list(labels)
         if is_parsed[row]:
             is_class[row] = np.isin(classes, read)
-    codes = column.codes
     answers = Answers(tuple(classes), is_class[codes], is_parsed[codes])
     if is_loose[codes].any():
         loose = Counter(column.names[codes[is_loose[codes]]])
@@ -89,7 +104,7 @@ def read_answers(
             f"{path}: {number} from a class in case or punctuation alone, so that class is counted:"
             f" {_listed(loose)}"
         )
-    _note_unparsed(path, column, member, answers, unparsed)
+    _note_unparsed(path, column._replace(codes=codes), member, answers, unparsed)
     return answers
 
 
@@ -103,28 +118,6 @@ def _class_finder(classes: Sequence[str]) -> Callable[[str], str]:
 def _bare(answer: str) -> str:
     """An answer without case, and without the punctuation that models put around it."""
     return answer.casefold().lstrip(_BEFORE).rstrip(_BEFORE + ".,:;!")
-
-
-def _classes_of_answers(path: Path, column: Encoded, sets: bool) -> tuple[str, ...]:
-    """The different answers as classes, if they look like classes."""
-    parts = set_parts(list(column.names), None) if sets else {}
-    labels = {label for name in column.names for label in parts.get(name, [name])}
-    order = class_order(labels)
-    # What is long, or the same but for case and punctuation, is hardly a class.
-    clear = len(set(map(_bare, order))) == len(order)
-    clear = clear and all(repr(label) == word(label) for label in order)
-    if not clear or not (1 if sets else 2) <= len(order) <= _MOST_CLASSES:
-        answers = _listed(Counter(column.names[column.codes[column.codes >= 0]]))
-        raise InputError(
-            f"there are {counted(len(order), 'different answer')}, so the classes have to be"
-            f" declared: {answers}",
-            f"write for example {option('classes', ['no', 'yes'])}",
-        )
-    warn(
-        f"{path}: the different answers are taken for the classes, as with"
-        f" {option('classes', list(order))}"
-    )
-    return order
 
 
 def _note_unparsed(
@@ -142,17 +135,22 @@ def _note_unparsed(
         + ", ".join(f"{name} {number}" for name, number in by_member.most_common(_MOST_ANSWERS))
     )
     if unparsed == "error":
-        short = [name for name in texts if 0 < len(name) <= 24]
-        pairs = option("label_map", dict.fromkeys(short[:1], "CLASS"))
-        remedy = f"read them as classes with {pairs}, or " if short else ""
+        mappable = [name for name, _ in texts.most_common() if 0 < len(name) <= _LONGEST]
+        pairs = option("label_map", dict.fromkeys(mappable[:3], "CLASS"))
+        remedy = f"read them as classes, such as {pairs}, or " if mappable else ""
         raise InputError(message, f"{remedy}leave them out with {option('unparsed', 'drop')}")
     warn(f"{message}. They are left out")
+
+
+def _shown(answer: str) -> str:
+    """An answer as it is mapped to a class; of what may be somebody's text only the length."""
+    return repr(answer) if len(answer) <= _LONGEST else word(answer)
 
 
 def _listed(counts: Counter[str]) -> str:
     """Answers with their counts, the most frequent first; long ones may be somebody's text."""
     texts = [
-        f"{word(name) if name else 'no answer'} ({number})"
+        f"{_shown(name) if name else 'no answer'} ({number})"
         for name, number in counts.most_common(_MOST_ANSWERS)
     ]
     hidden = len(counts) - _MOST_ANSWERS
@@ -168,7 +166,7 @@ def answering_members(table: pa.Table, path: Path, member: str, sources: Sequenc
     # A gap has the code -1, the last name.
     texts = [np.append(column.names, "")[column.codes].tolist() for column in columns]
     combinations = list(zip(*texts, strict=True))
-    codes, names = factorized(as_names(["+".join(filter(None, parts)) for parts in combinations]))
+    codes, names = pd.factorize(as_names(["+".join(filter(None, parts)) for parts in combinations]))
     if len(set(combinations)) > len(names) or "" in names:
         raise InputError(
             f"{path}: {examples(parts)} do not name the members apart, or not in every row",
@@ -180,14 +178,13 @@ def answering_members(table: pa.Table, path: Path, member: str, sources: Sequenc
 def answer_info(
     table: pa.Table,
     path: Path,
-    columns: Mapping[str, str],
     member: Encoded,
     cells: npt.NDArray[np.int64],
     is_parsed: Bools,
 ) -> dict[str, dict[str, Any]]:
     """What the table tells about each member, and how many of its answers count.
 
-    ``columns`` are the table's names of roles, ``cells`` the row and member of each answer.
+    ``cells`` are the row and member of each answer.
     """
     k = len(member.names)
     answers, failures = (
@@ -198,17 +195,17 @@ def answer_info(
         "failures": [n or None for n in failures],
     }
     for role in SOURCES:
-        if columns[role] in table.column_names:
-            values = per_member(table, columns[role], member, path)
+        if role in table.column_names:
+            values = per_member(table, role, member, path)
             facts[role] = [value or None for value in values]
-    if columns[COST] in table.column_names:
-        costs = number_column(table, columns[COST], str(path)).astype(np.float64)
+    if COST in table.column_names:
+        costs = number_column(table, COST, str(path)).astype(np.float64)
         items = np.bincount(np.unique(cells) % k, minlength=k)
         per_item = np.bincount(member.codes, costs, minlength=k) / items
         unknown = member.names[np.isnan(per_item)]
         if len(unknown):
             warn(
-                f"{path}: {are(len(unknown), k, HAVE, 'member')} no {columns[COST]} in some rows,"
+                f"{path}: {are(len(unknown), k, HAVE, 'member')} no {COST} in some rows,"
                 f" so their cost per item is unknown: {examples(unknown)}"
             )
         facts[COST] = [None if np.isnan(cost) else cost for cost in per_item.tolist()]

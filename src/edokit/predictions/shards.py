@@ -206,30 +206,45 @@ def check_once(keys: Sequence[Keys], names: Sequence[str], rows_of: Callable[[in
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shards:
-    """Predictions of K members for N items in C classes, in files that need not fit into memory."""
+    """Predictions of K members for N items in C classes, in files that need not fit into memory.
+
+    Attributes
+    ----------
+    files : tuple[Path, ...]
+        The shards, in order of their names.
+    counts : tuple[int, ...]
+        Items in each, as their headers say.
+    members : tuple[str, ...]
+        Member names [K], of the first shard; every shard that is read must have the same.
+    classes : tuple[str, ...]
+        Class names [C], likewise.
+    groups : tuple[str, ...] or None
+        The recipe each member comes from [K], likewise.
+    number_bytes : int
+        Bytes per probability: 4 or 8.
+    base_file : Path or None
+        The shard that all must agree with, if that is not ``files[0]``.
+    scale : Scale
+        The answer scale, of the first shard or as declared.
+    declared : bool
+        Whether the scale was declared for files that note none.
+    learn : str or None
+        What is learned from pairs of an item and an annotator, see `LEARN`.
+    member_info : MemberInfo
+        What is known about members, see `Predictions`.
+    """
 
     files: tuple[Path, ...]
-    """The shards, in order of their names."""
     counts: tuple[int, ...]
-    """Items in each, as their headers say."""
     members: tuple[str, ...]
-    """Member names [K], of the first shard; every shard that is read must have the same."""
     classes: tuple[str, ...]
-    """Class names [C], likewise."""
     groups: tuple[str, ...] | None
-    """The recipe each member comes from [K], likewise."""
     number_bytes: int
-    """Bytes per probability: 4 or 8."""
     base_file: Path | None = None
-    """The shard that all must agree with, if that is not ``files[0]``."""
     scale: Scale = NOMINAL
-    """The answer scale, of the first shard or as declared."""
     declared: bool = False
-    """Whether the scale was declared for files that note none."""
     learn: str | None = None
-    """What is learned from pairs of an item and an annotator, see `LEARN`."""
     member_info: MemberInfo = field(default_factory=dict)
-    """What is known about members, see `Predictions`."""
 
     @classmethod
     def open(cls, path: str | Path, *, learn: str | None = None) -> Shards:

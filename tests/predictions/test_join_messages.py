@@ -1,0 +1,68 @@
+"""What a join refuses, counts and shows, so that one can mend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edokit._errors import EDOWarning, InputError
+from edokit.predictions import join_models
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        (("item,p_no,p_yes", "a,10.3,89.7", "b,60,40"), {}),
+        (("item,bert", "a,89.7", "b,40"), {"positive": "yes"}),
+    ],
+)
+def test_percentages_are_no_logits(tmp_path: Path, lines: tuple, options: dict) -> None:
+    path = write(tmp_path / "bert.csv", *lines)
+    with pytest.raises(InputError, match=r"'bert' look like percentages, .*89\.7.*by 100"):
+        join_models([path], logits=True, **options)
+
+
+def test_logits_that_are_large_are_logits(tmp_path: Path) -> None:
+    path = write(tmp_path / "bert.csv", "item,p_no,p_yes", "a,-30,89.7", "b,60,40")
+    assert join_models([path], logits=True).members == ("bert",)
+
+
+def test_each_file_may_have_columns_of_its_own(tmp_path: Path) -> None:
+    bert = write(tmp_path / "bert.csv", "id,no,yes", "a,0.9,0.1", "b,0.2,0.8")
+    tree = write(tmp_path / "tree.csv", "post,p_no,yes", "b,0.3,0.7", "a,0.6,0.4")
+    columns = {"item": "id", "tree.item": "post", "p_yes": "yes", "bert.p_no": "no"}
+    joined = join_models([bert, tree], columns=columns)
+    assert joined.probabilities[0, :, 1].tolist() == [0.1, 0.4]
+    with pytest.raises(InputError, match=r"tree\.csv has no column 'id'.*'tree\.item'"):
+        join_models([bert, tree], columns={"item": "id", "p_no": "no", "p_yes": "yes"})
+
+
+def test_notes_count_the_items_that_are_kept(tmp_path: Path) -> None:
+    bert = write(tmp_path / "bert.csv", "item,p_no,p_yes", "a,1,0", "b,1,0", "c,1,0", "d,1,0")
+    tree = write(tmp_path / "tree.csv", "item,p_no,p_yes", "a,1,0", "b,1,0")
+    with pytest.warns(EDOWarning, match=r"1 of 3 items is left out.*tree.* for 1: 'c'"):
+        joined = join_models([bert, tree], missing="drop", items=["a", "b", "c"])
+    assert joined.items.tolist() == ["a", "b"]
+
+
+def test_answers_that_are_no_class_are_shown_so_that_they_can_be_mapped(tmp_path: Path) -> None:
+    lines = ["item,answer", "a,I think it is fine", "b,fine", "c,rude", f"d,{'very ' * 30}"]
+    path = write(tmp_path / "llm.csv", *lines)
+    words = r"2 of 4 answers.*'I think it is fine' \(1\), text of 150 .*{'I think it is fine': "
+    with pytest.raises(InputError, match=words):
+        join_models([path], classes=["fine", "rude"])
+    with pytest.warns(EDOWarning) as notes:
+        join_models(
+            [path],
+            classes=["fine", "rude"],
+            label_map={"I think it is fine": "fine"},
+            unparsed="drop",
+            missing="drop",
+        )
+    assert "1 of 4 answers" in str(notes[0].message)
