@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,3 +171,13 @@ def test_an_annotator_with_larger_losses_than_the_rest_is_served_badly() -> None
     assert (low + high) / 2 == pytest.approx(expected)
     wider = {row["annotator"]: row for row in errors_by_person(values, 0.99)}["a3"]["against_rest"]
     assert wider[0] < low < high < wider[1]
+
+
+def test_who_is_served_worst_is_named_first() -> None:
+    values = np.random.default_rng(0).exponential(size=(6, 60))
+    values[1] += 1.0
+    values[4] += 2.0
+    found = edokit.evaluate(P, LABELS, samples=0)
+    badly = replace(found, pairs=found.scores, annotators=errors_by_person(values)).headline[-1]
+    assert badly.startswith("Served badly: 'a4' (CE ")
+    assert badly.index("'a4'") < badly.index("'a1'")

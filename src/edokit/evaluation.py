@@ -115,6 +115,10 @@ class Evaluation:
         Of answers for annotators: the main metrics on their own labels, of ``known`` answers, of
         ``anonymous`` ones to the same pairs, where there are some, and of ``constant``; resampled
         by item.
+    ties : int
+        Items whose annotators are evenly split; their hard label follows from the order of classes.
+    f1_without_ties : float or None
+        The F1 on the other items, where there are ties.
     """
 
     items: int
@@ -131,6 +135,8 @@ class Evaluation:
     scale: Scale = NOMINAL
     official: OfficialScores | None = None
     pairs: tuple[Score, ...] = ()
+    ties: int = 0
+    f1_without_ties: float | None = None
 
     @property
     def ce_floor(self) -> float:
@@ -195,6 +201,8 @@ class Evaluation:
         return {
             "items": self.items,
             **self.metrics,
+            "ties": self.ties,
+            **({} if self.f1_without_ties is None else {"f1_without_ties": self.f1_without_ties}),
             "ce_floor": self.ce_floor,
             "level": self.level,
             **({"intervals": intervals} if intervals else {}),
@@ -222,7 +230,8 @@ class EvaluateOptions:
     ----------
     by : str or sequence of str, default=None
         Columns of the items (see `Annotations.item_columns`) to evaluate by: each value is a slice,
-        a column of many numbers is put into quarters, missing values are a slice of their own.
+        a column of many numbers is put into quarters, missing values are a slice of their own;
+        ``agreement`` is how the votes of an item are divided.
     scorer : {"lewidi2023", "lewidi2025-a", "lewidi2025-b"}, default=None
         Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels) or
         lewidi2025-b (the answer of each annotator).
@@ -351,11 +360,11 @@ def evaluate(
     subject = "The predictions" if ensemble is None else "The ensemble"
     if isinstance(probabilities, str | Path):
         subject = Path(probabilities).name
-    return _evaluation(answers, y, constant, slices, options, subject)
+    return evaluate_answers(answers, y, constant, slices, options, subject)
 
 
-def _evaluation(
-    answers: _Answers,
+def evaluate_answers(
+    answers: Answers,
     y: Codes,
     constant: Constant,
     slices: dict[str, Any],
@@ -366,15 +375,22 @@ def _evaluation(
     labelled, p = answers.labelled, answers.probabilities
     q, scale = labelled.soft_labels, labelled.scale
     on: Any = {"scale": scale}
-    resampling = Resampling(options.samples, options.level, options.random_state)
+    clusters = labelled.rows.clusters
+    resampling = Resampling(options.samples, options.level, options.random_state, clusters)
     scores, losses = score_answers(answers.by_name, constant, labelled, y, resampling)
     constant_rows = np.tile(constant.shares, (len(q), 1))
     hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
     hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
     level = options.level if options.samples else None
+    untied = ~labelled.tied
+    is_mixed = 0 < untied.sum() < len(untied)
+    kept = untied if is_mixed else np.ones_like(untied)
+    without = compute_metrics(p[kept], q[kept], y[kept], metrics=["f1"], **on)
     return Evaluation(
         items=len(q),
         metrics=compute_metrics(p, q, y, **on),
+        ties=int((~untied).sum()),
+        f1_without_ties=without["f1"] if is_mixed else None,
         best_possible=best_possible(q, y, **on),
         constant_metrics=compute_metrics(constant_rows, q, y, **on)
         | compute_metrics(hard, q, y, metrics=hard_metrics, **on),
@@ -392,11 +408,12 @@ def _evaluation(
 
 
 @dataclass(frozen=True)
-class _Answers:
+class Answers:
     """What is evaluated [N, C], in the order of the annotations' items and classes.
 
     ``by_annotator`` [M, C] are the answers for each pair of an item and an annotator, ``anonymous``
-    those for nobody in particular, ``uniform`` the mean of the members.
+    those for nobody in particular, ``uniform`` the mean of the members, ``best_single`` the answers
+    of the member with the lowest CE on the fit data.
     """
 
     labelled: Annotations
@@ -405,9 +422,10 @@ class _Answers:
     by_annotator: Floats | None = None
     anonymous: Floats | None = None
     uniform: Floats | None = None
+    best_single: Floats | None = None
 
     @classmethod
-    def of(cls, answers: Predictions, labelled: Annotations, uniform: Floats | None) -> _Answers:
+    def of(cls, answers: Predictions, labelled: Annotations, uniform: Floats | None) -> Answers:
         """Answers in the order of the annotations; both must hold the same items and pairs."""
         by_annotator = anonymous = None
         is_named = answers.rows.is_named
@@ -421,9 +439,13 @@ class _Answers:
     @property
     def by_name(self) -> dict[str, Floats]:
         """The answers to items."""
-        names = (self.name, "uniform", ANONYMOUS)
-        answers = zip(names, (self.probabilities, self.uniform, self.anonymous), strict=True)
-        return {name: values for name, values in answers if values is not None}
+        answers = {
+            self.name: self.probabilities,
+            "uniform": self.uniform,
+            ANONYMOUS: self.anonymous,
+            "best-single": self.best_single,
+        }
+        return {name: values for name, values in answers.items() if values is not None}
 
     def errors(self) -> dict[str, tuple[Floats, Floats]]:
         """CE and error on each annotation [M], by prefix."""
@@ -446,7 +468,7 @@ def _read_answers(
     ensemble: EDOEnsemble | None,
     labelled: Annotations,
     invalid: Invalid,
-) -> _Answers:
+) -> Answers:
     """The answers to evaluate, from probabilities, or from an ensemble and its members."""
     members = None
     if ensemble is not None:
@@ -478,11 +500,11 @@ def _read_answers(
         if ensemble is not None:
             members = select_members(members, ensemble.members_, "predictions")
         uniform = members.order_classes(labelled.classes).panel_means().align(labelled.rows).uniform
-    return _Answers.of(answers.annotated(labelled), labelled, uniform)
+    return Answers.of(answers.annotated(labelled), labelled, uniform)
 
 
 def _official_scores(
-    scorer: str | None, answers: _Answers, constant_rows: Floats, y: Codes, resampling: Resampling
+    scorer: str | None, answers: Answers, constant_rows: Floats, y: Codes, resampling: Resampling
 ) -> OfficialScores | None:
     if scorer is None:
         return None
@@ -499,7 +521,7 @@ def _official_scores(
 
 
 def _score_pairs(
-    answers: _Answers, constant: Constant, ties: Ties, resampling: Resampling
+    answers: Answers, constant: Constant, ties: Ties, resampling: Resampling
 ) -> tuple[Score, ...]:
     """Scores of answers for annotators on their own labels, beside the anonymous answers."""
     if answers.by_annotator is None:
@@ -524,37 +546,38 @@ def _annotator_errors(
     from scipy.special import stdtrit  # Student's t
 
     # By code, as several annotators may be called the same.
-    tables = {
-        prefix: pd.DataFrame({"ce": ce, "error": error}).groupby(labelled.annotator_codes)
-        for prefix, (ce, error) in errors.items()
-    }
-    n = tables[""].size()
-    other_labels = (n.sum() - n).clip(lower=1)
+    people, codes, n = np.unique(labelled.annotator_codes, return_inverse=True, return_counts=True)
+    other_labels = np.maximum(n.sum() - n, 1)
     enough = (n >= FEWEST_ITEMS) & (other_labels >= FEWEST_ITEMS)
-    columns: dict[str, Any] = {"annotator": labelled.annotators[n.index], "n": n}
+    columns: dict[str, Any] = {"annotator": labelled.annotators[people].tolist(), "n": n.tolist()}
 
-    def ends(centers: Any, variances: Any, tail: float) -> list[list[float] | None]:
-        half = stdtrit(n - 1, tail) * np.sqrt(variances)
+    def mean_and_variance(values: Floats) -> tuple[Floats, Floats]:
+        """By annotator, the mean and the variance of that mean [A]."""
+        means = np.bincount(codes, values) / n
+        squares = np.bincount(codes, np.square(values - means[codes]))
+        return means, squares / np.maximum(n - 1, 1) / n
+
+    def ends(centers: Floats, variances: Floats, tail: float) -> list[list[float] | None]:
+        half = stdtrit(np.maximum(n - 1, 1), tail) * np.sqrt(variances)
         pairs = np.stack([centers - half, centers + half], axis=1).tolist()
         return [pair if is_enough else None for pair, is_enough in zip(pairs, enough, strict=True)]
 
-    for prefix, table in tables.items():
-        for name in ("ce", "error"):
-            columns[f"{prefix}{name}"] = means = table[name].mean()
+    for prefix, values_by_name in errors.items():
+        for name, values in zip(("ce", "error"), values_by_name, strict=True):
+            means, variances = mean_and_variance(values)
+            columns[f"{prefix}{name}"] = means.tolist()
             if level is not None and not prefix:
-                variances = table[name].var() / n
                 columns[f"{name}_interval"] = ends(means, variances, (1 + level) / 2)
-    values, mean = errors[""][0], columns["ce"]
-    mean_of_others = (values.sum() - n * mean) / other_labels
-    variances = tables[""]["ce"].var() / n + values.var() / other_labels
+    losses = errors[""][0]
+    means, variances = mean_and_variance(losses)
+    mean_of_others = (losses.sum() - n * means) / other_labels
     # Two annotators are one comparison, each the rest of the other.
     comparisons = max(int(enough.sum()) - (len(n) == 2), 1)
     tail = 1 - (1 - (level or 0.0)) / (2 * comparisons)
-    intervals = ends(mean - mean_of_others, variances, tail)
-    columns["against_rest"] = [None] * len(n) if level is None else intervals
+    against_rest = ends(means - mean_of_others, variances + losses.var() / other_labels, tail)
+    columns["against_rest"] = [None] * len(n) if level is None else against_rest
     columns["served_badly"] = [bool(pair and pair[0] > 0) for pair in columns["against_rest"]]
-    people: list[dict[str, Any]] = pd.DataFrame(columns, dtype=object).to_dict("records")  # type: ignore[assignment]
-    return people
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 _COMPARED = {

@@ -142,6 +142,35 @@ def test_a_single_model_of_several_scores_their_average(found: Comparison, sampl
     assert found["single:fair"].size is None
 
 
+def test_a_single_soft_label_member_has_a_row_where_one_is_known_as_such(samples: tuple) -> None:
+    (dev, labels), (test, test_labels) = samples
+    first, second = dev.members[:2]
+    info = {name: {"supervision": "soft"} for name in (first, second)}
+    found = compare(
+        dev.with_info(info), labels, test, test_labels, methods=["best-single"], samples=0
+    )
+    members = compare(
+        dev.select([first, second]),
+        labels,
+        test.select([first, second]),
+        test_labels,
+        methods=["best-single"],
+        samples=0,
+    )
+    assert found["soft"].ce == members["best-single"].ce
+    assert "soft" not in {score.name for score in members.scores}
+    given = compare(
+        dev.with_info(info),
+        labels,
+        test,
+        test_labels,
+        methods=[],
+        extra={"soft": (dev.select([first]), test.select([first]))},
+        samples=0,
+    )
+    assert [score.name for score in given.scores].count("soft") == 1
+
+
 def test_learned_weights_beat_the_uniform_mean_where_members_are_noise(found: Comparison) -> None:
     test = found["edo"].against["ce"]
     assert test.high < 0
@@ -317,3 +346,46 @@ def test_the_folder_of_a_search_is_left_alone(found: Comparison, tmp_path: Path)
     with pytest.raises(InputError, match="holds a search"):
         found.save(tmp_path)
     assert not (tmp_path / "compare").exists()
+
+
+# Without test items
+
+
+def test_without_test_items_no_item_is_judged_by_weights_that_it_chose(samples: tuple) -> None:
+    predictions, labels = samples[0]
+    found = compare(predictions, labels, methods=("best-single", "greedy"), samples=50, folds=4)
+    assert found.facts["folds"] == 4
+    assert "cross-validated on 80 items in 4 folds" in found.table().title
+    # The shares of the other folds, never those of all items.
+    answers = found.test_predictions
+    constant = np.asarray(answers.probabilities)[:, answers.members.index("constant")]
+    whole = found.fitted["constant"].constant_.shares  # type: ignore[attr-defined]
+    assert len(np.unique(constant.round(12), axis=0)) == 4
+    assert not np.isclose(constant, whole).all(axis=1).any()
+    uniform = np.asarray(answers.probabilities)[:, answers.members.index("uniform")]
+    np.testing.assert_allclose(uniform, predictions.align(answers.rows).uniform)
+
+
+def test_near_duplicates_share_a_fold() -> None:
+    table = sample(60)[1].to_table().to_pandas().astype(str)
+    number = table["item"].astype("category").cat.codes
+    table["text"] = [
+        f"the same few words about bus number {n // 2} of town {n // 2}" for n in number
+    ]
+    labels = Annotations.from_table(table)
+    found = compare(sample(60)[0], labels, methods=("edo",), samples=0, folds=3)
+    answers = found.test_predictions
+    constant = np.asarray(answers.probabilities)[:, answers.members.index("constant"), 0]
+    group = dict(zip(table["item"], number // 2, strict=True))
+    shares: dict[int, set[float]] = {}
+    for item, share in zip(answers.items, constant.round(12), strict=True):
+        shares.setdefault(group[item], set()).add(float(share))
+    assert all(len(values) == 1 for values in shares.values())
+
+
+def test_options_of_test_items_need_test_predictions(samples: tuple) -> None:
+    with pytest.raises(InputError, match="test_predictions"):
+        compare(*samples[0], test_split="test")
+    few = samples[0][0].take(range(8)), samples[0][1].take(range(8))
+    with pytest.raises(InputError, match="too few"):
+        compare(*few)

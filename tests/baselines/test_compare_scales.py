@@ -15,8 +15,8 @@ import pytest
 import edokit
 from edokit import Annotations, InputError, Predictions, metrics
 from edokit.baselines import Comparison, compare, make_method, method_names
-from edokit.objective import Pool
-from edokit.objective import pool as weighted
+from edokit.objective.pools import pool as weighted
+from edokit.objective.settings import Pool
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pool_cases import quick, sample
 
 from edokit import Predictions
-from edokit.baselines import make_method, wel
+from edokit.baselines import make_method
 from edokit.baselines.methods import Greedy, LinearPool, LogPool, Top5
 from edokit.baselines.wel import WEL, WELCE, _Loss, evolve
 from edokit.metrics import ce, f1, md
-from edokit.objective import pool
+from edokit.objective.pools import pool
 
 
 def arrays(seed: int = 0, items: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -143,7 +143,7 @@ class LiteralLoss:
         self.P, self.q, self.y, self.parts, self.squash = P, q, y, parts, squash
         self.votes = np.eye(P.shape[2])[P.argmax(axis=2)]
 
-    def __call__(self, points: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    def __call__(self, points: np.ndarray) -> np.ndarray:
         return np.array([self.loss(point) for point in points])
 
     def loss(self, point: np.ndarray) -> float:
@@ -168,33 +168,6 @@ CLASSES = pytest.mark.parametrize("classes", [("no", "yes"), ("calm", "cross", "
 
 @pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
 @CLASSES
-@pytest.mark.parametrize("kind", [WEL, WELCE])
-def test_bounds_leave_wels_choice_as_it_is(
-    classes: tuple[str, ...], kind: type[WEL], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    predictions, people = sample(40, classes=classes)
-    data = predictions.probabilities, people.soft_labels, people.hard_labels(ties="first")
-    search = kind(trials=4, generations=15, population=3)
-    left_out = []
-
-    class Counted(_Loss):
-        precision = np.float64
-
-        def __call__(self, points: np.ndarray, limits: np.ndarray) -> np.ndarray:
-            found = super().__call__(points, limits)
-            left_out.append(np.isinf(found).mean())
-            return found
-
-    monkeypatch.setattr(wel, "_Loss", Counted)
-    found = search.find_weights(*data)
-    monkeypatch.setattr(wel, "_Loss", LiteralLoss)
-    np.testing.assert_allclose(found, search.find_weights(*data), atol=1e-12)
-    # Or the comparison says nothing about the bounds.
-    assert np.mean(left_out) > 0.3
-
-
-@pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
-@CLASSES
 def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
     predictions, people = sample(40, classes=classes)
     P, q, y = predictions.probabilities, people.soft_labels, people.hard_labels(ties="first")
@@ -202,9 +175,8 @@ def test_wel_minimises_the_published_loss(classes: tuple[str, ...]) -> None:
     for squash, size in product((True, False), (1, 4, 6)):
         point = np.append(np.linspace(0.1, 0.9, 6), size)
         expected = LiteralLoss(P, q, y, parts, squash).loss(point)
-        for limit in (np.inf, expected + 1e-4):
-            (found,) = _Loss(P, q, y, parts, squash)(point[None, :], np.array([limit]))
-            assert found == pytest.approx(expected, abs=1e-5)
+        (found,) = _Loss(P, q, y, parts, squash)(point[None, :])
+        assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_wel_chooses_f1_and_wel_ce_chooses_the_cross_entropy() -> None:
@@ -225,7 +197,7 @@ def test_wel_says_nothing_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
 def test_evolution_finds_the_lowest_point_of_a_bowl_and_stays_in_the_box() -> None:
     target = np.array([0.3, -1.5, 2.0])
 
-    def bowl(points: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    def bowl(points: np.ndarray) -> np.ndarray:
         assert ((points >= low) & (points <= high)).all()
         return ((points - target) ** 2).sum(axis=1)
 
@@ -238,7 +210,7 @@ def test_evolution_finds_the_lowest_point_of_a_bowl_and_stays_in_the_box() -> No
 def test_evolution_is_as_good_as_scipys() -> None:
     from scipy.optimize import differential_evolution
 
-    def bumpy(points: np.ndarray, limits: np.ndarray | None = None) -> np.ndarray:
+    def bumpy(points: np.ndarray) -> np.ndarray:
         return (points**2 - 3 * np.cos(3 * points)).sum(axis=1)
 
     low, high = np.full(4, -4.0), np.full(4, 4.0)

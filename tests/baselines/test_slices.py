@@ -123,6 +123,13 @@ def test_many_numbers_are_put_into_quarters_and_few_are_values() -> None:
     assert list(find_slices(people, "stars")["stars"]) == ["0", "1", "2", "3", "4"]
 
 
+def test_a_number_that_most_items_share_is_a_slice_of_its_own() -> None:
+    _, people = sample(80)
+    people = with_columns(people, replies=[max(0, i - 65) for i in range(80)])
+    replies = find_slices(people, "replies")["replies"]
+    assert {name: int(mask.sum()) for name, mask in replies.items()} == {"0–0": 66, "1–14": 14}
+
+
 def test_columns_that_make_no_slices_are_refused() -> None:
     p, people = two_langs(60)
     people = with_columns(people, user=[f"user-{i}" for i in range(60)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edokit.baselines.scores import Score, worth
+from edokit.baselines.scores import Score, lowest_score, worth
 from edokit.metrics import PairedTest
 
 
@@ -17,6 +17,14 @@ def said(ce: float, f1: float, ce_ends=None, f1_ends=None) -> list[str]:
     score = Score("edo", metrics={"ce": ce, "f1": f1}, against_constant=tests)
     constant = Score("constant", metrics={"ce": 0.5, "f1": 0.8})
     return worth(score, constant, 100, subject="EDO", source="fit")
+
+
+def test_the_lowest_score_is_that_of_the_headline_metric():
+    scores = [
+        Score(name, metrics={"ce": ce, "rps": rps}, headline="rps")
+        for name, ce, rps in (("a", 0.5, 0.3), ("b", 0.6, 0.2))
+    ]
+    assert lowest_score(scores).name == "b"
 
 
 def test_nothing_is_said_of_a_method_that_is_clearly_better_in_both():

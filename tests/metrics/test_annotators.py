@@ -38,6 +38,12 @@ def test_annotations_of_all_items_average_to_the_overall_ce() -> None:
     assert ce.mean() == pytest.approx(metrics.ce(p, q))
 
 
+def test_a_certain_and_wrong_prediction_is_clipped() -> None:
+    ce, error = annotation_errors(np.eye(2)[:1], np.array([0]), np.eye(2)[1:], NOMINAL)
+    assert ce == pytest.approx(-np.log(1e-12))
+    assert error == 1
+
+
 def test_errors_on_sets_are_means_over_labels() -> None:
     p = np.array([[0.9, 0.2], [0.4, 0.4]])
     chosen = np.array([[1, 0], [0, 1], [1, 1]])

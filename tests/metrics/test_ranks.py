@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import spearmanr
 
-from edokit.metrics._arrays import RankCorrelation
+from edokit.metrics.scores import RankCorrelation
 
 
 @given(st.data(), st.integers(2, 15))
@@ -22,6 +22,12 @@ def test_counted_items_rank_like_repeated_items(data: st.DataObject, items: int)
     assume(len(set(again_y)) > 1)
     (rho,) = RankCorrelation(x, y)(counts[None])
     assert rho == pytest.approx(spearmanr(again_x, again_y).statistic)
+
+
+def test_each_row_of_counts_is_its_own_multiset() -> None:
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
+    counts = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [3.0, 0.0, 0.0]])
+    np.testing.assert_allclose(RankCorrelation(x, y)(counts), [1, -1, np.nan])
 
 
 def test_a_constant_has_no_correlation() -> None:

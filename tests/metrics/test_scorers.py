@@ -93,7 +93,8 @@ def test_unknown_annotators_are_given_the_anonymous_answer(files: list[Any]) -> 
     found = scored(*files, "--scale", "ordinal", "--scorer", "lewidi2025-b")["official"]
     # Medians 1 and 2 against 1, 3 and 2, 2, over three points.
     assert found["scores"] == {"absolute_distance": pytest.approx((2 / 3 / 2 + 0) / 2)}
-    assert "anonymous answer of the item" in found["note"]
+    assert "anonymous answer of the item (" in found["note"]
+    assert "on a scale its median" in found["note"]
     done = edo("evaluate", *files, "--scale", "ordinal", "--scorer", "lewidi2025-b")
     code, out = done.returncode, done.stdout
     assert code == 0

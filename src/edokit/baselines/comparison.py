@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,10 @@ import numpy.typing as npt
 
 from edokit._errors import (
     EDOError,
+    EDOWarning,
     InputError,
+    are,
+    check_number,
     check_seed,
     counted,
     local_path,
@@ -44,7 +48,9 @@ from edokit.baselines.slices import (
     slice_table,
     worst_slice,
 )
+from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.ensemble import EDOEnsemble, inputs
+from edokit.fitdata.data import deal
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions import Predictions, write_predictions
@@ -52,9 +58,13 @@ from edokit.runs import InputReader, RunRecord, merge_options
 from edokit.scales import Scale, check_same_scale
 
 REFERENCE = "uniform"
+# Methods that learn nothing from labels: cross-validated they are the same.
+_UNFITTED = (REFERENCE, "majority")
+SOFT = "soft"
+"""The row of a single member that learned soft labels, and the supervision that marks it."""
 _TEST = ("difference", "low", "high", "p_value")
 
-_SLOW = "a search that takes seconds to a minute; ask for it by name, or for all methods"
+_SLOW = "a search that takes seconds to minutes; ask for it by name, or for all methods"
 
 AnyPredictions = Predictions | npt.ArrayLike | str | Path
 AnyAnnotations = Annotations | npt.ArrayLike | str | Path
@@ -200,7 +210,9 @@ class CompareOptions:
     methods : iterable of str or "all", default=None
         Names of methods (see `edokit.baselines.method_names`). If None, all but ``wel`` and
         ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
-        ``constant`` and ``uniform`` are always there.
+        ``constant`` and ``uniform`` are always there, and ``soft``, a single member trained on
+        soft labels, where ``member_info`` of the predictions has such (``supervision: soft``, as
+        `edokit.train_members` notes it).
     by : str or sequence of str, default=None
         Columns of the test items to compare by, as in `edokit.evaluate`.
     samples : int, default=1000
@@ -210,7 +222,9 @@ class CompareOptions:
     ties : {"first", "error", "random"}, default="first"
         Hard label of evenly split items.
     random_state : int, default=0
-        Seed of searches, intervals and random ties.
+        Seed of searches, intervals, folds and random ties.
+    folds : int, default=5
+        Folds of the cross-validation, where there are no test predictions.
 
     Examples
     --------
@@ -225,15 +239,17 @@ class CompareOptions:
     level: float = 0.95
     ties: Ties = "first"
     random_state: int = 0
+    folds: int = 5
 
     def __post_init__(self) -> None:
         check_seed(self.random_state)
+        check_number("folds", self.folds, 2, whole=True)
 
 
 def compare(
     predictions: AnyPredictions,
     annotations: AnyAnnotations,
-    test_predictions: AnyPredictions,
+    test_predictions: AnyPredictions | None = None,
     test_annotations: AnyAnnotations | None = None,
     options: CompareOptions | None = None,
     *,
@@ -247,14 +263,18 @@ def compare(
 ) -> Comparison:
     """Fit EDO and every baseline on the same members and evaluate them once on test items.
 
+    Without test items they are cross-validated: every item is evaluated by methods that were fitted
+    on the items of other folds, and near-duplicate texts share a fold.
+
     Parameters
     ----------
     predictions : Predictions, array of shape (N, K, C), str or Path
         The members' predictions of the items to fit on (dev), or a file of them.
     annotations : Annotations, array, str or Path
         The annotations of these items, or a file that `read_annotations` reads.
-    test_predictions : Predictions, array of shape (M, K, C), str or Path
-        The same members' predictions of the items to evaluate on.
+    test_predictions : Predictions, array of shape (M, K, C), str or Path, default=None
+        The same members' predictions of the items to evaluate on. None: cross-validation; the
+        members should not have been trained on the items, as in ``fit.npz`` of a cross-fit.
     test_annotations : Annotations, array, str or Path, default=None
         The annotations of these; ``annotations`` if None.
     options : CompareOptions, default=None
@@ -267,7 +287,8 @@ def compare(
     train_split : str or sequence of str, default=None
         Only these splits of them, or, without ``train_annotations``, of ``annotations``.
     extra : mapping of str to (predictions, test_predictions), default=None
-        Other pools of members on the same items. Each gives a row ``NAME``, the uniform mean of its
+        Other pools of members on the same items (without test predictions: the predictions twice).
+        Each gives a row ``NAME``, the uniform mean of its
         members, and, if there are several, ``single:NAME``, what one of them scores alone on
         average, and ``edo:NAME``.
     step : callable, default: nothing
@@ -305,15 +326,19 @@ def compare(
     True
     """
     options, reading = merge_options(CompareOptions, options, settings)
-    if test_annotations is None:
-        test_annotations = annotations
-    _refuse_same_items((annotations, split), (test_annotations, test_split))
     files = InputReader(**reading)
-    data = _read_samples(
-        files,
-        (predictions, annotations, split),
-        (test_predictions, test_annotations, test_split),
-    )
+    if test_predictions is None:
+        _refuse_test_options(test_annotations, test_split)
+        data = _read_one_sample(files, (predictions, annotations, split), options)
+    else:
+        if test_annotations is None:
+            test_annotations = annotations
+        _refuse_same_items((annotations, split), (test_annotations, test_split))
+        data = _read_samples(
+            files,
+            (predictions, annotations, split),
+            (test_predictions, test_annotations, test_split),
+        )
     parts = find_slices(data.test_labels, options.by)
     train_labels: Annotations | None = None
     if train_annotations is not None or train_split is not None:
@@ -324,6 +349,8 @@ def compare(
         train_labels = labels.with_classes(data.classes)
     names, skipped = _method_names(options.methods)
     rows = [_Row(name, find_method(name).about, name, (data.dev, data.test)) for name in names]
+    if SOFT not in (extra or {}):
+        rows += _soft_row(data)
     pool_files = InputReader(scale=reading.get("scale"))
     for name, pool in (extra or {}).items():
         pools = _extra_pools(name, pool, data, pool_files)
@@ -364,14 +391,28 @@ def _refuse_same_items(fit: tuple[Any, Any], test: tuple[Any, Any]) -> None:
         )
 
 
+def _refuse_test_options(*options: Any) -> None:
+    """Refuse what describes test items where there are no predictions of them."""
+    for name, value in zip(("test_annotations", "test_split"), options, strict=True):
+        if value is not None:
+            raise InputError(
+                f"{option(name)} is about test items, but there is no {option('test_predictions')}",
+                "add them, or leave it out to cross-validate",
+            )
+
+
 @dataclass(frozen=True)
 class _Samples:
-    """Predictions and labels of the items to fit on and of those to evaluate on."""
+    """Predictions and labels of the items to fit on and of those to evaluate on.
+
+    In a cross-validation these are the same; ``folds`` [N] then has the fold of each row.
+    """
 
     dev: Predictions
     dev_labels: Annotations
     test: Predictions
     test_labels: Annotations
+    folds: Ints | None = None
 
     @property
     def scale(self) -> Scale:
@@ -402,6 +443,34 @@ def _read_samples(
     )
     inputs.check_disjoint(dev, test)
     return _Samples(dev, dev_labels, test, test_labels)
+
+
+def _read_one_sample(
+    files: InputReader, fit: tuple[Any, Any, Any], options: CompareOptions
+) -> _Samples:
+    """Predictions, annotations and split of the items to cross-validate on, dealt into folds.
+
+    Near-duplicate texts share a fold.
+    """
+    labels = files.annotations("annotations", *fit[1:])
+    pool, labels = inputs.align_inputs(files.predictions("predictions", fit[0]), labels)
+    inputs.warn_if_unanimous(labels, fit[1], fit[2], "annotations")
+    owner, texts = labels.rows.clusters, labels.whole_texts
+    if owner is None and texts is not None:
+        owner = near_duplicate_groups(texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)  # of ties, which are counted below
+        hard = labels.hard_labels()
+    y = np.unique(hard, axis=0, return_inverse=True)[1].reshape(-1)
+    units = len(y) if owner is None else len(set(owner.tolist()))
+    if units < 2 * options.folds:
+        raise InputError(
+            f"{counted(units, 'item')} are too few to cross-validate in"
+            f" {option('folds', options.folds)}",
+            f"give {option('test_predictions')}, or fewer folds",
+        )
+    folds = deal(y, options.folds, options.random_state, owner=owner)
+    return _Samples(pool, labels, pool, labels, folds)
 
 
 def _method_names(
@@ -467,8 +536,10 @@ def _fit_methods(
         step(number, len(rows), row.name)
         start = time.perf_counter()
         method: Any = make_method(row.method, **drawing)
+        given_shares = row.method == CONSTANT and train_labels is not None
         try:
-            if row.method == CONSTANT and train_labels is not None:
+            if given_shares:
+                assert train_labels is not None
                 method.take_shares(train_labels, "train")
             else:
                 method.fit(row.pools[0], data.dev_labels)
@@ -483,11 +554,15 @@ def _fit_methods(
         if train_labels is not None and isinstance(method, EDOEnsemble):
             constant: Any = results.fitted[CONSTANT]
             method._keep(replace(method.fitted_, constant=constant.constant_))
-        results.probabilities[row.name] = method.predict_proba(row.pools[1])
-        (dev_losses, _), (results.losses[row.name], hard) = (
-            _losses(row, method, pool, *labels, data.scale)
-            for pool, labels in zip(row.pools, truth, strict=True)
+        answers = [_Answers.of(method, pool, data.scale) for pool in row.pools]
+        if data.folds is not None and not given_shares and row.method not in _UNFITTED:
+            answers[1] = _cross_validated(row, data, drawing)
+        results.probabilities[row.name] = answers[1].probabilities
+        dev_losses, results.losses[row.name] = (
+            _losses(row, pool, answer, *labels, data.scale)
+            for pool, answer, labels in zip(row.pools, answers, truth, strict=True)
         )
+        hard = None if row.alone else answers[1].hard
         score = _fitted_score(row, method, dev_losses)
         label = None if hard is None else only_label(hard, data.classes)
         results.scores.append(replace(score, seconds=seconds, only_label=label))
@@ -515,8 +590,16 @@ def _facts(
     rows = {"dev": data.dev.rows, "test": data.test.rows}
     items = {split: len(index.items) for split, index in rows.items()}
     row_counts = {split: len(index) for split, index in rows.items()}
+    untied = ~labels.tied
+    without = {
+        name: float(values["f1"][untied].mean())
+        for name, values in results.losses.items()
+        if 0 < untied.sum() < len(untied)
+    }
     return {
         "reference": REFERENCE,
+        "ties": int((~untied).sum()),
+        **({"f1_without_ties": without} if without else {}),
         "items": items,
         **({} if items == row_counts else {"pairs": row_counts}),
         "members": len(data.dev.members),
@@ -529,6 +612,7 @@ def _facts(
         },
         "ce_floor": best["ce"],
         "best_possible": best,
+        "folds": None if data.folds is None else options.folds,
         "level": options.level,
         "samples": options.samples,
         "seed": options.random_state,
@@ -552,6 +636,20 @@ class _Row(NamedTuple):
     alone: bool = False  # whether the row is about the members alone, not about their pool
 
 
+def _soft_row(data: _Samples) -> list[_Row]:
+    """The row of a single soft-label member, where predictions note that members are such."""
+    members = [
+        name
+        for name in data.dev.members
+        if data.dev.member_info.get(name, {}).get("supervision") == SOFT
+    ]
+    if not members:
+        return []
+    about = "the soft-label member with the lowest CE on dev"
+    pools = data.dev.select(members), data.test.select(members)
+    return [_Row(SOFT, about, "best-single", pools)]
+
+
 def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: bool) -> list[_Row]:
     """The rows of an extra pool."""
     count = len(pools[0].members)
@@ -566,18 +664,61 @@ def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: 
     return rows if with_edo else rows[:2]
 
 
+class _Answers(NamedTuple):
+    """What a method says of items: probabilities [N, C] and codes of its hard labels."""
+
+    probabilities: Floats
+    hard: Ints
+
+    @classmethod
+    def of(cls, method: Any, pool: Predictions, scale: Scale) -> _Answers:
+        """The answers of a fitted method."""
+        hard = scale.codes(method.predict(pool), pool.classes)
+        return cls(method.predict_proba(pool), hard)
+
+
+def _cross_validated(row: _Row, data: _Samples, drawing: Mapping[str, Any]) -> _Answers:
+    """The answers of a method for every fold, fitted on the items of the others."""
+    assert data.folds is not None
+    pool, everything = row.pools[0], None
+    for fold in range(int(data.folds.max()) + 1):
+        inside = np.flatnonzero(data.folds == fold)
+        outside = np.flatnonzero(data.folds != fold)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # the fit on all items warned
+            method: Any = make_method(row.method, **drawing)
+            method.fit(pool.take(outside), data.dev_labels.take(outside))
+        answers = _Answers.of(method, pool.take(inside), data.scale)
+        if everything is None:
+            shapes = [(len(pool), *part.shape[1:]) for part in answers]
+            everything = _Answers(np.empty(shapes[0]), np.empty(shapes[1], dtype=np.int64))
+        for whole, part in zip(everything, answers, strict=True):
+            whole[inside] = part
+    assert everything is not None
+    return everything
+
+
 def _losses(
-    row: _Row, method: Method, predictions: Predictions, q: Floats, y: Codes, scale: Scale
-) -> tuple[dict[str, Floats], Ints | None]:
-    """Each metric item by item [N], and the hard labels where there is one method."""
+    row: _Row, pool: Predictions, answers: _Answers, q: Floats, y: Codes, scale: Scale
+) -> dict[str, Floats]:
+    """Each metric item by item [N]."""
     if row.alone:
-        P = np.asarray(predictions.probabilities, dtype=np.float64)
+        P = np.asarray(pool.probabilities, dtype=np.float64)
         members = [P[:, k] for k in range(P.shape[1])]
         losses = [item_scores(p, scale.hard(p), q, y, scale) for p in members]
-        means = {m: np.mean([values[m] for values in losses], axis=0) for m in losses[0]}
-        return means, None
-    hard = scale.codes(method.predict(predictions), predictions.classes)
-    return item_scores(method.predict_proba(predictions), hard, q, y, scale), hard
+        return {m: np.mean([values[m] for values in losses], axis=0) for m in losses[0]}
+    return item_scores(answers.probabilities, answers.hard, q, y, scale)
+
+
+def _tie_notes(facts: Mapping[str, Any]) -> list[str]:
+    """What evenly split items do to the F1, where there are some."""
+    untied = facts.get("f1_without_ties", {})
+    listed = ", ".join(f"{name} {value:.4f}" for name, value in untied.items())
+    note = (
+        f"{are(facts.get('ties', 0), noun='test item')} tied, and the order of classes decides"
+        f" their label; F1 without them: {listed}."
+    )
+    return [note] if untied else []
 
 
 def _text_table(comparison: Comparison, *, full: bool) -> Table:
@@ -589,6 +730,7 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
     metrics, headline = scores[0].metrics, METRIC[scores[0].headline].short
     notes = comparison.headline if full else []
     notes += [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
+    notes += _tie_notes(facts)
     if scores[0].intervals:
         delta = f"Δ{headline} vs" if full else "Δ"
         columns = [f"{delta} {rival}" for rival in (CONSTANT, REFERENCE)]
@@ -612,6 +754,10 @@ def _text_table(comparison: Comparison, *, full: bool) -> Table:
         sizes[split] = f"{counted(count, 'pair')} of {sizes[split]}"
     dev, test = sizes["dev"], sizes["test"]
     title = f"{counted(len(rows), 'method')}, fitted on {dev}, evaluated on {test}"
+    if facts["folds"]:
+        title = (
+            f"{counted(len(rows), 'method')}, cross-validated on {dev} in {facts['folds']} folds"
+        )
     header = ["method", *(METRIC[metric].label for metric in metrics), *columns]
     return Table(title, header, rows, notes, _best_cells(scores))
 

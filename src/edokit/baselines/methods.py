@@ -21,11 +21,12 @@ from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import align_inputs, pooled_members
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
-from edokit.metrics._arrays import CLIP
-from edokit.objective import Pool, Settings, pool
+from edokit.metrics.scores import CLIP
+from edokit.objective.pools import pool
+from edokit.objective.settings import Pool, Settings
 from edokit.predictions import Predictions
 from edokit.scales import NOMINAL, Scale
-from edokit.solvers import solve_exact
+from edokit.solvers.exact import solve_exact
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 ROUNDS = 100

@@ -12,8 +12,8 @@ import numpy as np
 from edokit._types import Codes, Floats, Ints
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
-from edokit.metrics._arrays import pair
 from edokit.metrics.resampling import Resampling, intervals_and_tests
+from edokit.metrics.scores import pair
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
@@ -110,6 +110,43 @@ class Score:
             "weights": None if self.weights is None else dict(self.weights),
             "seconds": self.seconds,
         }
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better a method is than another, as a share of the other's metric.
+
+    Attributes
+    ----------
+    share : float
+        Above 0, it is better: 0.04 is a cross-entropy that is 4 % lower.
+    low, high : float
+        Ends of the interval.
+    """
+
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, metric: str, test: PairedTest, rival: Score) -> Gain:
+        """From the paired test of a metric, and the score of the method it was tested against."""
+        unit = rival.metrics[metric] * (1 if METRIC[metric].higher else -1)
+        ends = sorted(value / unit for value in (test.low, test.high)) if unit else (0.0, 0.0)
+        return cls(test.difference / unit if unit else 0.0, *ends)
+
+    @property
+    def standing(self) -> str:
+        """``better`` or ``worse`` if the interval excludes 0, else ``unclear``."""
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "unclear"
+
+    def sentence(self, rival: str = "a plain average of your models") -> str:
+        """The result in plain words; better and worse only where the interval says so."""
+        if self.standing == "unclear":
+            return f"Matches your annotators about as well as {rival}"
+        size = abs(100 * self.share)
+        percent = f"{size:.0f}" if size >= 0.95 else f"{size:.1g}"
+        return f"Matches your annotators {percent}\u00a0% {self.standing} than {rival}"
 
 
 def item_scores(

@@ -20,6 +20,7 @@ from edokit._io.markup import Cell, Table
 from edokit._names import class_order
 from edokit._types import Bools, Floats
 from edokit.annotations import Annotations
+from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
 from edokit.metrics import METRIC, Interval, headline_metric
 from edokit.metrics.compute import floor_items
@@ -33,6 +34,10 @@ MOST_NUMBERS = 10
 # A slice with fewer items has no intervals: resampled, they would be far too narrow.
 FEWEST_ITEMS = 10
 MISSING = "(missing)"
+AGREEMENT = "agreement"
+"""What items are sliced by where they have no such column: how their votes are divided."""
+# Divisions of votes that are a slice each; of more, slices go by the share of the largest part.
+_MOST_DIVISIONS = 12
 # Resamples beyond each end of an interval, so that it is no matter of chance.
 _TAIL = 10
 
@@ -92,11 +97,14 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
     """The items [N] of each value of each column: ``{column: {value: mask}}``.
 
     Numbers with more than ten different values are put into quarters; None stands for items without
-    a value.
+    a value. ``agreement`` is how the votes are divided, unless a column has this name.
     """
     slices: dict[str, dict[str | None, Bools]] = {}
     parts: dict[str | None, Bools]
     for column in [by] if isinstance(by, str) else by or ():
+        if column == AGREEMENT and column not in annotations.item_columns:
+            slices[column] = agreement_strata(annotations)
+            continue
         values = annotations.item_column(column, parameter="by")
         distinct = class_order(set(values) - {""})
         numbers = {value: as_number(value) for value in distinct}
@@ -117,9 +125,31 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
     return slices
 
 
+def agreement_strata(annotations: Annotations) -> dict[str | None, Bools]:
+    """The items [N] of each division of votes, such as ``3:0`` and ``2:1``, agreement first.
+
+    With more than twelve divisions: by the share of the answer that was given most often.
+    """
+    shares = label_shares(annotations, len(annotations.classes))
+    _, answers = np.unique(shares, axis=0, return_inverse=True)
+    votes = pd.DataFrame({"item": annotations.item_codes, "answer": answers.reshape(-1)})
+    counts = votes.groupby(["item", "answer"]).size().groupby("item")
+    largest = (counts.max() / counts.sum()).to_numpy()
+    divided = counts.agg(lambda item: ":".join(map(str, sorted(item, reverse=True))))
+    names = np.array([name if ":" in name else f"{name}:0" for name in divided], dtype=object)
+    if len(set(names)) > _MOST_DIVISIONS:
+        above = np.array(["all agree", "≥ 75%", "> 50%", "≤ 50%"], dtype=object)
+        names = above[np.select([largest == 1, largest >= 0.75, largest > 0.5], [0, 1, 2], 3)]
+    size = counts.sum().to_numpy()
+    order = np.lexsort([size, -largest])
+    return {str(name): names == name for name in dict.fromkeys(names[order])}
+
+
 def _quarters(numbers: pd.Series[float]) -> dict[str | None, Bools]:
     """Four parts of about as many items, named by their smallest and largest number."""
-    quarter = pd.qcut(numbers, 4, labels=False, duplicates="drop")
+    # Unlike `pd.qcut`, this keeps a number that a quarter of the items share apart from the rest.
+    ends = numbers.quantile([0.25, 0.5, 0.75]).unique()
+    quarter = pd.cut(numbers, [-np.inf, *ends, np.inf], labels=False)
     parts = numbers.groupby(quarter)
     return {
         f"{part.min():g}–{part.max():g}": (quarter == number).to_numpy() for number, part in parts
@@ -218,7 +248,11 @@ def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
         worse = {
             sign * (part.against_rest[metric].estimate or 0.0): part
             for part in slices
-            if part.against_rest and _above(part, metric, sign) and _above(part, also, sign)
+            # Items are divided by their votes, so that divided ones are worse by construction.
+            if part.column != AGREEMENT
+            and part.against_rest
+            and _above(part, metric, sign)
+            and _above(part, also, sign)
         }
         if not worse:
             continue

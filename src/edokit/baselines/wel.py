@@ -23,16 +23,13 @@ import numpy.typing as npt
 from edokit._types import Codes, Floats
 from edokit.annotations import Ties
 from edokit.baselines.methods import VotingPool, register_method
-from edokit.metrics._arrays import CLIP
+from edokit.metrics.scores import CLIP
 
 Parts = npt.NDArray[np.floating]
 TERMS = ("alpha", "beta", "gamma", "mu")
 CROSSING = 0.7
 MUTATION = (0.5, 1.0)
-CLOSE, COLUMNS = 128, 512
-TANGENTS = 8
-# Far above the rounding of single precision: which points win doesn't depend on the bound.
-SLACK = 2e-6
+COLUMNS = 512
 
 
 @register_method("wel", "Weak Ensemble Learning as published", order=40, slow=True)
@@ -115,12 +112,7 @@ class WELCE(WEL):
 
 
 class _Loss:
-    """The published loss of many weights and sizes at once: [S, K + 1] in, [S] out.
-
-    Most points of an evolution are not better than what they would replace, and to know that takes
-    little. CE and MD are convex, so neither is below its tangents at earlier weights. And votes
-    that are clear at the best weights so far stay as they are under similar ones.
-    """
+    """The published loss of many weights and sizes at once: [S, K + 1] in, [S] out."""
 
     # Single precision halves the time of millions of evaluations and is exact enough to rank.
     precision: type[np.floating] = np.float32
@@ -128,8 +120,7 @@ class _Loss:
     def __init__(self, P: Floats, q: Floats, y: Codes, parts: list[float], squash: bool) -> None:
         self.parts, self.squash = parts, squash
         self.items, members, classes = P.shape
-        # Clipped here, every mean is at least as large, and the CE convex. [K, N·C].
-        rows = np.maximum(P, CLIP).transpose(1, 0, 2).reshape(members, -1)
+        rows = np.maximum(P, CLIP).transpose(1, 0, 2).reshape(members, -1)  # [K, N·C]
         self.rows, self.targets = rows.astype(self.precision), q.ravel().astype(self.precision)
         # Items with the same label and votes are one: [U, 1 + K].
         ballots = np.column_stack([y, P.argmax(axis=2)])
@@ -139,96 +130,34 @@ class _Loss:
         self.votes = (
             (ballots[:, 1:, None] == turned[:, None]).transpose(2, 1, 0).astype(self.precision)
         )
-        self.counts = counts / self.precision(self.items)
-        self.floors = np.zeros((2, 0, members))
-        self.weights, self.lowest = np.full((1, members), np.nan), np.inf
-        self.look_from(np.full(members, 1.0 / members))
+        self.counts = counts.astype(self.precision)
 
-    def __call__(self, points: Floats, limits: Floats) -> Floats:
-        """Losses [S]; infinite where they are above ``limits`` [S], the losses so far."""
+    def __call__(self, points: Floats) -> Floats:
+        alpha, beta, gamma, mu = self.parts
         weights = _weights(points)
         norms = np.sqrt(np.einsum("sk,sk->s", weights, weights))
-        floors = self.floors.reshape(-1, weights.shape[1]) @ weights.T
-        ce, md = floors.reshape(2, -1, len(weights)).max(axis=1)
-        room = limits - self.total(0.0, ce, md, norms) + SLACK * sum(self.parts)
-        lost = self.lost_votes(weights, room / self.parts[0])
-        # Other sizes and points may mean the same weights: as good, whatever the rounding.
-        is_same = (weights == self.weights).all(axis=1)
-        losses = np.where(is_same, limits, np.inf)
-        remaining = np.flatnonzero((self.parts[0] * lost <= room) & ~is_same)
-        losses[remaining] = self.total(
-            lost[remaining], *self.distances(weights[remaining]), norms[remaining]
-        )
-        self.weights = np.where((losses <= limits)[:, None], weights, self.weights)
-        best = int(losses.argmin())
-        if losses[best] < self.lowest:
-            self.lowest = losses[best]
-            self.look_from(weights[best])
-        return losses
-
-    def total(self, lost: Floats | float, ce: Floats, md: Floats, norms: Floats) -> Floats:
-        """The loss, where the share ``lost`` of the votes is wrong: 1 − F1."""
-        alpha, beta, gamma, mu = self.parts
+        ce, md = self.distances(weights)
         if self.squash:
             ce = 1.0 / (1.0 + np.exp(-ce))
+        lost = self.lost_votes(weights)
         total: Floats = alpha * (lost - 1.0) + beta * ce + gamma * md + mu * norms
         return total
 
-    def look_from(self, weights: Floats) -> None:
-        """Bounds from these weights: tangents, and the votes in order of how close they are."""
-        self.center = weights
-        mean = weights @ self.rows
-        signs = np.sign(mean - self.targets)
-        # Since weights sum to one, weights @ this [K, 2] are CE and MD here, and below elsewhere.
-        ce = self.targets @ (1.0 - np.log(mean)) - self.rows @ (self.targets / mean)
-        md = self.rows @ signs - self.targets @ signs
-        newest = np.stack([ce, md])[:, None] / self.items
-        self.floors = np.concatenate([self.floors[:, 1 - TANGENTS :], newest], axis=1)
-        lead = self.lead(weights.astype(self.precision), self.votes)
-        order = np.argsort(np.abs(lead))
-        self.votes, self.counts, lead = self.votes[:, :, order], self.counts[order], lead[order]
-        starts = np.arange(0, len(lead), CLOSE)
-        self.clear = np.abs(lead[starts])
-        wrong = np.add.reduceat(self.counts * (lead <= 0), starts)
-        self.wrong = np.append(np.cumsum(wrong[::-1])[::-1], 0.0)
-
-    def lead(self, weights: Parts, votes: Parts) -> Parts:
-        """By how much the right class is ahead of the strongest other."""
-        right, *wrong = weights @ votes
-        lead: Parts = right - (np.maximum.reduce(wrong) if wrong else 1 - right)
-        return lead
-
-    def lost_votes(self, weights: Floats, most: Floats) -> Floats:
-        """The share [S] of items that the vote under weights [S, K] is wrong about; where it is
-        above ``most`` [S], at least that."""
-        # Moving weights of L1 norm r from some members to others moves no lead by more than r.
-        reach = np.abs(weights - self.center).sum(axis=1) + SLACK
-        blocks = np.searchsorted(self.clear, reach)
-        lost: Floats = self.wrong[blocks]
-        looked = np.flatnonzero((blocks > 0) & (lost <= most))
-        single = self.used(weights[looked])
-        for number in range(blocks.max()):
-            columns = slice(number * CLOSE, (number + 1) * CLOSE)
-            lead = self.lead(single, self.votes[:, : single.shape[1], columns])
-            lost[looked] += (lead <= 0).astype(self.precision) @ self.counts[columns]
-            on = (blocks[looked] > number + 1) & (lost[looked] <= most[looked])
-            looked, single = looked[on], single[on]
+    def lost_votes(self, weights: Floats) -> Floats:
+        """The share [S] of items that the vote under weights [S, K] is wrong about."""
+        right, *wrong = weights.astype(self.precision) @ self.votes
+        lead = right - (np.maximum.reduce(wrong) if wrong else 1 - right)
+        lost: Floats = (lead <= 0).astype(self.precision) @ self.counts / self.items
         return lost
-
-    def used(self, weights: Floats) -> Parts:
-        """Weights [S, K] without the members at the end that none of them uses."""
-        columns = np.flatnonzero(weights.any(axis=0))
-        return weights[:, : columns[-1] + 1 if len(columns) else 0].astype(self.precision)
 
     def distances(self, weights: Floats) -> tuple[Floats, Floats]:
         """CE and MD of the mean under weights [S, K]: [S] each."""
         ce, md = np.zeros((2, len(weights)))
-        single, ones = self.used(weights), np.ones(COLUMNS, dtype=self.precision)
-        for start in range(0, len(self.targets) if len(weights) else 0, COLUMNS):
+        single = weights.astype(self.precision)
+        for start in range(0, len(self.targets), COLUMNS):
             targets = self.targets[start : start + COLUMNS]
-            mean = single @ self.rows[: single.shape[1], start : start + COLUMNS]
-            differences = mean - targets
-            md += np.abs(differences, out=differences) @ ones[: len(targets)]
+            mean = single @ self.rows[:, start : start + COLUMNS]
+            md += np.abs(mean - targets).sum(axis=1)
             ce -= np.log(mean, out=mean) @ targets
         return ce / self.items, md / self.items
 
@@ -246,7 +175,7 @@ def _weights(points: Floats) -> Floats:
 
 
 def evolve(
-    loss: Callable[[Floats, Floats], Floats],
+    loss: Callable[[Floats], Floats],
     low: Floats,
     high: Floats,
     rng: np.random.Generator,
@@ -258,8 +187,7 @@ def evolve(
     """The best point [D] found between ``low`` and ``high`` [D], and its loss.
 
     Differential evolution, a whole generation per call of ``loss``, which maps points [S, D] to
-    [S]; of a point above its limit [S], the second argument, any number above it will do. As
-    ``scipy.optimize.differential_evolution`` with ``strategy="best1bin"`` and its defaults,
+    [S]. As ``scipy.optimize.differential_evolution`` with ``strategy="best1bin"`` and its defaults,
     without the final polish. There are ``population`` points per dimension. It ends early when the
     losses of a generation differ by less than ``tolerance`` of their mean.
     """
@@ -267,7 +195,7 @@ def evolve(
     count = max(5, population * dimensions)
     # Points live in the unit box.
     points = rng.random((count, dimensions))
-    losses = loss(low + points * (high - low), np.full(count, np.inf))
+    losses = loss(low + points * (high - low))
     donors = np.empty_like(points)
     for _ in range(generations):
         best = points[losses.argmin()]
@@ -286,7 +214,7 @@ def evolve(
         tried = np.where(crossed, tried, points)
         outside = (tried < 0) | (tried > 1)
         np.place(tried, outside, rng.random(np.count_nonzero(outside)))
-        results = loss(low + tried * (high - low), losses)
+        results = loss(low + tried * (high - low))
         better = results <= losses
         points[better], losses[better] = tried[better], results[better]
         if losses.std() <= tolerance * abs(losses.mean()):

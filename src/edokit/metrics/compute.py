@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, check_number, one_of, option
 from edokit._types import Codes, Floats, Ints
-from edokit.metrics import _arrays
+from edokit.metrics import scores
 from edokit.scales import NOMINAL, Scale
 
 # Bins of equal width.
@@ -77,7 +77,7 @@ def reliability_curve(
     (array([0.2, 0.6]), array([0. , 0.5]))
     """
     check_number("bins", bins, 1, whole=True)
-    points, shares = _points(*_arrays.pair(p, q, scale), scale)
+    points, shares = _points(*scores.pair(p, q, scale), scale)
     index, edges = _bin_of(points, bins).ravel(), np.linspace(0, 1, bins + 1)
     count = np.bincount(index, minlength=bins)
     filled = count > 0
@@ -206,8 +206,8 @@ def _macro_value(sums: Any, items: Any) -> Any:
     """The mean over the classes that occur; sets that are all empty, as predicted, are right."""
     hits, occurrences = np.split(sums, 2, axis=-1)
     count = (occurrences > 0).sum(axis=-1)
-    scores = 2 * hits / np.maximum(occurrences, 1.0)
-    return np.where(count > 0, scores.sum(axis=-1) / np.maximum(count, 1), 1.0)
+    by_class = 2 * hits / np.maximum(occurrences, 1.0)
+    return np.where(count > 0, by_class.sum(axis=-1) / np.maximum(count, 1), 1.0)
 
 
 def _overlap_value(sums: Any, items: Any) -> Any:
@@ -215,11 +215,15 @@ def _overlap_value(sums: Any, items: Any) -> Any:
     return np.where(total > 0, 2 * shared / np.where(total > 0, total, 1.0), 1.0)
 
 
-_jsd = _by_row(lambda p, q, y: _arrays.jensen_shannon(p, q))
+_jsd = _by_row(lambda p, q, y: scores.jensen_shannon(p, q))
 # All metrics by name, in the order of every table.
 METRIC: dict[str, Metric] = {
     "f1": Metric(
-        "F1", "micro-F1", _by_row(lambda p, q, y: _arrays.right(p, y)), higher=True, hard=True
+        "F1",
+        "accuracy (micro-F1)",
+        _by_row(lambda p, q, y: scores.right(p, y)),
+        higher=True,
+        hard=True,
     ),
     "macro_f1": Metric("macro-F1", "macro-F1", _macro_parts, _macro_value, higher=True, hard=True),
     "exact_match": Metric(
@@ -232,12 +236,12 @@ METRIC: dict[str, Metric] = {
     "label_error": Metric(
         "error", "label error", lambda p, q, y, scale: np.abs(scale.hard(p) - q).mean(axis=1)
     ),
-    "ce": Metric("CE", "cross-entropy", _by_row(lambda p, q, y: _arrays.cross_entropy(p, q))),
-    "rps": Metric("RPS", "ranked probability score", _on_scale(_arrays.ranked_probability)),
-    "w1": Metric("W1", "Wasserstein distance", _on_scale(_arrays.wasserstein)),
-    "mad": Metric("MAD", "mean absolute distance", _on_scale(_arrays.absolute_distance)),
-    "md": Metric("MD", "Manhattan distance", _by_row(lambda p, q, y: _arrays.manhattan(p, q))),
-    "bs": Metric("BS", "Brier score", _by_row(lambda p, q, y: _arrays.brier(p, q))),
+    "ce": Metric("CE", "cross-entropy", _by_row(lambda p, q, y: scores.cross_entropy(p, q))),
+    "rps": Metric("RPS", "ranked probability score", _on_scale(scores.ranked_probability)),
+    "w1": Metric("W1", "Wasserstein distance", _on_scale(scores.wasserstein)),
+    "mad": Metric("MAD", "mean absolute distance", _on_scale(scores.absolute_distance)),
+    "md": Metric("MD", "Manhattan distance", _by_row(lambda p, q, y: scores.manhattan(p, q))),
+    "bs": Metric("BS", "Brier score", _by_row(lambda p, q, y: scores.brier(p, q))),
     "jsd": Metric("JSD", "Jensen–Shannon divergence", _jsd),
     "soft_f1": Metric(
         "soft F1",
@@ -387,7 +391,7 @@ def compute_metrics(
     >>> found["w1"], found["rps"], found["mad"]
     (2.5, 2.25, 3.0)
     """
-    return values(checked_names(metrics, scale), *_arrays.answers(p, q, y, scale), scale)
+    return values(checked_names(metrics, scale), *scores.answers(p, q, y, scale), scale)
 
 
 def best_possible(
@@ -420,7 +424,7 @@ def best_possible(
     {'ce': 0.3466, 'md': 0.0, 'f1': 1.0}
     """
     names = checked_names(metrics, scale)
-    _, soft, hard = _arrays.answers(q, q, y, scale)
+    _, soft, hard = scores.answers(q, q, y, scale)
     best = values(names, soft, soft, hard, scale)
     if "ce" in best:
         best["ce"] = float(floor_items(soft, "ce", scale).mean())
@@ -433,7 +437,7 @@ def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
     """The lowest possible CE of each item, or 0 for a distance to the soft labels [N]."""
     if metric != "ce":
         return np.zeros(len(q))
-    return scale.per_item(_arrays.shannon(scale.rows(q)), len(q))
+    return scale.per_item(scores.shannon(scale.rows(q)), len(q))
 
 
 def values(
@@ -447,9 +451,9 @@ def values(
     return results
 
 
-def entropy_ranks(p: Floats, q: Floats, scale: Scale) -> _arrays.RankCorrelation:
+def entropy_ranks(p: Floats, q: Floats, scale: Scale) -> scores.RankCorrelation:
     """Spearman's ρ of the entropies of p and q."""
-    return _arrays.RankCorrelation(floor_items(p, "ce", scale), floor_items(q, "ce", scale))
+    return scores.RankCorrelation(floor_items(p, "ce", scale), floor_items(q, "ce", scale))
 
 
 def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list[str]:

@@ -9,7 +9,7 @@ from edokit._errors import InputError, one_of
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations
 from edokit.annotator_effects import label_shares
-from edokit.metrics import _arrays
+from edokit.metrics import scores
 from edokit.metrics.compute import item_values
 from edokit.scales import Scale
 
@@ -103,7 +103,7 @@ def decisions(p: Floats, scale: Scale) -> Codes:
     >>> decisions(np.array([[0.4, 0.3, 0.3]]), Scale("ordinal", (1, 2, 3)))
     array([1], dtype=int32)
     """
-    return _arrays.medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
+    return scores.medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
 
 
 def lewidi2025_b_items(
