@@ -26,6 +26,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -33,6 +34,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from edokit import Annotations, EDOClassifier, EDOEnsemble, Objective
 from edokit._errors import InputError
 from edokit.ensemble import soft_score
+from edokit.metrics import ce
 
 ESTIMATORS = [("lr", LogisticRegression()), ("nb", GaussianNB())]
 # Evenly split items are common in small invented data; the note about them is not the point here.
@@ -91,6 +93,34 @@ def test_it_learns_the_annotators_shares() -> None:
     assert model.ensemble_.members_ == ("lr", "nb")
 
 
+def test_soft_supervision_learns_from_every_label_and_beats_drawn_ones() -> None:
+    X, labels, _ = data()
+    losses = {
+        supervision: -EDOClassifier([("lr", LogisticRegression())], supervision=supervision)
+        .fit(X[:150], labels[:150])
+        .soft_score(X[150:], labels[150:])
+        for supervision in ("random-select", "soft")
+    }
+    shares = LogisticRegression().fit(
+        np.repeat(X[:150], 5, axis=0), labels[:150].ravel(), sample_weight=np.full(750, 0.2)
+    )
+    by_hand = ce(shares.predict_proba(X[150:]), np.eye(2)[labels[150:]].mean(axis=1))
+    assert losses["soft"] < losses["random-select"]
+    assert losses["soft"] == pytest.approx(by_hand, abs=1e-4)
+
+
+def test_soft_supervision_goes_through_pipelines_and_names_what_takes_no_weights() -> None:
+    texts = ["lovely day", "awful day", "lovely song", "awful song"] * 10
+    labels = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10)
+    reader = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    model = EDOClassifier([("a", reader)], supervision="soft").fit(texts, labels)
+    p = model.predict_proba(["lovely day", "awful day"])
+    assert p[0, 1] < p[1, 1]
+    neighbours = [("near", make_pipeline(TfidfVectorizer(), KNeighborsClassifier()))]
+    with pytest.raises(InputError, match=r"sample_weight.*KNeighborsClassifier"):
+        EDOClassifier(neighbours, supervision="soft").fit(texts, labels)
+
+
 def test_gaps_soft_labels_and_annotations_are_all_understood() -> None:
     X, labels, _ = data()
     shares = labels.mean(axis=1)
@@ -108,7 +138,8 @@ def test_a_number_can_stand_for_gaps() -> None:
     X, labels, _ = data()
     marked = np.nan_to_num(with_gaps(labels), nan=-1).astype(int)
     assert list(EDOClassifier(ESTIMATORS, missing_values=-1).fit(X, marked).classes_) == [0, 1]
-    assert list(EDOClassifier(ESTIMATORS).fit(X, marked).classes_) == [-1, 0, 1]
+    with pytest.raises(InputError, match="−1 beside 0"):
+        EDOClassifier(ESTIMATORS).fit(X, marked)
 
 
 def test_prefit_classifiers_are_left_alone() -> None:

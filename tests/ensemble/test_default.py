@@ -12,13 +12,14 @@ from ensemble_cases import people_and_pool
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
 from edokit.demo import train_quick_members
 from edokit.ensemble import from_flat
-from edokit.ensemble._fit import FOLDS, GRID, UNIFORM
+from edokit.ensemble._fit import GRID, UNIFORM
+from edokit.ensemble.answers import FOLDS
 from edokit.ensemble.fitted import describe_lambda_reg
 from edokit.ensemble.options import Options
 from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items
-from edokit.objective import pool
-from edokit.solvers import solve_exact
+from edokit.objective.pools import pool
+from edokit.solvers.exact import solve_exact
 from shard_cases import cut
 
 

@@ -22,7 +22,7 @@ from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import OPTION_NAMES, PRESETS, from_flat
 from edokit.ensemble.options import Options
 from edokit.metrics import ce
-from edokit.objective import average_groups, pool
+from edokit.objective.pools import average_groups, pool
 
 PEOPLE, POOL = people_and_pool()
 
@@ -388,7 +388,9 @@ def test_bad_parameters_get_one_clear_line(change: dict[str, Any], words: str) -
 
 
 def test_an_array_of_logits_is_refused_with_where_to_declare_it() -> None:
-    with pytest.raises(InputError, match=r"logits=True: Predictions\.from_arrays"):
+    with pytest.raises(
+        InputError, match=r"Predictions\.from_arrays\(P, layout='NKC', logits=True\)"
+    ):
         EDOEnsemble().fit(np.log(POOL.probabilities), PEOPLE)
 
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from edokit._lazy import lazy_names
 from edokit.ensemble.answers import Answer
+from edokit.ensemble.fitted import Reason
 from edokit.ensemble.options import OPTION_NAMES, PRESETS, from_flat
-from edokit.ensemble.reasons import Reason
 
 if TYPE_CHECKING:
     from edokit.ensemble.classifier import EDOClassifier, soft_score

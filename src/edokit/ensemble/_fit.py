@@ -17,27 +17,30 @@ import numpy as np
 
 from edokit._errors import InputError, option, warn
 from edokit._types import Floats
-from edokit.ensemble.answers import MAX_ITEMS, fit_answers
-from edokit.ensemble.fitted import Constant, Fitted, LabelFit, on_simplex
+from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
+from edokit.ensemble.fitted import Constant, Fitted, Kind, LabelFit, Reason, on_simplex
 from edokit.ensemble.inputs import align_inputs, class_labels
 from edokit.ensemble.options import PER_LABEL, Options
-from edokit.ensemble.reasons import explain, over_labels
 from edokit.fitdata import FitData
 from edokit.fitdata.data import pooled
 from edokit.metrics import ce_items
-from edokit.objective import Regularize, Settings, fit_temperature, pool, spread_weights
+from edokit.objective.loss import Linear
+from edokit.objective.pools import fit_temperature, pool, spread_weights
+from edokit.objective.settings import TERMS, Exact, Regularize, Settings
 from edokit.predictions import Shards
 from edokit.scales import Declared, Scale, check_same_scale
-from edokit.solvers import Exact, Solution, solve_exact
-from edokit.solvers.exact import solution_at, solve_path
+from edokit.solvers import Solution
+from edokit.solvers.exact import SMALLEST_WEIGHT, solution_at, solve_exact, solve_path
+from edokit.solvers.objective import JointObjective, data_terms
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""
-FOLDS = 5
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
 """Values of λ_Reg to compare; infinity is the uniform mean."""
 UNIFORM = 30.0
 """What the uniform mean counts as: weights differ from uniform ones by little more than nothing."""
+DOMINANT = 0.6
+"""Share of the weight above which a member has most of it."""
 _COUNTS = Settings(div=0.0)  # needs no sums over pairs of members
 
 
@@ -103,7 +106,8 @@ def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any])
         temperature = fit_temperature(rows, units.sample.q)
     if shared:
         fitted = _fitted(data, units, solved[0], weights, temperature, parameters)
-        return replace(fitted, explanation=reasons[0])
+        explanation = _with_gains(reasons[0], units, weights[0], fitted)
+        return replace(fitted, explanation=explanation)
     mean = _mean(solved, weights)
     fitted = _fitted(data, units, mean, weights, temperature, parameters)
     return replace(
@@ -153,7 +157,7 @@ def _solve(units: FitData, options: Options) -> _Solved:
                 f" are of all ({option('solver', 'exact')} uses all)"
             )
         solver = solver.resolve(rows, members)
-        from edokit.solvers import solve_gumbel
+        from edokit.solvers.gumbel import solve_gumbel
 
         seed = options.random_state
         (solution,) = solve_gumbel(units, options.settings, solver, random_state=seed)
@@ -365,3 +369,107 @@ def _label_counts(data: FitData) -> tuple[Floats, Floats]:
     parts = [part.summaries(_COUNTS) for part in data.per_label()]
     soft_counts = np.array([part.soft_counts for part in parts])
     return soft_counts, np.array([part.class_counts for part in parts])
+
+
+# --- Why each member has its weight ---------------------------------------------------------------
+
+
+def explain(
+    units: FitData, solution: Solution, settings: Settings, max_members: int | None = None
+) -> tuple[Reason, ...]:
+    """One reason per member, or group of members, heaviest first."""
+    weights, slopes = solution.weights, _slopes(units, solution, settings)
+    changes = {name: slope - slope @ weights for name, slope in slopes.items()}
+    prices = sum(changes.values(), np.zeros(len(weights)))
+    within_limit = set(solution.order[:max_members].tolist())
+    unlearned = solution.trajectory is not None and solution.trajectory.unlearned
+    member_ce = units.member_ce()
+    reasons = []
+    for k in np.argsort(-weights, kind="stable"):
+        kind: Kind = "excluded_by_size"
+        details: dict[str, Any] = {}
+        if weights[k] >= SMALLEST_WEIGHT:
+            kind = "not_learned" if unlearned else _kind_with_weight(weights, k)
+        elif k not in within_limit:
+            kind, details = "beyond_max_members", {"limit": max_members}
+        elif prices[k] > 0:
+            worst = max(changes, key=lambda name: float(changes[name][k]))
+            kind = "excluded_by_loss"
+            details = {
+                "price": float(prices[k]),
+                "term": worst,
+                "term_change": float(changes[worst][k]),
+            }
+        else:
+            details = {"limit": solution.size}
+        weight, ce = float(weights[k]), float(member_ce[k])
+        reasons.append(Reason(units.members[k], weight, kind, ce, _rank(member_ce, k), **details))
+    return tuple(reasons)
+
+
+def _with_gains(
+    reasons: tuple[Reason, ...], units: FitData, weights: Floats, fitted: Fitted
+) -> tuple[Reason, ...]:
+    """The reasons, with what is lost without each heavy member that is among the worse half alone.
+
+    Their own cross-entropy does not explain their weight; that of the pool without them does.
+    """
+    count = len(weights)
+    surprising = [
+        reason
+        for reason in reasons
+        if reason.has_weight and 2 * reason.rank > count + 1 and count * reason.weight > 1
+    ]
+    if not surprising or fitted.metrics["ce"] is None:
+        return reasons
+    places = [units.members.index(reason.member) for reason in surprising]
+    without = np.tile(weights, (len(places), 1))
+    without[np.arange(len(places)), places] = 0.0
+    without /= without.sum(axis=1, keepdims=True)
+    pool = fitted.settings["pool"]
+    losses = units.evaluate(without, pool, fitted.temperature)
+    gains = {
+        reason.member: float(metrics["ce"] or 0.0) - float(fitted.metrics["ce"])
+        for reason, metrics in zip(surprising, losses, strict=True)
+    }
+    return tuple(replace(reason, gain=gains.get(reason.member)) for reason in reasons)
+
+
+def _kind_with_weight(weights: Floats, k: int) -> Kind:
+    return "dominant" if weights[k] > DOMINANT and len(weights) > 1 else "kept"
+
+
+def _rank(member_ce: Floats, k: int) -> int:
+    return int((member_ce < member_ce[k]).sum()) + 1
+
+
+def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
+    """[K] what each term gains per unit of each member's weight, by the name of its weight."""
+    settings = replace(settings, regularize=Regularize.EFFECTIVE)
+    terms = data_terms(units, settings, np.arange(len(units.members)))
+    objective = JointObjective(
+        units.problem(settings, with_items=False),
+        settings,
+        {**terms, "ce_weight": Linear(solution.ce_gradient)},
+    )
+    slopes = objective.slopes(solution.weights)
+    return {TERMS[name].flat_name: slope for name, slope in slopes.items()}
+
+
+def over_labels(
+    reasons: Sequence[tuple[Reason, ...]], weights: Floats, units: FitData
+) -> tuple[Reason, ...]:
+    """One reason per member, heaviest first, where each label has weights of its own.
+
+    ``reasons`` are those of each label, ``weights`` the means over labels [K]. A member without any
+    has the reason of the label that it would raise the loss of least.
+    """
+    member_ce = units.member_ce()
+    combined = []
+    for k in np.argsort(-weights, kind="stable"):
+        by_label = [r for label in reasons for r in label if r.member == units.members[k]]
+        best = min(by_label, key=lambda reason: (-reason.weight, reason.price or 0.0))
+        kind = _kind_with_weight(weights, k) if weights[k] >= SMALLEST_WEIGHT else best.kind
+        ce, rank = float(member_ce[k]), _rank(member_ce, k)
+        combined.append(replace(best, weight=float(weights[k]), kind=kind, ce=ce, rank=rank))
+    return tuple(combined)

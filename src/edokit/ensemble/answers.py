@@ -16,8 +16,7 @@ from pydantic import Field
 from edokit._errors import InputError, one_of, warn
 from edokit._types import Floats
 from edokit.metrics import item_values
-from edokit.objective import sharpen
-from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE
+from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, sharpen
 from edokit.scales import Scale
 
 Step = Literal["temperature", "cumulative-temperature", "mode"]
@@ -25,10 +24,9 @@ Positive = Annotated[int, Field(ge=1, le=2**53)]
 Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIGHEST_TEMPERATURE)]
 MAX_ITEMS = 5000
 """Steps, penalties and costs are estimated on so many items at most."""
-_COARSE, _FINE, _ROUNDS = 21, 7, 3  # temperatures that are compared
-_FOLDS = 5
-_FEW = 200
-"""Fewer items than this choose a temperature badly."""
+FOLDS = 5
+"""Each fifth of them is held out in turn."""
+_GRID = 61  # temperatures that are compared
 
 
 def _sharpen_cumulative(p: Floats, temperature: float) -> Floats:
@@ -131,32 +129,38 @@ def fit_answers(p: Floats, q: Floats, y: Any, scale: Scale) -> dict[str, Answer]
 def _best_temperature(
     losses_at: Callable[[float], Floats], at_one: Floats
 ) -> tuple[float, float, float]:
-    """The temperature with the lowest mean loss, that loss, and the loss on held-out items.
+    """The temperature for a metric, its mean loss, and the loss on held-out items.
 
-    The loss may have several local minima, so a coarse grid comes before finer ones.
+    The temperature is the one nearest to 1 whose mean loss is within one standard error of the
+    lowest: few items hardly move it, many reach the lowest loss (``benchmarks/steps.py``).
     """
     low, high = np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE)
-    best, least, coarse = 0.0, float(at_one.mean()), [at_one]
-    for count in (_COARSE, *[_FINE] * _ROUNDS):
-        for log in np.linspace(low, high, count):
-            losses = losses_at(float(np.exp(log)))
-            if count == _COARSE:
-                coarse.append(losses)
-            if losses.mean() < least:
-                best, least = float(log), float(losses.mean())
-        width = (high - low) / (count - 1)
-        low, high = max(best - width, low), min(best + width, high)
-    return float(np.exp(best)), least, _held_out(np.array(coarse))
+    logs = np.append(0.0, np.linspace(low, high, _GRID))
+    losses = np.array([at_one, *(losses_at(float(np.exp(log))) for log in logs[1:])])
+    chosen = _least_step(losses, np.abs(logs))
+    return float(np.exp(logs[chosen])), float(losses[chosen].mean()), _held_out(losses, logs)
 
 
-def _held_out(losses: Floats) -> float:
-    """Mean loss where each fold takes the candidate that is best on the others; [T, N] losses."""
-    folds = np.random.default_rng(0).permutation(losses.shape[1]) % _FOLDS
+def _least_step(losses: Floats, steps: Floats) -> int:
+    """The smallest of the steps [T] within one standard error of the lowest mean of losses [T, N].
+
+    The error is that of the difference from the lowest, item by item.
+    """
+    excess = losses - losses[losses.mean(axis=1).argmin()]
+    error = excess.std(axis=1) / np.sqrt(excess.shape[1])
+    near = np.flatnonzero(excess.mean(axis=1) <= error)
+    return int(near[steps[near].argmin()])
+
+
+def _held_out(losses: Floats, logs: Floats) -> float:
+    """Mean loss where each fold takes the step that the others choose; [T, N] losses."""
+    folds = np.random.default_rng(0).permutation(losses.shape[1]) % FOLDS
     held_out = np.empty(losses.shape[1])
     for fold in np.unique(folds):
         is_held_out = folds == fold
-        best = losses[:, ~is_held_out].sum(axis=1).argmin()
-        held_out[is_held_out] = losses[best, is_held_out]
+        # A single item leaves nothing to choose by.
+        chosen = 0 if is_held_out.all() else _least_step(losses[:, ~is_held_out], np.abs(logs))
+        held_out[is_held_out] = losses[chosen, is_held_out]
     return float(held_out.mean())
 
 
@@ -171,9 +175,9 @@ def find_answer(metric: Any, answers: Mapping[str, Answer], scale: Scale) -> Ans
             " (`edo fit --scale ordinal`)",
         )
     answer = answers[metric]
-    if answer.items < _FEW and answer.step != "mode":
+    if answer.temperature < 1.01 * LOWEST_TEMPERATURE:
         warn(
-            f"the step for {metric} was fitted on {answer.items} items, which choose badly (below"
-            f" {_FEW} they often lose): {answer}"
+            f"the step for {metric} has the lowest temperature that is tried, so that its answers"
+            f" are next to certain: {answer}"
         )
     return answer

@@ -5,18 +5,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from pydantic import Field
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold, check_cv, cross_val_predict
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from edokit._errors import InputError, are, counted, examples, local_path, one_of, option, warn
 from edokit._io import whole_file, write_json
@@ -28,14 +30,15 @@ from edokit.annotations import Annotations
 from edokit.annotator_effects import AnnotatorEffects
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.files import FORMAT, read_saved, write_fitted
+from edokit.ensemble.fitted import Reason
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
 from edokit.ensemble.pooled import Pooled
-from edokit.ensemble.reasons import Reason
 from edokit.metrics import ce
 from edokit.predictions import Predictions
+from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
-SupervisionName = Literal["random-select", "majority"]
+SupervisionName = Literal["random-select", "soft", "majority"]
 _FILE = "classifier.json"
 _EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
 
@@ -85,9 +88,10 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Folds of the out-of-fold predictions: a number of shuffled folds, a scikit-learn splitter
         (which is given the hard labels), or pairs of index arrays (train, test). Every item is
         held out once.
-    supervision : {"random-select", "majority"}, default="random-select"
+    supervision : {"random-select", "soft", "majority"}, default="random-select"
         Label that a classifier learns for an item: one annotator's, sampled anew for each
-        classifier, or the majority's.
+        classifier; every label, weighted by the share of annotators who gave it (``soft``, mostly
+        the best, for classifiers whose ``fit`` takes ``sample_weight``); or the majority's.
     missing_values : object, default=None
         Value in ``y`` that stands for no label, besides None and NaN.
     n_jobs : int, default=None
@@ -498,6 +502,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         scale = None if self.ensemble is None else self.ensemble.scale
         gaps: Any = {"missing_values": self.missing_values}
         labelled = as_annotations(y, rows, scale=scale, **gaps)
+        index = getattr(y, "index", None)
+        if isinstance(index, pd.Index) and index.is_unique:  # messages name items as the frame does
+            labelled = replace(labelled, rows=Rows.of(index))
         labels = class_labels(y, labelled.classes, scale=labelled.scale, **gaps)
         return labelled, label_array(labelled.classes, labels)
 
@@ -518,25 +525,45 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         cv, rows = self.cv, len(labels.items)
         if isinstance(cv, int | np.integer):
             cv = KFold(min(int(cv), rows), shuffle=True, random_state=self.random_state)
-        folds = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
-        targets = [
-            scale.labels(self._target(labels, hard, k), self.classes_)
-            for k in range(len(estimators))
-        ]
+        folds: list[Any] = list(check_cv(cv).split(np.zeros((rows, 1)), hard))
+        items, lessons = self._lessons(labels, hard, estimators)
+        if len(items) > rows:
+            X = _safe_indexing(X, items)
+            folds = [[np.flatnonzero(np.isin(items, part)) for part in fold] for fold in folds]
+        first_rows = np.unique(items, return_index=True)[1]
+        options: Any = {"cv": folds, "n_jobs": self.n_jobs, "method": "predict_proba"}
         held_out = []
-        for estimator, target in zip(estimators, targets, strict=True):
+        for estimator, target, weight in lessons:
             with warnings.catch_warnings():
                 # A class that a fold lacks has probability 0 there.
                 warnings.filterwarnings("ignore", "Number of classes in training fold")
-                p = cross_val_predict(
-                    estimator, X, target, cv=folds, n_jobs=self.n_jobs, method="predict_proba"
-                )
+                p = cross_val_predict(estimator, X, target, params=weight, **options)
+            p = p[first_rows] if len(items) > rows else p
             held_out.append(_in_order(p, _learned(target), self.classes_, scale))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(estimator, X, target)
-            for estimator, target in zip(estimators, targets, strict=True)
+            delayed(_fitted)(estimator, X, target, weight) for estimator, target, weight in lessons
         )
         return np.stack(held_out, axis=1)
+
+    def _lessons(
+        self, labels: Annotations, hard: npt.NDArray[Any], estimators: list[Any]
+    ) -> tuple[npt.NDArray[Any], list[tuple[Any, npt.NDArray[Any], dict[str, Floats]]]]:
+        """The item of each row to fit on [n], and each classifier with its labels and weights."""
+        scale = labels.scale
+        if self.supervision != "soft":
+            targets = (self._target(labels, hard, k) for k in range(len(estimators)))
+            named = [scale.labels(target, self.classes_) for target in targets]
+            return np.arange(len(labels.items)), [*zip(estimators, named, repeat({}))]
+        if scale.is_multi_label:
+            raise InputError(
+                f"{option('supervision', 'soft')} weights classes by shares, but y holds sets",
+                f"choose {option('supervision', 'random-select')}",
+            )
+        # A row for each item and class that somebody chose.
+        items, codes = np.nonzero(labels.soft_labels)
+        target = scale.labels(codes.astype(np.int32), self.classes_)
+        weights = labels.soft_labels[items, codes]
+        return items, [(member, target, {_weight_name(member): weights}) for member in estimators]
 
     def _target(self, labels: Annotations, hard: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
         """The labels that classifier k learns: the majority's, or one sampled per item."""
@@ -600,8 +627,20 @@ def _learned(target: npt.NDArray[Any]) -> Any:
     return np.unique(target) if target.ndim == 1 else [np.unique(column) for column in target.T]
 
 
-def _fitted(estimator: Any, X: Any, labels: npt.NDArray[Any]) -> Any:
-    return clone(estimator).fit(X, labels)
+def _fitted(estimator: Any, X: Any, labels: npt.NDArray[Any], weight: dict[str, Floats]) -> Any:
+    return clone(estimator).fit(X, labels, **weight)
+
+
+def _weight_name(estimator: Any) -> str:
+    """The argument of ``fit`` that weights rows; of a pipeline, that of its last step."""
+    name, last = estimator.steps[-1] if hasattr(estimator, "steps") else ("", estimator)
+    if not has_fit_parameter(last, "sample_weight"):
+        raise InputError(
+            f"{option('supervision', 'soft')} needs classifiers whose fit takes sample_weight, but"
+            f" that of {type(last).__name__} does not",
+            f"choose {option('supervision', 'random-select')}, or another classifier",
+        )
+    return f"{name}__sample_weight" if name else "sample_weight"
 
 
 def _in_order(

@@ -17,17 +17,15 @@ from edokit._types import Floats
 from edokit.annotations import Ties
 from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import Answer, find_answer
-from edokit.ensemble.fitted import Constant, Fitted
+from edokit.ensemble.fitted import Constant, Fitted, Reason
 from edokit.ensemble.inputs import align_inputs, label_array, pooled_members
 from edokit.ensemble.options import Options, objective_in_force, solver_in_force
-from edokit.ensemble.reasons import Reason
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
-from edokit.objective import Objective
+from edokit.objective.settings import Exact, Gumbel, Objective
 from edokit.predictions import Shards
 from edokit.predictions.core import ANONYMOUS
 from edokit.scales import Scale, ScaleLike
-from edokit.solvers import Exact, Gumbel
 
 if TYPE_CHECKING:
     from edokit.ensemble.pooled import Pooled

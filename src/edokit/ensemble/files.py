@@ -24,12 +24,11 @@ from edokit.ensemble._fit import fit_inputs
 from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Fitted, on_simplex
-from edokit.ensemble.inputs import predictions_for, warn_if_unanimous
+from edokit.ensemble.inputs import predictions_for, read_inputs, warn_if_unanimous
 from edokit.ensemble.options import Options
 from edokit.fitdata import FitData
 from edokit.metrics import main_metrics
 from edokit.objective.settings import SCALE_TERMS
-from edokit.predictions import Shards
 from edokit.runs import InputReader, RunRecord
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def fit(
             guard = output_folder(Path(out), "ensemble", *paths, overwrite=overwrite)
             stack.enter_context(guard)
         source = (predictions, annotations, split)
-        predictions, labels = _read(stack, reader, source, streaming, options)
+        predictions, labels = read_inputs(stack, reader, source, streaming, options.label_options)
         if not isinstance(predictions, FitData):
             predictions = predictions_for(labels, predictions, options.scale)
         labelled = predictions if labels is None else labels
@@ -143,25 +142,8 @@ def explain_costs(
     with ExitStack() as stack:
         reader = InputReader(**dict(read_options or {}))
         source = (predictions, annotations, split)
-        return ensemble.trade_off(*_read(stack, reader, source, streaming, options))
-
-
-def _read(
-    stack: ExitStack,
-    reader: InputReader,
-    source: tuple[Any, Any, str | Sequence[str] | None],
-    streaming: Mapping[str, Any] | None,
-    options: Options,
-) -> tuple[Any, Any]:
-    """Predictions and labels of a source; or data that are open shard by shard, and None."""
-    predictions, annotations, split = source
-    if streaming is not None or isinstance(predictions, Shards):
-        sources = reader.streamed(predictions, annotations, split) | dict(streaming or {})
-        stated = {name: value for name, value in sources.items() if value is not None}
-        data = FitData.open(predictions, **(options.label_options | stated))
-        return stack.enter_context(data), None
-    labels = reader.annotations("annotations", annotations, split)
-    return reader.predictions("predictions", predictions), labels
+        inputs = read_inputs(stack, reader, source, streaming, options.label_options)
+        return ensemble.trade_off(*inputs)
 
 
 class _Header(Document):

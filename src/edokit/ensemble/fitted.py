@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, ValidationInfo
@@ -17,12 +17,13 @@ from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Floats, Ints
 from edokit.ensemble.answers import Answer, Positive, Temperature
 from edokit.ensemble.options import Options, from_flat, options_of_settings
-from edokit.ensemble.reasons import ZERO, Reason
-from edokit.objective import Objective, average_groups, group_names, pool, sharpen
+from edokit.metrics import entropy_items
+from edokit.objective.pools import average_groups, group_names, pool, sharpen
+from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective
 from edokit.predictions.core import COST, MemberInfo, checked_info
 from edokit.scales import NOMINAL, Declared, Scale
-from edokit.solvers import Certificate, Exact, Gumbel, Trajectory
-from edokit.solvers.solution import SOLVERS, Column
+from edokit.solvers import Certificate, Column, Trajectory
+from edokit.solvers.exact import SMALLEST_WEIGHT
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Shares = Annotated[Floats, ReadAs(list[Share], np.array)]
@@ -98,6 +99,89 @@ class Constant:
         indicators = np.zeros(len(classes), dtype=int)
         indicators[positions] = self.label
         return Constant(shares, tuple(indicators.tolist()), self.source)
+
+
+Kind = Literal[
+    "kept",
+    "dominant",
+    "not_learned",
+    "excluded_by_loss",
+    "excluded_by_size",
+    "beyond_max_members",
+]
+MEANINGS: Mapping[str | None, str] = {term.flat_name: term.meaning for term in TERMS.values()}
+"""What the terms of the objective measure, by the flat names of their weights."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a member (or a group of members) has its weight; ``str`` makes a sentence of it."""
+
+    member: str
+    """Name of the member, or of the group where weights are learned between groups."""
+    weight: float
+    kind: Kind
+    """``dominant`` (above 0.6), ``not_learned`` (gumbel's weights and sizes are as at the start) or
+    ``kept`` for members with weight; for the others
+    ``excluded_by_loss`` (weight would raise the loss), ``excluded_by_size`` (the size that gumbel
+    chose), ``beyond_max_members`` (ranked too low)."""
+    ce: float
+    """Its own cross-entropy on the fit data."""
+    rank: int
+    """Rank by this cross-entropy; 1 is the best."""
+    price: float | None = None
+    """How much the loss would grow per unit of weight, where that excludes it."""
+    term: str | None = None
+    """Weight of the term that grows most: ``lambda_f1``, ``lambda_ce``, …"""
+    term_change: float | None = None
+    """How much that term grows per unit of weight."""
+    limit: int | None = None
+    """``max_members``, or the size that was chosen, where that excludes it."""
+    gain: float | None = None
+    """Of a heavy member that is among the worse half alone: how much the pool's cross-entropy on
+    the fit data would grow without it."""
+
+    @property
+    def has_weight(self) -> bool:
+        """Whether the member counts in the pool."""
+        return self.kind in ("kept", "dominant", "not_learned")
+
+    @property
+    def detail(self) -> str:
+        """The reason without name and weight."""
+        quality = f"own cross-entropy {self.ce:.4f}, rank {self.rank}"
+        if self.gain is not None:
+            quality += (
+                f"; it adds what others lack: without it the pool's would be {self.gain:.4f} higher"
+                if self.gain > 0
+                else "; without it the pool's would be no higher: other terms of the loss keep it"
+            )
+        if self.kind == "dominant":
+            best = " as the best alone" if self.rank == 1 else ""
+            return f"most of the weight{best}; {quality}"
+        if self.kind == "not_learned":
+            return f"{quality}; nothing was learned, weights are as at the start"
+        if self.kind == "excluded_by_loss":
+            price, change = self.price or 0.0, self.term_change or 0.0
+            return (
+                f"{quality}: with weight the loss would grow by {price:.4f} per unit, above all"
+                f" through {MEANINGS.get(self.term, self.term)} ({change:+.4f})"
+            )
+        if self.kind == "excluded_by_size":
+            return f"{quality}: the chosen size {self.limit} leaves it out"
+        if self.kind == "beyond_max_members":
+            return f"{quality}, beyond max_members={self.limit}"
+        return quality
+
+    def __str__(self) -> str:
+        # A small weight must not read as none.
+        number = f"{self.weight:.3f}" if self.weight >= 5e-4 else f"{self.weight:.1g}"
+        weight = number if self.has_weight else "0"
+        return f"{self.member}: weight {weight} ({self.detail})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that are set, ready for JSON."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -188,14 +272,15 @@ class Fitted:
     def cost(self, members: Sequence[str] | None = None) -> float | None:
         """What one item costs with these members (None: those with weight), where it is known."""
         if members is None:
-            members = [name for name, w in zip(self.members, self.weights, strict=True) if w > ZERO]
+            heavy = np.flatnonzero(self.weights >= SMALLEST_WEIGHT)
+            members = [self.members[k] for k in heavy]
         costs = [self.member_info.get(name, {}).get(COST) for name in members]
         return None if None in costs else math.fsum(map(float, costs))  # type: ignore[arg-type]
 
     @property
     def cost_of_items(self) -> str | None:
         """What one item costs, in a sentence; None where costs are unknown."""
-        heavy = int((self.weights > ZERO).sum())
+        heavy = int((self.weights >= SMALLEST_WEIGHT).sum())
         return costs_in_words(self.cost(), self.cost(self.members), heavy, "member")
 
     @property
@@ -210,7 +295,9 @@ class Fitted:
             return []
         lines = []
         for name, weights in zip(self.classes, self.label_weights, strict=True):
-            heaviest = [k for k in np.argsort(-weights, kind="stable")[:5] if weights[k] > ZERO]
+            heaviest = [
+                k for k in np.argsort(-weights, kind="stable")[:5] if weights[k] >= SMALLEST_WEIGHT
+            ]
             members = ", ".join(f"{self.members[k]} {weights[k]:.3f}" for k in heaviest)
             fit = self.label_fits[name]
             lines.append(f"{name}: {members} (CE {fit.objective['ce']:.4f}, L2 {fit.lambda_reg:g})")
@@ -229,6 +316,30 @@ class Fitted:
             " that differ more."
         )
 
+    @property
+    def below_constant(self) -> str | None:
+        """That the pool is no better than the constant, and what a temperature does; else None."""
+        loss, tried = self.metrics.get("ce"), self.answers.get("ce")
+        if self.constant is None or loss is None:
+            return None
+        rows = self.scale.rows(np.asarray(self.constant.shares)[None])
+        floor = float(entropy_items(rows).mean())
+        if loss < floor:
+            return None
+        message = (
+            f"The pool is no better than a constant answer on the fit data: CE {loss:.4f} against"
+            f" {floor:.4f}."
+        )
+        if self.temperature != 1.0 or tried is None:
+            return f"{message} Look at the members' own cross-entropies."
+        after = tried.after if tried.held_out is None else tried.held_out
+        verdict = "is better" if after < floor else "is no better either"
+        return (
+            f"{message} Recalibrated with temperature {tried.temperature:.3g} its CE is"
+            f" {after:.4f}, which {verdict}"
+            + (": add --recalibrate temperature." if after < floor else ".")
+        )
+
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""
         certificate = self.certificate
@@ -243,6 +354,7 @@ class Fitted:
             "lambda_reg_choice": self.settings.get("lambda_reg_choice"),
             "metrics": dict(self.metrics),
             "nothing_learned": self.nothing_learned,
+            **({} if self.below_constant is None else {"below_constant": self.below_constant}),
             **({} if self.cost() is None else {"cost": self.cost()}),
             **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
             **({} if self.label_weights is None else {"label_weights": self._weights_by_label()}),

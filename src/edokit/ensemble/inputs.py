@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.fitdata import FitData
-from edokit.predictions import Predictions
+from edokit.predictions import Predictions, Shards
 from edokit.predictions.core import ANONYMOUS
+from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 _FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
@@ -38,7 +40,7 @@ def as_predictions(
     """
     if isinstance(predictions, Predictions):
         return predictions if scale is None else predictions.on_scale(scale)
-    array = np.asarray(predictions)
+    array = _numeric(predictions)
     if array.ndim != 3:
         raise InputError(
             f"an array of predictions has shape [N, K, C]; this one has shape {array.shape}",
@@ -53,6 +55,16 @@ def as_predictions(
     return Predictions.from_arrays(
         array, layout="NKC", members=members, classes=classes, scale=scale
     )
+
+
+def _numeric(values: Any) -> npt.NDArray[Any]:
+    """An array; a tensor that still has its gradients, which can't be one, is refused."""
+    if getattr(values, "requires_grad", False):
+        raise InputError(
+            "the predictions are a tensor with gradients, which is no plain array",
+            "pass tensor.detach().cpu().numpy(); to train through the pool, use edokit.torch",
+        )
+    return np.asarray(values)
 
 
 def as_annotations(
@@ -89,9 +101,37 @@ def as_annotations(
         )
     if not sets:
         values = _label_columns(values)
+        _refuse_doubtful(values, scale, missing_values)
     if sets or _is_soft(values, classes):
         return Annotations.from_soft_labels(values, classes=classes, scale=scale)
     return Annotations.from_matrix(values, classes=classes, scale=scale)
+
+
+class _DoubtfulLabels(InputError):
+    """Labels that may be something else."""
+
+
+def _refuse_doubtful(
+    values: npt.NDArray[Any], scale: ScaleLike | None, missing_values: Any
+) -> None:
+    """Refuse numbers [N, A] that may be gaps (−1 beside 0), or shares that do not sum to 1."""
+    if values.dtype.kind not in "iuf" or values.shape[1] < 2:
+        return
+    is_plain = scale in (None, NOMINAL) and missing_values is None
+    if is_plain and {-1, 0} <= set(np.unique(values).tolist()):
+        raise _DoubtfulLabels(
+            f"y holds −1 beside 0 ({counted(int((values == -1).sum()), 'such entry')}): it may be a"
+            " class, or stand for no label",
+            "put NaN or None (in EDOClassifier, missing_values=-1) where there is no label; if it"
+            " is a class, name the classes: Annotations.from_matrix(y, classes=[-1, 0, 1])",
+        )
+    sums = values.sum(axis=1)
+    is_share = (values >= 0).all() and (values <= 1).all() and (values != np.round(values)).any()
+    if is_share and not NOMINAL.are_distributions(values).all():
+        raise _DoubtfulLabels(
+            f"y holds shares whose rows sum to {sums.min():.3g} to {sums.max():.3g}, not to 1",
+            "divide each row by its sum: y / y.sum(axis=1, keepdims=True)",
+        )
 
 
 def _label_columns(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -170,6 +210,28 @@ def label_array(classes: Sequence[str], labels: Labels | None) -> npt.NDArray[An
     return np.array(listed, dtype=None if len(kinds) == 1 and kinds != {str} else object)
 
 
+def read_inputs(
+    stack: ExitStack,
+    reader: InputReader,
+    source: tuple[Any, Any, str | Sequence[str] | None],
+    streaming: Mapping[str, Any] | None,
+    label_options: Mapping[str, Any],
+) -> tuple[Any, Any]:
+    """Predictions and labels of a source; or data that are open shard by shard, and None.
+
+    ``source``: predictions, annotations and their split; ``streaming``: arguments of
+    `FitData.open`, where shards are read one by one; ``label_options``: how it makes hard labels.
+    """
+    predictions, annotations, split = source
+    if streaming is not None or isinstance(predictions, Shards):
+        sources = reader.streamed(predictions, annotations, split) | dict(streaming or {})
+        stated = {name: value for name, value in sources.items() if value is not None}
+        data = FitData.open(predictions, **(dict(label_options) | stated))
+        return stack.enter_context(data), None
+    labels = reader.annotations("annotations", annotations, split)
+    return reader.predictions("predictions", predictions), labels
+
+
 def predictions_for(labels: Any, predictions: Any, scale: ScaleLike | None = None) -> Predictions:
     """Predictions on this scale; an array without one has scale and classes of annotations."""
     bare = not isinstance(predictions, Predictions) and scale is None
@@ -188,6 +250,12 @@ def align_inputs(
     """
     unnamed = not isinstance(predictions, Predictions)
     predictions = predictions_for(labels, predictions, scale)
+    if unnamed and len(predictions) != _count(labels) == len(predictions.members):
+        raise InputError(
+            f"the array of predictions has shape {predictions.shape}, and there are labels of"
+            f" {counted(len(predictions.members), 'item')}: it looks like [K, N, C], not [N, K, C]",
+            "pass Predictions.from_arrays(P, layout='KNC')",
+        )
     if isinstance(labels, Annotations):
         annotations = labels.align(predictions.rows)
         if scale is not None:
@@ -198,16 +266,28 @@ def align_inputs(
             annotations = as_annotations(
                 labels, len(predictions), predictions.classes, scale=predictions.scale
             )
+        except _DoubtfulLabels:
+            raise
         except InputError as error:
             if not unnamed or set(_labels_by_name(_array(labels, None))) <= {*predictions.classes}:
                 raise
             hint = "name the columns: Predictions.from_arrays(P, layout='NKC', classes=[…])"
+            if predictions.scale.positions is not None:
+                points = option("scale", "ordinal:1,2,3,4,5")
+                hint = f"name the points of the scale, as in {points}"
             raise InputError(error._message, hint) from None
         annotations = replace(annotations, rows=predictions.rows)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
         annotations = annotations.with_classes(predictions.classes)
     return predictions.order_classes(annotations.classes), annotations
+
+
+def _count(labels: Any) -> int | None:
+    """How many items have labels, where that is known."""
+    if isinstance(labels, Annotations):
+        return len(labels.items)
+    return len(labels) if hasattr(labels, "__len__") else None
 
 
 def align_test_inputs(

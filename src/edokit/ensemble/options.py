@@ -11,12 +11,20 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from edokit._errors import InputError, check_seed, one_of, option, warn
-from edokit.objective import CE, Diversity, Objective, Settings
-from edokit.objective import PRESETS as OBJECTIVES
-from edokit.objective.settings import FLAT_NAMES, TERMS
+from edokit.objective.settings import (
+    CE,
+    FLAT_NAMES,
+    SOLVERS,
+    TERMS,
+    Diversity,
+    Exact,
+    Gumbel,
+    GumbelSettings,
+    Objective,
+    Settings,
+)
+from edokit.objective.settings import PRESETS as OBJECTIVES
 from edokit.scales import Declared, ScaleLike
-from edokit.solvers import Exact, Gumbel, GumbelSettings
-from edokit.solvers.solution import SOLVERS
 
 PER_LABEL = "per-label"
 """Each label of sets with weights of its own."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from edokit._types import Floats, Strings
 from edokit.metrics import entropy_items
-from edokit.metrics._arrays import medians
+from edokit.metrics.scores import medians
 from edokit.panels import Panel, PanelAnswer, PanelComparison
 from edokit.predictions import Predictions
 from edokit.rows import Rows

@@ -17,7 +17,7 @@ from edokit._types import Floats
 from edokit._version import __version__
 from edokit.ensemble.pooled import Pooled
 from edokit.metrics import entropy_items
-from edokit.metrics._arrays import medians
+from edokit.metrics.scores import medians
 from edokit.scales import Scale
 
 CONTROL = "label"

@@ -11,18 +11,17 @@ import numpy as np
 from edokit._errors import InputError, counted, examples, money, option
 from edokit._types import Floats, Ints
 from edokit.ensemble._fit import pooled_rows
-from edokit.ensemble.answers import MAX_ITEMS
+from edokit.ensemble.answers import FOLDS, MAX_ITEMS
 from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
-from edokit.ensemble.reasons import ZERO
 from edokit.fitdata import FitData
 from edokit.metrics import METRIC, headline_metric
 from edokit.metrics.compute import item_values
-from edokit.objective import Regularize, fit_temperature
+from edokit.objective.pools import fit_temperature
+from edokit.objective.settings import Regularize
 from edokit.predictions.core import SOURCES
 from edokit.rows import Rows
-from edokit.solvers import solve_exact
+from edokit.solvers.exact import SMALLEST_WEIGHT, solve_exact
 
-FOLDS = 5
 FREE = 0.01
 """A member is free to drop if the loss grows by at most this share of it, interval included."""
 _HARDLY = 0.001
@@ -165,7 +164,7 @@ def earned(fitted: Fitted) -> dict[str, list[dict[str, Any]]]:
         rows = []
         for value in dict.fromkeys(values):
             members = [k for k, member_value in enumerate(values) if member_value == value]
-            heavy = [k for k in members if fitted.weights[k] > ZERO]
+            heavy = [k for k in members if fitted.weights[k] >= SMALLEST_WEIGHT]
             rows.append(
                 {
                     "value": None if value is None else str(value),
@@ -193,7 +192,7 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
     drops = []
     if len(search.names) > 1:
         for k in np.argsort(-weights, kind="stable"):
-            if weights[k] > ZERO:
+            if weights[k] >= SMALLEST_WEIGHT:
                 drops.append(search.without((int(k),), losses)[1])
     path, dropped = [whole], tuple[int, ...]()
     while (member := search.next_to_drop(weights)) is not None:
@@ -251,7 +250,7 @@ class _Search:
             losses.append(self.item_losses(*fold.per_item(rows)))
         by_item = np.concatenate(losses)
         differences = by_item - (by_item if whole is None else whole)
-        heavy = [k for k in np.argsort(-weights, kind="stable") if weights[k] > ZERO]
+        heavy = [k for k in np.argsort(-weights, kind="stable") if weights[k] >= SMALLEST_WEIGHT]
         costs = [self.costs[k] for k in heavy]
         reduced = Reduced(
             tuple(self.names[k] for k in dropped),
@@ -296,7 +295,7 @@ class _Search:
         Where costs are unknown or nothing, all members cost the same. Without it the others'
         weights are renormalised, which is enough to rank them.
         """
-        heavy = np.flatnonzero(weights > ZERO)
+        heavy = np.flatnonzero(weights >= SMALLEST_WEIGHT)
         costs = np.array([cost or 0.0 for cost in self.costs])
         prices = costs if None not in self.costs and costs.any() else np.ones(len(weights))
         paid = heavy[prices[heavy] > 0]
