@@ -284,29 +284,6 @@ def test_a_member_of_one_annotator_knows_no_others() -> None:
         train_members(on_scale("nominal"), [group], jobs=1)
 
 
-def test_damaged_effects_are_refused(model: str, tmp_path: Path) -> None:
-    member, _ = fitted("nominal", "linear", model, annotators=True)
-    member.save(tmp_path)
-    file = tmp_path / "linear.npz"
-    with np.load(file) as kept:
-        arrays = dict(kept)
-    np.savez(file, **{**arrays, "effects": arrays["effects"][:, 1:]})
-    with pytest.raises(InputError, match=r"damaged: its annotators' effects"):
-        find_recipe("linear").load(tmp_path)
-
-
-def test_a_member_that_reads_attributes_is_refused(model: str, tmp_path: Path) -> None:
-    member, _ = fitted("nominal", "linear", model, annotators=True)
-    member.save(tmp_path)
-    file = tmp_path / "linear.npz"
-    with np.load(file) as kept:
-        arrays = dict(kept)
-    rows = np.ones((len(arrays["annotators"]), 2), dtype=int)
-    np.savez(file, **{**arrays, "rows_of_annotators": rows})
-    with pytest.raises(InputError, match="reads attributes of annotators, which members no longer"):
-        find_recipe("linear").load(tmp_path)
-
-
 def test_the_spread_of_effects_is_that_of_people_whose_effects_are_known():
     rng = np.random.default_rng(0)
     true = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.2], [0.0, -0.2, 2.0]])

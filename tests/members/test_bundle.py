@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,6 @@ def test_members_without_weight_and_predictions_stay_out(made: Path) -> None:
     assert not [name for name in files if "linear-01" in name or "predictions" in name]
     about = json.loads((made / "bundle" / "bundle.json").read_text())
     assert {name for name in about["files"] if "npz" in name} <= files
-    assert about["seconds_per_text"] > 0
 
 
 def copied(made: Path, out: Path) -> Path:
@@ -71,6 +71,7 @@ def copied(made: Path, out: Path) -> Path:
         ("more", "not part of it: 'members/members/linear-02/fold-9/member"),
         ("link", "link that leads out"),
         ("folder", "link that leads out"),
+        ("pipe", "pipe is not a regular file"),
         ("cut", r"bundle\.json"),
     ],
 )
@@ -90,6 +91,8 @@ def test_a_damaged_bundle_is_refused(made: Path, change: str, message: str, tmp_
     elif change == "more":
         (member / "fold-9").mkdir()
         (member / "fold-9/member.json").write_text("{}")
+    elif change == "pipe":
+        os.mkfifo(member / "pipe")
     elif change == "folder":
         (folder / "members").rename(tmp_path / "outside")
         (folder / "members").symlink_to(tmp_path / "outside")
@@ -189,7 +192,7 @@ def test_heads_on_one_encoder_encode_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_models_that_name_code_are_refused(file: str, content: str, tmp_path: Path) -> None:
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).write_text(content)
-    with pytest.raises(InputError, match=r"names code|no file of weights"):
+    with pytest.raises(InputError, match=r"names code, which would run|no file of weights"):
         check_model(tmp_path)
 
 
@@ -228,8 +231,7 @@ def test_a_bundle_never_decides_where_texts_go(
     with pytest.raises(InputError, match=r"would send texts, and your key, to https://api\.exam"):
         edokit.Bundle.create(ensemble, tmp_path / "members", out)
     assert not out.exists()
-    made = edokit.Bundle.create(ensemble, tmp_path / "members", out, trust=[address])
-    assert made.seconds_per_text is None
+    edokit.Bundle.create(ensemble, tmp_path / "members", out, trust=[address])
     card = (out / "README.md").read_text()
     assert f"Texts are sent to** {address}" in card
     assert "| llm | nothing: it is asked |" in card
@@ -247,6 +249,11 @@ def test_a_bundle_never_decides_where_texts_go(
     (tmp_path / "texts.txt").write_text("tea\n")
     words = [out, "--texts", tmp_path / "texts.txt", "--out", tmp_path / "p.csv", "--budget", 0.5]
     assert (status("predict", *words), budgets) == (0, [0.5])
+
+
+def test_the_same_members_make_the_same_bundle(made: Path, tmp_path: Path) -> None:
+    again = edokit.Bundle.create(made / "ensemble", made / "members", tmp_path / "bundle")
+    assert again.version == edokit.load(made / "bundle").version
 
 
 @pytest.mark.parametrize("moved", range(4))
@@ -305,8 +312,6 @@ def test_whose_answer_may_be_asked_wrongly_in_one_line(made: Path) -> None:
     asked: list[tuple[dict[str, Any], str]] = [
         ({"annotators": ["ann", "ben"]}, "are 2 for 1 text; .*panel="),
         ({"annotators": "ann"}, "are one string for 1 text"),
-        ({"annotators": [None]}, "annotators of text 1 are no names"),
-        ({"annotators": [["ann", 3]]}, "annotators of text 1 are no names"),
         ({"panel": "ann"}, "panel are one string"),
         ({"panel": []}, "no annotators"),
     ]

@@ -317,9 +317,6 @@ def test_it_is_pushed_with_its_card_and_replaces_an_earlier_one(
     )
     named = json.loads((bundle.folder / "bundle.json").read_text())["files"]
     assert {*named, "bundle.json", "README.md"} <= kept
-    api.upload_folder.side_effect = OSError("Name or service not known")
-    with pytest.raises(InputError, match=r"can't be uploaded to 'ann/rude': Name .*; check"):
-        bundle.push_to_hub("ann/rude")
     with pytest.raises(InputError, match="in no folder"):
         Bundle(bundle.ensemble, bundle.members).push_to_hub("ann/rude")
 
@@ -330,7 +327,7 @@ def test_the_card_is_one_that_the_hub_reads(bundle: Bundle) -> None:
     card = hub.ModelCard.load(bundle.folder / "README.md")
     assert card.data.library_name == "edokit"
     assert card.data.pipeline_tag == "text-classification"
-    for words in ("# An EDO bundle", bundle.version, "linear-01", "KiB", " ms", "3 annotators"):
+    for words in ("# An EDO bundle", bundle.version, "linear-01", "KiB", "3 annotators"):
         assert words in card.text
 
 

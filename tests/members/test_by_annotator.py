@@ -15,15 +15,10 @@ from commands import printed
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.annotations import Annotations
-from edokit.members import (
-    Group,
-    make_plan,
-    parse_groups,
-    score_members,
-    train_members,
-)
+from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.jobs import member_names
 from edokit.members.texts import Texts
+from edokit.members.train import make_plan
 from edokit.members.training_data import TrainingData
 from edokit.predictions import describe_predictions, read_predictions
 
@@ -177,8 +172,6 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
         printed("score", "--model", "x", "--texts", tmp_path / "t.csv", *asked)
     with pytest.raises(InputError, match="--judges one per item"):
         printed("score", *given, "--judges", "x.csv", *asked)
-    with pytest.raises(InputError, match="needs the annotators"):
-        score_members(tmp_path / "m", NEW, by_annotator=True)
 
 
 def test_names_of_annotators_become_parts_of_folder_names() -> None:

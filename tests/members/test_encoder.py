@@ -71,7 +71,7 @@ def test_the_extra_is_named_where_it_is_missing(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"edokit\[transformers\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[transformers\]"):
         embed(TEXTS, model)
 
 
@@ -87,7 +87,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_damaged_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(InputError, match=r"config\.json"):
+    with pytest.raises(InputError, match=r"config\.json.*JSON"):
         embed(TEXTS, str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="can't be loaded"):
@@ -182,11 +182,6 @@ def test_pairs_are_the_vectors_of_both_parts_of_the_whole_and_how_far_apart_they
     np.testing.assert_allclose(np.linalg.norm(context, axis=1), 0.5, rtol=1e-5)
     np.testing.assert_allclose(both, embed(["bus\nnice", "late"], model), atol=1e-5)
     np.testing.assert_allclose(apart, np.abs(text - 2 * context), atol=1e-6)
-
-
-def test_single_texts_and_pairs_do_not_mix(model: str) -> None:
-    with pytest.raises(InputError, match="both occur"):
-        EncoderMember(2, model=model)._features([("nice", "bus"), "late"])
 
 
 @pytest.mark.parametrize(("option", "value"), [("strength", 0.0), ("context", -1.0)])

@@ -18,7 +18,7 @@ from test_hub import classifier
 import edokit
 from commands import printed, status
 from edokit import Bundle, EDOEnsemble, InputError
-from edokit.members import parse_groups, score_members, train_members
+from edokit.members import parse_groups, score_members, score_models, train_members
 
 PEOPLE = small_people()
 TEXTS = ["sunny tea in the garden", "awful nonsense", "late and noisy bread"]
@@ -55,6 +55,13 @@ def test_a_pipeline_predicts_as_it_did_before(folders: tuple[Path, Path], pipeli
     np.testing.assert_allclose(scored.probabilities[:, 0], expected[:, ::-1])
 
 
+def test_a_model_is_replaced_only_if_that_is_asked_for(pipeline: Path, tmp_path: Path) -> None:
+    edokit.add_member(tmp_path, "mine", pipeline, labels=LABELS)
+    first = score_members(tmp_path, TEXTS).probabilities
+    edokit.add_member(tmp_path, "mine", pipeline, labels={"fine": "1", "rude": "0"}, overwrite=True)
+    np.testing.assert_allclose(score_members(tmp_path, TEXTS).probabilities, first[:, :, ::-1])
+
+
 def test_members_of_several_folders_are_scored_pooled_and_bundled(
     folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -89,7 +96,7 @@ def test_a_text_classification_model_joins_trained_members(
     assert edokit.add_member(tmp_path / "members", "bert", model, labels=LABELS) == LABELS
     scored = score_members(tmp_path / "members", TEXTS, device="cpu")
     assert scored.members == ("linear-01", "bert")
-    alone = score_members(model, TEXTS, device="cpu")
+    alone, _ = score_models({"alone": model}, TEXTS, device="cpu")
     np.testing.assert_allclose(scored.probabilities[:, 1], alone.probabilities[:, 0], atol=1e-6)
 
 
@@ -102,8 +109,12 @@ def test_an_added_model_stays_a_member_when_the_folder_is_trained_again(
     before = score_members(folder, TEXTS).probabilities[:, 0, ::-1]
     for members in (1, 2):
         words = ("--members", members, "--jobs", 1, "--out", folder)
-        assert "mine" not in printed("train", data, *words)  # it has no figures to show
+        assert "mine" in printed("train", data, *words)
     assert not [warning for warning in recwarn if "also holds" in str(warning.message)]
+    written = edokit.read_predictions(folder / "predictions" / "dev.npz")
+    assert written.members == ("linear-01", "linear-02", "mine")
+    model, dev = score_members(folder, PEOPLE.split("dev").texts, ["mine"]), written.probabilities
+    np.testing.assert_allclose(dev[:, 2], model.probabilities[:, 0], atol=1e-6)
     scored = score_members(folder, TEXTS)
     assert scored.members == ("linear-01", "linear-02", "mine")
     np.testing.assert_allclose(scored.probabilities[:, 2], before)
@@ -117,6 +128,19 @@ def test_training_beside_a_model_of_other_classes_is_refused(
     with pytest.raises(InputError, match=r"model mine, which was added .*'fine', 'rude'"):
         train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, overwrite=True, jobs=1)
     assert (tmp_path / "manifest.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("key", ["classes", "options"])
+def test_a_card_that_lacks_what_training_needs_is_refused(
+    key: str, pipeline: Path, tmp_path: Path
+) -> None:
+    edokit.add_member(tmp_path, "mine", pipeline, labels=LABELS)
+    card = tmp_path / "members" / "mine" / "member.json"
+    content = json.loads(card.read_text())
+    del content[key]
+    card.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=rf"member\.json.*{key}"):
+        train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, jobs=1)
 
 
 def test_a_name_that_two_folders_have_is_one_clear_message(

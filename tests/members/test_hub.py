@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from tiny_transformer import tiny_model
 
-import edokit
 from edokit._errors import InputError
 from edokit.members.existing import match_labels, model_names, score_models
 from edokit.members.pretrained import DOWNLOAD, load_backbone, load_tokenizer, local_folder
@@ -55,13 +54,6 @@ def test_a_model_gives_what_its_pipeline_gives(polite: str) -> None:
 def test_classes_are_the_models_labels_unless_declared(polite: str) -> None:
     table, _ = score_models({"mine": polite}, TEXTS)
     assert table.classes == ("Polite", "Rude")
-
-
-def test_score_members_takes_the_folder_of_a_model(polite: str) -> None:
-    expected, _ = score_models({"mine": polite}, TEXTS)
-    table = edokit.score_members(polite, TEXTS)
-    assert table.members == (Path(polite).name,)
-    np.testing.assert_array_equal(table.probabilities, expected.probabilities)
 
 
 def test_the_order_of_declared_classes_holds(polite: str) -> None:

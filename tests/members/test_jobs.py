@@ -8,7 +8,7 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
-from edokit.members.groups import Group, parse_groups
+from edokit.members.groups import parse_groups
 from edokit.members.jobs import TrainingPlan, plan_jobs
 from edokit.members.training_data import TrainingData, fold_numbers
 
@@ -73,9 +73,3 @@ def test_a_fingerprint_changes_with_the_data_and_with_the_folds() -> None:
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(InputError, match=r"random_state is -1, but must be a whole number"):
         plan_jobs(parse_groups("linear:1"), COURSE, random_state=-1)
-
-
-def test_names_that_fall_together_are_refused() -> None:
-    groups = [Group("linear", 1, name).checked() for name in ("a", "a")]
-    with pytest.raises(InputError, match="rename a group"):
-        plan_jobs(groups, COURSE)

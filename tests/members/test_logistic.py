@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -64,6 +62,4 @@ def test_all_classes_seen_leaves_shares_as_they_are() -> None:
 def test_it_comes_back_from_its_arrays(n_classes: int) -> None:
     codes = RNG.integers(0, n_classes, 80)
     model = fitted(X, one_hot(codes, n_classes), 1.0)
-    np.testing.assert_array_equal(
-        Logistic.of(Path("model.npz"), model.arrays()).predict(X), model.predict(X)
-    )
+    np.testing.assert_array_equal(Logistic.of(model.arrays()).predict(X), model.predict(X))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from member_cases import small_people
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOWarning
 from edokit._types import Floats
 from edokit.members.recipe import Member, MemberData, Text, find_recipe, known_options, make_member
 from edokit.members.supervision import majority, soft
@@ -108,8 +108,3 @@ def test_every_option_has_a_plain_default(recipe: tuple[str, dict[str, object]])
     for default in known_options(find_recipe(recipe[0])).values():
         assert default is None or isinstance(default, str | int | float | bool)
         assert default is not inspect.Parameter.empty
-
-
-def test_it_must_be_fitted_before_it_predicts(recipe: tuple[str, dict[str, object]]) -> None:
-    with pytest.raises(InputError, match="fitted"):
-        made(recipe).predict_proba(["a text"])

@@ -11,7 +11,7 @@ import pytest
 from member_cases import on_scale
 from sklearn.linear_model import LogisticRegression
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import EDOWarning
 from edokit._names import as_names
 from edokit._types import Floats
 from edokit.members import Group, score_members, train_members
@@ -103,24 +103,6 @@ def test_labels_are_regressions_on_their_own() -> None:
     for k in range(2):
         one = LogisticRegression(C=2.0, tol=1e-8, max_iter=5000).fit(X, targets[:, k])
         np.testing.assert_allclose(found[:, k], one.predict_proba(X)[:, 1], atol=1e-3)
-
-
-def test_a_saved_cumulative_link_is_one_score_and_thresholds() -> None:
-    sizes = {"n_classes": np.array(4), "n_targets": np.array(60), "link": np.array("cumulative")}
-    arrays = {"weights": X[:1], "intercepts": np.array([-1.0, 1.5]), "seen": np.array([0, 1, 3])}
-    p = Logistic.of(Path("linear.npz"), {**arrays, **sizes}).predict(X)
-    below = 1 / (1 + np.exp(X @ X[0] + 1.0))
-    np.testing.assert_allclose(p[:, 0], below * 63 / 64)
-    np.testing.assert_allclose(p[:, 2], 1 / 64)
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-
-
-@pytest.mark.parametrize("change", ["intercepts", "link"])
-def test_a_damaged_regression_is_refused(change: str) -> None:
-    arrays = fitted(X, np.eye(3)[RNG.integers(0, 3, 60)], 1.0, POINTS).arrays()
-    arrays[change] = arrays["intercepts"][:1] if change == "intercepts" else np.array("probit")
-    with pytest.raises(InputError, match="damaged"):
-        Logistic.of(Path("linear.npz"), arrays)
 
 
 def test_shares_of_labels_become_whole_sets() -> None:

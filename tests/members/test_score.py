@@ -82,6 +82,15 @@ def test_members_that_were_not_kept_are_refused(tmp_path: Path) -> None:
         score_members(tmp_path, ["tea"])
 
 
+def test_a_member_whose_files_changed_is_not_loaded(tmp_path: Path) -> None:
+    train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, jobs=1)
+    file = tmp_path / "members" / "linear-01" / "linear.npz"
+    with file.open("ab") as stream:
+        stream.write(b"x")
+    with pytest.raises(InputError, match=r"'linear\.npz' is not what was trained"):
+        score_members(tmp_path, ["tea"])
+
+
 def test_a_missing_member_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"holds no member\.json"):
         load_member(tmp_path)

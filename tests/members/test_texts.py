@@ -155,7 +155,7 @@ def test_a_context_and_pairs_are_refused(tmp_path: Path) -> None:
 def test_members_refuse_texts_without_the_context_that_they_learned_with(tmp_path: Path) -> None:
     train_members(with_contexts(), [Group("linear", 1)], out=tmp_path / "pairs", jobs=1)
     train_members(small_people(24), [Group("linear", 1)], out=tmp_path / "texts", jobs=1)
-    with pytest.raises(InputError, match=r"with a context, but text 1 has none; .*'context'"):
+    with pytest.raises(InputError, match=r"with a context, but text 1 has none; .*column context"):
         score_members(tmp_path / "pairs", ["a text"])
     with pytest.raises(InputError, match="without context, but text 1 has one"):
         score_members(tmp_path / "texts", [("a text", "a context")])

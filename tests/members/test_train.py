@@ -79,8 +79,10 @@ def test_random_select_members_differ_and_soft_ones_do_not() -> None:
     drawn = train("linear:2").predictions["dev"].probabilities
     assert (drawn[:, 0] != drawn[:, 1]).any()
     with pytest.warns(EDOWarning, match="linear, 2 members; .*random-select") as noted:
-        soft = train("linear:2", supervision="soft").predictions["dev"].probabilities
+        predicted = train("linear:2", supervision="soft").predictions["dev"]
     assert len(noted) == 1
+    assert predicted.member_info["linear-01"] == {"supervision": "soft"}
+    soft = predicted.probabilities
     np.testing.assert_array_equal(soft[:, 0], soft[:, 1])
 
 
@@ -377,7 +379,7 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 def test_fewer_jobs_than_one_are_refused() -> None:
-    with pytest.raises(InputError, match="jobs=0 must be at least 1"):
+    with pytest.raises(InputError, match="jobs is 0, but must be"):
         train("linear:1", jobs=0)
 
 

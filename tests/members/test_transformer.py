@@ -305,18 +305,14 @@ def test_known_annotators_survive_the_disk(people: TransformerMember, tmp_path: 
         )
 
 
-def test_members_of_earlier_versions_load_unless_they_read_attributes(
+def test_options_that_are_gone_by_now_do_not_matter(
     people: TransformerMember, tmp_path: Path
 ) -> None:
     people.save(tmp_path)
     file = tmp_path / "transformer.json"
     saved = json.loads(file.read_text())
-    earlier = {**saved, "values": [], "rows": []}
-    file.write_text(json.dumps({**earlier, "options": {**saved["options"], "attributes": ""}}))
+    file.write_text(json.dumps({**saved, "options": {**saved["options"], "link": "softmax"}}))
     assert TransformerMember.load(tmp_path).known_annotators == people.known_annotators
-    file.write_text(json.dumps({**earlier, "options": {**saved["options"], "attributes": "age"}}))
-    with pytest.raises(InputError, match="reads attributes of annotators, which members no longer"):
-        TransformerMember.load(tmp_path)
 
 
 def test_a_decoder_reads_pairs_of_texts_and_knows_annotators(tmp_path: Path) -> None:
@@ -347,7 +343,7 @@ def test_points_of_a_scale_are_learned(model: str, tmp_path: Path) -> None:
     data = lesson(
         targets=lambda epoch: targets, dev_soft_labels=dev, dev_hard_labels=None, scale=scale
     )
-    for options in ({}, {"loss": "rps"}, {"loss": "ce+rps", "link": "cumulative"}):
+    for options in ({}, {"loss": "rps"}, {"loss": "ce+rps"}):
         tuned = member(model, epochs=8, **options)
         tuned.n_classes = 3
         tuned.fit(data, random_state=0)
@@ -397,7 +393,7 @@ def test_sets_are_learned_label_by_label(model: str, tmp_path: Path, annotators:
     np.testing.assert_allclose(loaded.predict_proba(texts, annotators=who), found, atol=1e-7)
 
 
-@pytest.mark.parametrize("option", ["criterion=rps", "loss=rps", "link=cumulative"])
+@pytest.mark.parametrize("option", ["criterion=rps", "loss=rps"])
 def test_options_of_ordinal_scales_are_refused_on_others(model: str, option: str) -> None:
     name, _, value = option.partition("=")
     with pytest.raises(InputError, match=f"{name}='{value}' is for ordinal scales"):
@@ -573,27 +569,49 @@ def test_by_ce_the_lowest_wins_and_the_first_of_equals(
     assert epochs_by_dev(model, monkeypatch, scores, patience=1).best_epoch_ == 2
 
 
-def test_a_member_that_was_not_fitted_says_so(model: str, tmp_path: Path) -> None:
-    for use in (lambda m: m.predict_proba(["no"]), lambda m: m.save(tmp_path)):
-        with pytest.raises(InputError, match="fitted"):
-            use(member(model))
-
-
-def test_a_folder_without_a_member_is_refused(fitted: TransformerMember, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"transformer\.json"):
-        TransformerMember.load(tmp_path)
-    fitted.save(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"cut off")
-    with pytest.raises(InputError, match="does not hold the weights"):
+def test_a_folder_without_a_member_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no file .*transformer\.json"):
         TransformerMember.load(tmp_path)
 
 
 def test_a_missing_package_names_the_extra(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "\.\[transformers\]"'):
         member(model).fit(lesson(), random_state=0)
 
 
 def test_it_is_a_recipe() -> None:
     assert Member in TransformerMember.__mro__
     assert trains_on_device(TransformerMember)
+
+
+def test_adapters_leave_the_encoder_frozen_and_are_merged_into_what_is_saved(
+    model: str, tmp_path: Path
+) -> None:
+    tuned = member(model, adapter_rank=4, epochs=12).fit(lesson(), random_state=3)
+    texts, classes = texts_and_classes(40, 7)
+    probabilities = tuned.predict_proba(texts)
+    assert (probabilities.argmax(axis=1) == classes).mean() > 0.9
+    before, after = load_backbone(model), tuned._tuned.network.backbone
+    words = "embeddings.word_embeddings.weight"
+    assert torch.equal(after.state_dict()[words], before.state_dict()[words])
+    layer = "encoder.layer.0.attention.self.query.weight"
+    change = after.state_dict()[layer] - before.state_dict()[layer]
+    assert 1 <= torch.linalg.matrix_rank(change, atol=1e-5) <= 4
+    tuned.save(tmp_path)
+    np.testing.assert_allclose(
+        TransformerMember.load(tmp_path, device="cpu").predict_proba(texts), probabilities
+    )
+
+
+def test_adapters_and_an_adversarial_step_exclude_each_other() -> None:
+    with pytest.raises(InputError, match=r"adversarial=1.0.*adapter_rank=8"):
+        TransformerMember(2, adapter_rank=8, adversarial=1.0)
+
+
+def test_an_instruction_is_read_before_every_text(model: str) -> None:
+    plain, instructed = member(model), member(model, instruction="please stop")
+    words = instructed.reader(model)([("nice day", "you are late")])[0]["input_ids"]
+    rest = plain.reader(model)([("nice day", "you are late")])[0]["input_ids"]
+    start = plain.reader(model)(["please stop"])[0]["input_ids"][:3]
+    np.testing.assert_array_equal(words, [*start, *rest[1:]])

@@ -46,7 +46,7 @@ def reader(model: str) -> Reader:
 
 def network(model: str, pooling: str = "mean") -> MemberNetwork:
     width = 32 if pooling == "mean+target" else 16
-    return MemberNetwork(load_backbone(model), pooling, Head(width, Link("softmax", 2))).eval()
+    return MemberNetwork(load_backbone(model), pooling, Head(width, Link(2))).eval()
 
 
 def tensors(batch: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
@@ -155,7 +155,7 @@ def test_heads_start_as_quiet_on_loud_features(model: str, reader: Reader) -> No
 
 
 def test_heads_that_know_annotators_leave_quiet_features_as_they_are() -> None:
-    head = people_head("softmax")
+    head = people_head()
     before = head.first.weight.detach().clone()
     with torch.no_grad():
         head.rescale(torch.tensor(0.1))
@@ -165,7 +165,7 @@ def test_heads_that_know_annotators_leave_quiet_features_as_they_are() -> None:
 
 @pytest.mark.parametrize("loudness", [1.0, 30.0])
 def test_annotators_count_alike_beside_loud_features(loudness: float) -> None:
-    head, pooled = people_head("softmax"), torch.randn(2, 6)
+    head, pooled = people_head(), torch.randn(2, 6)
     pairs = torch.tensor([0, 1]), torch.tensor([0, 1])
     wanted = head(pooled, *pairs)
     with torch.no_grad():
@@ -185,23 +185,23 @@ PEOPLE = (8.0, 1.0, 0.0)
 STEPS = torch.ones(3)
 
 
-def people_head(kind: str, classes: int = 4, shrinkage: float = 2.0) -> AnnotatorHead:
+def people_head(sets: bool = False, classes: int = 4, shrinkage: float = 2.0) -> AnnotatorHead:
     """A head whose annotators have learned something."""
     torch.manual_seed(0)
-    head = AnnotatorHead(6, Link(kind, classes), PEOPLE, shrinkage).eval()
+    head = AnnotatorHead(6, Link(classes, sets=sets), PEOPLE, shrinkage).eval()
     torch.nn.init.normal_(head.vectors, std=5.0)
     torch.nn.init.normal_(head.offsets)
     return head
 
 
-@pytest.mark.parametrize("kind", ["softmax", "cumulative", "sets"])
-def test_heads_start_at_the_mean_of_the_targets(kind: str) -> None:
+@pytest.mark.parametrize("sets", [False, True])
+def test_heads_start_at_the_mean_of_the_targets(sets: bool) -> None:
     targets = np.array([[1.0, 0.0, 0.0, 0.0]] * 4 + [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
     totals = targets.sum(axis=0) + 1.0
-    wanted = totals / (8.0 if kind == "sets" else totals.sum())
+    wanted = totals / (8.0 if sets else totals.sum())
     for head, prior in (
-        (Head(6, Link(kind, 4)), (targets,)),
-        (AnnotatorHead(6, Link(kind, 4), PEOPLE, 1.0).eval(), (targets, np.zeros((3, 4)))),
+        (Head(6, Link(4, sets=sets)), (targets,)),
+        (AnnotatorHead(6, Link(4, sets=sets), PEOPLE, 1.0).eval(), (targets, np.zeros((3, 4)))),
     ):
         head.set_prior(*prior)
         found = head.link.probabilities(head(torch.zeros(3, 6)))
@@ -209,26 +209,9 @@ def test_heads_start_at_the_mean_of_the_targets(kind: str) -> None:
         np.testing.assert_allclose(found.detach(), np.tile(wanted, (3, 1)), rtol=1e-5)
 
 
-@given(
-    cuts=st.lists(st.floats(-30, 30), min_size=1, max_size=5),
-    score=st.floats(-60, 60),
-)
-def test_cumulative_links_are_differences_of_sigmoids(cuts: list[float], score: float) -> None:
-    link = Link("cumulative", len(cuts) + 1)
-    with torch.no_grad():
-        link.first_cut.fill_(cuts[0])
-        link.log_gaps.copy_(torch.tensor([c / 10 for c in cuts[1:]]))
-    edges = np.concatenate([[cuts[0]], np.exp(np.array(cuts[1:]) / 10)]).cumsum()
-    below = 1 / (1 + np.exp(-(edges - score)))
-    wanted = np.diff([0.0, *below, 1.0])
-    logits = link(torch.tensor([[score]], dtype=torch.float64))
-    assert torch.isfinite(logits).all()
-    np.testing.assert_allclose(link.probabilities(logits)[0].detach(), wanted, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["softmax", "cumulative", "sets"])
-def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(kind: str) -> None:
-    head = people_head(kind)
+@pytest.mark.parametrize("sets", [False, True])
+def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(sets: bool) -> None:
+    head = people_head(sets)
     pooled = torch.randn(2, 6)
     rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([0, 1, -1])
     found = head(pooled, rows, annotators)
@@ -240,9 +223,9 @@ def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(kind: str) -> None
     torch.testing.assert_close(found[4], found[1])  # nobody in particular
 
 
-@pytest.mark.parametrize("kind", ["softmax", "sets"])
-def test_annotators_start_at_their_own_mean_shrunk_by_labels(kind: str) -> None:
-    head = AnnotatorHead(6, Link(kind, 2), PEOPLE, 4.0).eval()
+@pytest.mark.parametrize("sets", [False, True])
+def test_annotators_start_at_their_own_mean_shrunk_by_labels(sets: bool) -> None:
+    head = AnnotatorHead(6, Link(2, sets=sets), PEOPLE, 4.0).eval()
     targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3)
     labels = np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     head.set_prior(targets, labels)
@@ -279,7 +262,7 @@ def test_the_ranked_probability_score_is_that_of_the_metrics() -> None:
 
 def test_the_loss_of_a_set_is_the_mean_over_its_labels() -> None:
     scores, shares = torch.randn(5, 3), torch.rand(5, 3)
-    found = row_losses("ce", Link("sets", 3)(scores), shares, STEPS)
+    found = row_losses("ce", Link(3, sets=True)(scores), shares, STEPS)
     each = torch.nn.functional.binary_cross_entropy_with_logits(scores, shares, reduction="none")
     torch.testing.assert_close(found, each.mean(dim=1))
 
@@ -391,7 +374,7 @@ def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
 
 
 def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> None:
-    head = AnnotatorHead(16, Link("softmax", 2), PEOPLE, 0.0)
+    head = AnnotatorHead(16, Link(2), PEOPLE, 0.0)
     net = MemberNetwork(load_backbone(model), "mean", head)
     rates = {"learning_rate": 1e-3, "head_learning_rate": 5e-3, "annotator_learning_rate": 0.1}
     options = TransformerMember(2, **rates)

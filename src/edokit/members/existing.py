@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edokit._errors import InputError, errors_in, local_path, option
-from edokit._io.atomic import whole_folder
+from edokit._io.atomic import discard, whole_folder
 from edokit._io.documents import Document, Names, read_model
 from edokit._io.json import write_json
 from edokit._io.skops import read_estimator_file, write_estimator
@@ -18,7 +19,14 @@ from edokit._outputs import output_folder
 from edokit._types import Floats
 from edokit.members.folder import new_manifest, read_manifest, scale_of, with_added
 from edokit.members.groups import check_folder_name
-from edokit.members.jobs import MANIFEST, MEMBERS, describe_member, write_card
+from edokit.members.jobs import (
+    EXISTING,
+    MANIFEST,
+    MEMBERS,
+    TrainingJob,
+    describe_member,
+    write_card,
+)
 from edokit.members.pretrained import (
     TO_PREDICT,
     check_code,
@@ -30,32 +38,20 @@ from edokit.members.pretrained import (
     require_packages,
     vocabulary_size,
 )
-from edokit.members.recipe import Member, Text, joined, with_context
+from edokit.members.recipe import Annotators, Context, Member, Text, joined, with_context
 from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
-RECIPE = "edokit.members.existing:ExistingModel"
 BATCH = 32
 _FILE, _ESTIMATOR = "existing.json", "estimator.skops"
+# What a model's configuration calls sets of labels.
 _SETS = "multi_label_classification"
-"""What a model's configuration calls sets of labels."""
 _UNNAMED = re.compile(r"label_\d+", re.IGNORECASE)
+# The class that each label of a model stands for.
 LabelMap = dict[str, str]
-"""The class that each label of a model stands for."""
-
-
-class _Model(Protocol):
-    """A fitted model with labels of its own."""
-
-    labels: list[str]
-    scale: Scale
-
-    def predict_proba(self, texts: Sequence[Text]) -> Floats: ...
-
-    def save(self, folder: Path) -> None: ...
 
 
 class _Pipeline:
@@ -158,7 +154,7 @@ class ExistingModel(Member):
         self.n_classes, self.model, self.device = n_classes, model, device
         self.classes: list[str] = []
         self.labels: LabelMap = {}
-        self._model: _Model | None = None
+        self._model: _Pipeline | _Network  # once it is read
 
     @classmethod
     def read(
@@ -172,7 +168,7 @@ class ExistingModel(Member):
     ) -> ExistingModel:
         """Read a model, and match its labels to classes; parameters as of `add_member`."""
         path = Path(model).expanduser()
-        source: _Model = _Pipeline(path, trust) if path.is_file() else _Network(model, device)
+        source = _Pipeline(path, trust) if path.is_file() else _Network(model, device)
         class_of = match_labels(source.labels, classes, labels or {}, model)
         names = list(dict.fromkeys(class_of.values())) if classes is None else list(classes)
         member = cls(len(names), model=public_name(model), device=device)
@@ -182,16 +178,13 @@ class ExistingModel(Member):
     @property
     def scale(self) -> Scale:
         """Its answer scale."""
-        return self._fitted().scale
+        return self._model.scale
 
     def predict_proba(
-        self,
-        texts: Sequence[Text],
-        context: Sequence[str] | None = None,
-        annotators: Sequence[Iterable[str]] | None = None,
+        self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
         """Probabilities [N, C]; labels that stand for one class are added up."""
-        source = self._fitted()
+        source = self._model
         shares = source.predict_proba(with_context(texts, context))
         pooled = np.zeros((len(shares), self.n_classes))
         for column, label in enumerate(source.labels):
@@ -203,7 +196,7 @@ class ExistingModel(Member):
 
     def save(self, folder: Path) -> None:
         """Write the model with skops, or as safetensors, and what its labels stand for."""
-        self._fitted().save(folder)
+        self._model.save(folder)
         saved = SavedLabels(model=self.model, classes=self.classes, labels=self.labels)
         write_json(saved.model_dump(), folder / _FILE)
 
@@ -220,11 +213,6 @@ class ExistingModel(Member):
             member = cls.read(source, saved.classes, saved.labels, device=device, trust=trust)
         member.model = saved.model
         return member
-
-    def _fitted(self) -> _Model:
-        if self._model is None:
-            raise InputError("an existing model must be read", "call ExistingModel.read")
-        return self._model
 
 
 def match_labels(
@@ -263,6 +251,8 @@ def add_member(
     overwrite: bool = False,
 ) -> dict[str, str]:
     """Add a model that you have to a folder of members, where it is a member like any other.
+
+    `score_members` predicts with it, and so does the next training in the folder.
 
     Parameters
     ----------
@@ -315,7 +305,7 @@ def add_member(
         scale = scale_of(manifest["data"])
         check_same_scale(member.scale, f"model {name}", scale, f"members in {folder}")
         card = _write_member(member, name, folder / MEMBERS / name)
-        write_json(with_added(manifest, {name: card}), folder / MANIFEST)
+        write_json(with_added(manifest, name, card), folder / MANIFEST)
     return member.labels
 
 
@@ -333,19 +323,14 @@ def _same_classes(
 
 def _write_member(member: ExistingModel, name: str, folder: Path) -> dict[str, Any]:
     """Write a member that was not trained here, and return its card."""
+    discard(folder)
     with whole_folder(folder) as member_folder:
         member.save(member_folder)
+        options = {"model": member.model}
+        job = TrainingJob(name, name, EXISTING, options, supervision="", draw="", seed=0)
         card = {
-            "member": name,
-            "group": name,
-            "recipe": RECIPE,
-            "options": {"model": member.model},
-            "supervision": "",
-            "draw": "",
-            "seed": 0,
-            "annotator": None,
-            "fold": None,
-            "fingerprint": "",
+            **asdict(job),
+            "fingerprint": "",  # it was not trained here
             **describe_member(member, member_folder, member.classes, member.scale),
         }
         write_card(card, member_folder)
@@ -391,7 +376,7 @@ def score_models(
 
     if not models:
         raise InputError("no model is named to score texts with", "name one")
-    checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
+    checked = Texts.of(texts)
     order = None if classes is None else [str(name) for name in classes]
     maps: dict[str, LabelMap] = {}
     answers, scale = [], NOMINAL
@@ -419,14 +404,10 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
     """``NAME=MODEL`` or ``MODEL`` by name; the name defaults to the last part of the id or path."""
     model_of: dict[str, str] = {}
     for text in models:
-        name, equals, model = text.partition("=")
-        if not equals:
-            name, model = PurePath(text).name, text
+        name, model = text.split("=", 1) if "=" in text else (PurePath(text).name, text)
         if not name or not model or name in model_of:
             raise InputError(
-                f"models must have different names, but got {text!r}"
-                + (f" beside {model_of[name]!r}" if name in model_of else ""),
-                "write NAME=MODEL",
+                f"models must have different names, but got {text!r}", "write NAME=MODEL"
             )
         model_of[name] = model
     return model_of

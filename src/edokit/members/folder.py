@@ -13,13 +13,14 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option, warn
-from edokit._io.atomic import digest_of, discard, files_below, remove_leftovers
+from edokit._io.atomic import digest_of, discard, remove_leftovers
 from edokit._io.documents import Count, Document, Names, to_model
 from edokit._io.json import read_json
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.jobs import (
     BY_ANNOTATOR,
     CARD,
+    EXISTING,
     FORMAT,
     JOB_PREDICTIONS,
     MANIFEST,
@@ -28,31 +29,21 @@ from edokit.members.jobs import (
     Outcome,
     TrainingJob,
     TrainingPlan,
-    check_digests,
-    file_digests,
     file_sizes,
     finished_card,
     read_card,
     versions,
-    write_card,
 )
-from edokit.members.pretrained import copy_renamed, public_name, renamed
-from edokit.members.recipe import (
-    asks_server,
-    find_recipe,
-    have_contexts,
-    known_options,
-    read_arrays,
-    write_arrays,
-)
+from edokit.members.recipe import find_recipe, have_contexts, known_options, read_arrays
+from edokit.members.supervision import Supervision
 from edokit.members.training_data import FIT, TrainingData
 from edokit.scales import Declared, Scale, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
+# An item's position and, in predictions by annotator, the annotator ("" is nobody).
 Row = tuple[int, str | None]
-"""An item's position and, in predictions by annotator, the annotator ("" is nobody)."""
 
 
 def open_folder(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
@@ -62,7 +53,6 @@ def open_folder(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> li
     """
     if out.is_dir():
         remove_leftovers(out)
-    _check_added(plan, out)
     waiting = unfinished_jobs(plan, out, overwrite=overwrite)
     if waiting:
         (out / MANIFEST).unlink(missing_ok=True)  # it describes other members, and is written last
@@ -82,6 +72,8 @@ def unfinished_jobs(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -
                 different[job.path] = replaced
             else:
                 discard(folder)  # a folder without a card was being removed
+        elif job.recipe == EXISTING:
+            missing += [job] if card["fingerprint"] != plan.fingerprint(job) else []
         elif card["fingerprint"] != plan.fingerprint(job):
             different[job.path] = folder
         elif not card["files"].items() <= file_sizes(folder).items():
@@ -111,11 +103,8 @@ def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
     return folder.parent if read_card(folder.parent) is not None else None
 
 
-def other_members(plan: TrainingPlan, out: Path, *, added: bool) -> dict[str, dict[str, Any]]:
-    """Cards, by name, of members in a folder that are not part of the plan.
-
-    They are of an earlier training or, if ``added``, models from elsewhere.
-    """
+def other_members(plan: TrainingPlan, out: Path) -> dict[str, dict[str, Any]]:
+    """Cards, by name, of members in a folder that are not part of the plan."""
     root = out / MEMBERS
     planned = {job.member for job in plan.jobs}
     cards = {}
@@ -123,13 +112,18 @@ def other_members(plan: TrainingPlan, out: Path, *, added: bool) -> dict[str, di
         name = path.relative_to(root).parts[0]
         if name not in planned and not name.startswith("."):
             cards[name] = finished_card(path.parent)
-    return {name: card for name, card in cards.items() if added == (not card["fingerprint"])}
+    return cards
 
 
-def _check_added(plan: TrainingPlan, out: Path) -> None:
-    """Refuse to train beside models from elsewhere that have other classes or another scale."""
-    data = plan.data
-    for name, card in other_members(plan, out, added=True).items():
+def added_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
+    """Jobs of the models from elsewhere in a folder, which predict the items of a plan.
+
+    Models that have other classes or another scale are refused.
+    """
+    data, jobs = plan.data, []
+    for name, card in other_members(plan, out).items():
+        if card["recipe"] != EXISTING:
+            continue
         if sorted(card["classes"]) != sorted(data.classes) or scale_of(card) != data.scale:
             raise InputError(
                 f"{out} holds the model {name}, which was added to it and predicts"
@@ -137,20 +131,17 @@ def _check_added(plan: TrainingPlan, out: Path) -> None:
                 f" {examples(data.classes)} ({data.scale})",
                 f"choose another {option('out')} folder, or move {out / MEMBERS / name} away",
             )
+        jobs.append(TrainingJob(name, name, EXISTING, card["options"], "", "", seed=0))
+    return jobs
 
 
-def with_added(
-    manifest: Mapping[str, Any], cards: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """A manifest that also lists models from elsewhere, by the names of the members they became."""
+def with_added(manifest: Mapping[str, Any], name: str, card: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest that also lists a model from elsewhere, by the name of the member it became."""
     listed = dict(manifest)
-    for name, card in cards.items():
-        entry = {"name": name, "group": name, "recipe": card["recipe"], "kept": True, "pairs": None}
-        if card["classes"] != manifest["data"]["classes"]:
-            entry["classes"] = card["classes"]
-        group = {"name": name, "recipe": card["recipe"], "members": 1, "options": card["options"]}
-        for key, value in (("members", entry), ("groups", group)):
-            listed[key] = [*(other for other in listed[key] if other.get("name") != name), value]
+    entry = {"name": name, "group": name, "recipe": card["recipe"], "kept": True, "pairs": None}
+    group = {"name": name, "recipe": card["recipe"], "members": 1, "options": card["options"]}
+    for key, value in (("members", entry), ("groups", group)):
+        listed[key] = [*(other for other in listed[key] if other.get("name") != name), value]
     return listed
 
 
@@ -165,15 +156,22 @@ def collect_predictions(
     """
     from edokit.predictions import Predictions
 
-    jobs_of = _jobs_by_member(plan, failed)
+    jobs_of: dict[str, list[TrainingJob]] = {}
+    for job in plan.jobs:
+        if job.member not in failed:
+            jobs_of.setdefault(job.member, []).append(job)
     rows_of: dict[str, list[Row]] = {}
     columns_of: dict[str, dict[str, Any]] = {}
     for member, jobs in jobs_of.items():
-        for split, (rows, predicted) in _member_predictions(plan, jobs, out).items():
-            rows_of[split] = rows
+        folds = [_job_predictions(plan, job, out / job.folder) for job in jobs]
+        for split in (name for name in folds[0] if all(name in tables for tables in folds)):
+            parts = [tables[split] for tables in folds]
+            out_of_fold = plan.folds is not None and split.removesuffix(BY_ANNOTATOR) == FIT
+            rows_of[split], predicted = _over_folds(parts, out_of_fold)
             columns_of.setdefault(split, {})[member] = predicted
     details = {
         member: fold_details([finished_card(out / job.folder) for job in jobs])
+        | soft_supervision(jobs[0].supervision)
         for member, jobs in jobs_of.items()
     }
     tables = {}
@@ -193,33 +191,14 @@ def collect_predictions(
     return tables
 
 
-def _jobs_by_member(plan: TrainingPlan, failed: Sequence[str]) -> dict[str, list[TrainingJob]]:
-    """The jobs of each member, but for members that failed."""
-    jobs: dict[str, list[TrainingJob]] = {}
-    for job in plan.jobs:
-        if job.member not in failed:
-            jobs.setdefault(job.member, []).append(job)
-    return jobs
-
-
-def _member_predictions(
-    plan: TrainingPlan, jobs: Sequence[TrainingJob], out: Path
-) -> dict[str, tuple[list[Row], Any]]:
-    """Rows and probabilities [N, C] of a member by split."""
-    stored = [_job_predictions(plan, job, out / job.folder) for job in jobs]
-    splits = [split for split in stored[0] if all(split in arrays for arrays in stored)]
-    predictions: dict[str, tuple[list[Row], Any]] = {}
-    for split in splits:
-        rows = [arrays[split][0] for arrays in stored]
-        probabilities = [arrays[split][1] for arrays in stored]
-        if split.removesuffix(BY_ANNOTATOR) == FIT and plan.folds is not None:
-            all_rows = list(chain.from_iterable(rows))
-            order = sorted(range(len(all_rows)), key=lambda row: all_rows[row][0])
-            out_of_fold = np.concatenate(probabilities)[order]
-            predictions[split] = [all_rows[row] for row in order], out_of_fold
-        else:
-            predictions[split] = rows[0], np.mean(probabilities, axis=0)
-    return predictions
+def _over_folds(parts: Sequence[tuple[list[Row], Any]], out_of_fold: bool) -> tuple[list[Row], Any]:
+    """Rows and probabilities [N, C] of a member: the rows of all folds, or the mean over folds."""
+    rows, probabilities = zip(*parts, strict=True)
+    if not out_of_fold:
+        return rows[0], np.mean(probabilities, axis=0)
+    all_rows = list(chain.from_iterable(rows))
+    order = sorted(range(len(all_rows)), key=lambda row: all_rows[row][0])
+    return [all_rows[row] for row in order], np.concatenate(probabilities)[order]
 
 
 def _job_predictions(
@@ -242,6 +221,11 @@ def _job_predictions(
             rows += [(int(i), "") for i in positions]  # the anonymous answers
             predictions[name] = rows, np.concatenate([arrays[name], anonymous])
     return predictions
+
+
+def soft_supervision(supervision: str | None) -> dict[str, str]:
+    """What predictions note of a member: that it learned soft labels, as `compare` asks for."""
+    return {"supervision": supervision} if supervision == Supervision.SOFT.value else {}
 
 
 def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -283,17 +267,15 @@ def make_manifest(
             s: _scores(data, table, table.probabilities[:, k]) for s, table in labelled.items()
         }
         members.append(_describe_member(plan, name, out, metrics))
-    manifest = {
-        "format": FORMAT,
-        "data": {
-            "source": source,
-            "digest": data.digest,
-            "items": dict(Counter(data.splits)),
-            "classes": list(data.classes),
-            "scale": data.scale.to_text(data.classes),
-            "pairs": have_contexts(data.texts),
-            "annotators": len(data.annotations.annotators),
-        },
+    manifest = new_manifest(data.classes, data.scale)
+    manifest["data"] |= {
+        "source": source,
+        "digest": data.digest,
+        "items": dict(Counter(data.splits)),
+        "pairs": have_contexts(data.texts),
+        "annotators": len(data.annotations.annotators),
+    }
+    return manifest | {
         "seed": random_state,
         "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
         "groups": [_describe_group(group) for group in groups],
@@ -301,10 +283,8 @@ def make_manifest(
         "mean": {split: _scores(data, t, t.uniform) for split, t in labelled.items()},
         "failed": [{"name": outcome.job.path, "reason": outcome.reason} for outcome in failed],
         "predictions": {split: f"{PREDICTIONS}/{split}.npz" for split in predictions},
-        "seconds": round(sum(member.get("seconds", 0.0) for member in members), 3),
-        "versions": versions(),
+        "seconds": round(sum(member["seconds"] for member in members), 3),
     }
-    return with_added(manifest, other_members(plan, out, added=True))
 
 
 def _describe_group(group: Group) -> dict[str, Any]:
@@ -330,6 +310,10 @@ def _describe_member(
     }
     if job.annotator is not None:
         member["targets"]["annotator"] = job.annotator
+    if job.recipe == EXISTING:
+        member["pairs"] = None  # it reads texts with and without a context
+        if card["classes"] != list(plan.data.classes):
+            member["classes"] = card["classes"]
 
     def of_folds(values: list[Any]) -> Any:
         return values[0] if job.fold is None else values
@@ -379,8 +363,8 @@ def _check_folder_name(name: str) -> str:
     return name
 
 
+# The name of a folder, in a document.
 FolderName = Annotated[str, AfterValidator(_check_folder_name)]
-"""The name of a folder, in a document."""
 
 
 class _ManifestMember(Document):
@@ -420,12 +404,6 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "name a folder that `edo train` finished (start it again and it goes on)",
         )
     manifest: dict[str, Any] = read_json(path)
-    if isinstance(manifest, dict) and "end_to_end" in manifest:
-        raise InputError(
-            f"the members in {folder} share one network and were trained end to end, which edo no"
-            " longer does",
-            "their predictions can still be pooled; train others one by one",
-        )
     title = "a manifest of trained members"
     written = to_model(manifest, Manifest, path, title=title, hint="train again").format
     if written != FORMAT:
@@ -500,67 +478,6 @@ def scale_of(description: Mapping[str, Any]) -> Scale:
     return Declared(description["scale"]).on(description["classes"])
 
 
-def copy_members(
-    folders: Mapping[str, Path], manifest: Mapping[str, Any], out: Path, models: Mapping[str, str]
-) -> None:
-    """Copy members, by name from these folders, without their predictions.
-
-    The copy is for others to read: pretrained models that were given as folders are named in it as
-    in ``models``, or by the last part of the folder.
-    """
-    from edokit._io import write_json
-
-    members = [member for member in manifest["members"] if member["name"] in folders]
-    group_names = {member["group"] for member in members}
-    groups = [group for name, group in groups_of(manifest).items() if name in group_names]
-    # What a server calls its model is no folder of this machine.
-    local_models = [
-        group["options"].get("model")
-        for group in groups
-        if not asks_server(find_recipe(group["recipe"]))
-    ]
-    new_names = {name: public_name(name) for name in local_models if isinstance(name, str)}
-    new_names |= models
-    for name, folder in folders.items():
-        for card in sorted((folder / MEMBERS / name).rglob(CARD)):
-            _copy_job(card.parent, out / card.parent.relative_to(folder), new_names)
-    source = Path(str(manifest["data"].get("source") or "")).name
-    copied_manifest = {
-        **{key: value for key, value in manifest.items() if key not in ("mean",)},
-        "data": {**manifest["data"], "source": source},
-        "groups": renamed(groups, new_names),
-        "members": members,
-        "failed": [],
-        "predictions": {},
-    }
-    write_json(copied_manifest, out / MANIFEST)
-
-
 def groups_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What a manifest says of its groups, by name."""
     return {str(group.get("name")): group for group in manifest.get("groups") or ()}
-
-
-def _copy_job(folder: Path, out: Path, new_names: Mapping[str, str]) -> None:
-    """Copy a finished job without its predictions, with pretrained models renamed."""
-    card = finished_card(folder)
-    check_digests(folder, card)
-    out.mkdir(parents=True)
-    for name, path in files_below(folder).items():
-        if name not in (JOB_PREDICTIONS, CARD):
-            copy_renamed(path, out / name, new_names)
-            if path.suffix == ".npz":
-                _rename_in_arrays(out / name, new_names)
-    files = {"files": file_sizes(out), "sha256": file_digests(out)}
-    write_card(renamed({**card, **files}, new_names), out)
-
-
-def _rename_in_arrays(path: Path, new_names: Mapping[str, str]) -> None:
-    arrays = read_arrays(path)
-    changed = {
-        name: np.array(new_names[array.item()])
-        for name, array in arrays.items()
-        if array.dtype.kind == "U" and array.size == 1 and array.item() in new_names
-    }
-    if changed:
-        write_arrays(path, **{**arrays, **changed})

@@ -28,8 +28,8 @@ from pydantic import Field
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, option, warn
 from edokit._io.atomic import digest_of, whole_folder
-from edokit._io.documents import Count, Document, Json, to_model
-from edokit._io.json import read_json
+from edokit._io.documents import Count, Document, Json, Names, to_model
+from edokit._io.json import read_json, write_json
 from edokit._types import Codes, Floats, Ints
 from edokit._version import __version__
 from edokit.members.groups import Group
@@ -49,9 +49,11 @@ from edokit.members.recipe import (
 from edokit.members.supervision import (
     Draw,
     Supervision,
+    majority,
     most_active,
     per_annotator,
     random_select,
+    soft,
 )
 from edokit.members.training_data import TRAIN, JobRows, TrainingData, rows_for_job
 from edokit.scales import Scale
@@ -64,16 +66,21 @@ FORMAT = 1
 # of a job: the model, its predictions and its card, written last.
 MEMBERS, PREDICTIONS, MANIFEST = "members", "predictions", "manifest.json"
 JOB_PREDICTIONS, CARD = "predictions.npz", "member.json"
+# Suffix of the name of predictions with a row per item and annotator.
 BY_ANNOTATOR = "-pairs"
-"""Suffix of the name of predictions with a row per item and annotator."""
+# The recipe of models from elsewhere, which `add_member` adds to a folder.
+EXISTING = "edokit.members.existing:ExistingModel"
+# An annotator with fewer labels gets a member, with a warning.
 FEW_LABELS = 20
-"""An annotator with fewer labels gets a member, with a warning."""
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers")
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One fit: of a member, or of one fold of it."""
+    """One fit: of a member, or of one fold of it.
+
+    With per-annotator supervision its targets are the labels of ``annotator``.
+    """
 
     member: str
     group: str
@@ -83,7 +90,6 @@ class TrainingJob:
     draw: str
     seed: int
     annotator: str | None = None
-    """Whose labels are its targets, with per-annotator supervision."""
     fold: int | None = None
 
     @property
@@ -99,12 +105,14 @@ class TrainingJob:
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """All jobs of a training, and the data that they train on."""
+    """All jobs of a training, and the data that they train on.
+
+    ``folds`` has the fold of each item [N], -1 for items outside of all folds.
+    """
 
     data: TrainingData
     jobs: tuple[TrainingJob, ...]
     folds: Codes | None = None
-    """The fold of each item [N], -1 for items outside of all folds."""
 
     def rows(self, job: TrainingJob) -> JobRows:
         """The items that a job trains on, stops on and predicts."""
@@ -159,9 +167,6 @@ def plan_jobs(
                     fold=fold,
                 )
                 jobs.append(job)
-    names = [job.path for job in jobs]
-    if len(set(names)) < len(names):
-        raise InputError("groups of the same name give members of the same name", "rename a group")
     return TrainingPlan(data, tuple(jobs), folds)
 
 
@@ -199,13 +204,11 @@ def _warn_of_few_labels(group: Group, labels: Annotations, annotators: Sequence[
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended."""
+    """How a job ended: why it failed (empty if it did not), and EDO's warnings meanwhile."""
 
     job: TrainingJob
     reason: str = ""
-    """Why it failed; empty if it did not."""
     notes: tuple[str, ...] = ()
-    """Warnings of EDO during the job."""
 
 
 def run_job(
@@ -220,8 +223,11 @@ def run_job(
     """Run a job into its folder under ``out``; a failure is an outcome, not an exception."""
     notes: tuple[str, ...] = ()
     try:
-        with whole_folder(out / job.folder) as folder:
-            notes = fit_job(plan, job, folder, device, progress, keep_model=keep_model)
+        if job.recipe == EXISTING:
+            score_existing(plan, job, out / job.folder, device)
+        else:
+            with whole_folder(out / job.folder) as folder:
+                notes = fit_job(plan, job, folder, device, progress, keep_model)
     except Exception as error:  # whatever a model does, the other members go on
         reason = " ".join(str(error).split())
         if not isinstance(error, InputError) or not reason:
@@ -234,10 +240,9 @@ def fit_job(
     plan: TrainingPlan,
     job: TrainingJob,
     folder: Path,
-    device: str | None = None,
-    progress: Progress | None = None,
-    *,
-    keep_model: bool = True,
+    device: str | None,
+    progress: Progress | None,
+    keep_model: bool,
 ) -> tuple[str, ...]:
     """Fit, predict and write everything into a folder; return the warnings of EDO."""
     data, fit_data = plan.data, member_data(plan, job)
@@ -279,6 +284,18 @@ def fit_job(
     return tuple(note for foreign, note in notes if not foreign)
 
 
+def score_existing(plan: TrainingPlan, job: TrainingJob, folder: Path, device: str | None) -> None:
+    """Predict with a model from elsewhere, which is in its folder already."""
+    card, recipe = finished_card(folder), find_recipe(EXISTING)
+    check_digests(folder, card)
+    model = recipe.load(folder, device=device)  # type: ignore[call-arg]
+    model.classes = list(plan.data.classes)
+    write_arrays(folder / JOB_PREDICTIONS, **predict_splits(model, plan, job))
+    card |= {"files": file_sizes(folder), "sha256": file_digests(folder)}
+    # In place, so that a kill leaves the old card or the new one.
+    write_json({**card, "fingerprint": plan.fingerprint(job)}, folder / CARD)
+
+
 def describe_member(
     member: Member, folder: Path, classes: Sequence[str], scale: Scale
 ) -> dict[str, Any]:
@@ -307,14 +324,13 @@ def predict_splits(
     data, arrays = plan.data, dict[str, npt.NDArray[Any]]()
     for split, positions in plan.rows(job).predict.items():
         predicted = predict_texts(member, [data.texts[i] for i in positions])
-        arrays[split] = _checked_probabilities(predicted, job, len(positions), data)
+        arrays[split] = _checked(predicted, data.scale)
         arrays[f"{split} items"] = np.array([data.items[i] for i in positions])
         if member.known_annotators:
             rows = plan.annotator_rows(positions)
             texts, asked = [data.texts[i] for i, _ in rows], [[name] for _, name in rows]
             predicted = predict_texts(member, texts, annotators=asked)
-            name = f"{split}{BY_ANNOTATOR}"
-            arrays[name] = _checked_probabilities(predicted, job, len(rows), data)
+            arrays[f"{split}{BY_ANNOTATOR}"] = _checked(predicted, data.scale)
     return arrays
 
 
@@ -366,9 +382,9 @@ def _targets(job: TrainingJob, labels: Annotations, hard: Codes) -> Callable[[in
     if job.annotator is not None:
         targets = per_annotator(labels, job.annotator)[1]
     elif job.supervision == Supervision.SOFT.value:
-        targets = labels.soft_labels
+        targets = soft(labels)
     else:
-        targets = labels.scale.indicators(hard, len(labels.classes)).astype(np.float64)
+        targets = majority(labels, hard)
     return lambda epoch: targets
 
 
@@ -377,10 +393,12 @@ class MemberCard(Document):
 
     format: Count
     recipe: str
+    options: dict[str, Json]
     group: str
     supervision: str
     draw: str
     fingerprint: str
+    classes: Names
     scale: str
     items: Count
     kept: bool
@@ -414,17 +432,17 @@ def finished_card(folder: Path) -> dict[str, Any]:
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> None:
-    """Write the card of a job."""
+    """Write the card of a job, into a folder that is renamed when it is complete."""
     text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
     (folder / CARD).write_text(text, encoding="utf-8")
 
 
 def file_sizes(folder: Path) -> dict[str, int]:
-    """The bytes of each file in a folder, by name."""
+    """The bytes of each file in the folder of a job, by name, but for its card."""
     return {
         file.relative_to(folder).as_posix(): file.stat().st_size
         for file in sorted(folder.rglob("*"))
-        if file.is_file()
+        if file.is_file() and file.name != CARD
     }
 
 
@@ -434,8 +452,8 @@ def file_digests(folder: Path) -> dict[str, str]:
 
 
 def check_digests(folder: Path, card: Mapping[str, Any]) -> None:
-    """Refuse a member whose files are not those that its card lists."""
-    digests = file_digests(folder)
+    """Refuse a member whose files, beside its predictions, are not those that its card lists."""
+    digests = {**file_digests(folder), JOB_PREDICTIONS: card["sha256"].get(JOB_PREDICTIONS)}
     changed = [name for name, digest in card["sha256"].items() if digests.get(name) != digest]
     if changed:
         raise InputError(
@@ -467,22 +485,13 @@ def hardware() -> dict[str, Any]:
     return {"machine": platform.machine(), "cpus": cpu_count(), "gpu": gpu}
 
 
-def _checked_probabilities(
-    values: Any, job: TrainingJob, n_texts: int, data: TrainingData
-) -> npt.NDArray[Any]:
-    """Probabilities [N, C]; a model that diverged is refused."""
-    predicted, expected = np.asarray(values, dtype=float), (n_texts, len(data.classes))
-    if predicted.shape != expected:
-        raise InputError(
-            f"the recipe {job.recipe!r} predicts probabilities of shape {predicted.shape} where"
-            f" {expected} is needed",
-            "correct the recipe",
-        )
-    invalid = ~data.scale.are_distributions(predicted)
+def _checked(predicted: Floats, scale: Scale) -> npt.NDArray[Any]:
+    """Probabilities [N, C] as they are stored; a model that diverged is refused."""
+    invalid = ~scale.are_distributions(predicted)
     if invalid.any():
-        texts = invalid.reshape(n_texts, -1).any(axis=1)
+        texts = np.asarray(invalid.reshape(len(predicted), -1).any(axis=1))
         raise InputError(
-            f"the probabilities of {int(texts.sum())} of {n_texts} texts are not finite, not"
+            f"the probabilities of {int(texts.sum())} of {len(predicted)} texts are not finite, not"
             " between 0 and 1 or do not sum to 1",
             "train with other options",
         )

@@ -8,13 +8,13 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOError, InputError, MissingExtraError, examples, option, warn
+from edokit._errors import EDOError, InputError, examples, missing_extra, option, warn
 from edokit._io.atomic import digest_of, files_below
 from edokit._io.json import read_json
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 TO_PREDICT = ("torch", "transformers")
 TO_FINE_TUNE = ("torch", "transformers", "safetensors")
 _FILES = ("config.json", "modules.json")
+# Files of a member that was fine-tuned: its options, and the weights of encoder and head.
 FINE_TUNED, WEIGHTS = "transformer.json", "model.safetensors"
-"""Files of a member that was fine-tuned: its options, and the weights of encoder and head."""
+# The variable of the environment that lets models be downloaded.
 DOWNLOAD = "EDO_DOWNLOAD"
-"""The variable of the environment that lets models be downloaded."""
 _UNUSED = ["*.h5", "*.msgpack", "*.ot", "*.onnx*", "openvino/*"]  # weights for other libraries
 SAMPLE = "A text of 3 words: ß 語"  # known and unknown characters, on which tokenizers are tried
 _HINT = "name a folder with config.json, weights and tokenizer, or a hub id such as 'org/model'"
@@ -46,10 +46,9 @@ def require_packages(what: str, packages: tuple[str, ...] = TO_FINE_TUNE) -> Non
         try:
             import_module(name)
         except ImportError as error:
-            extra = "hub" if name == "huggingface_hub" else "transformers"
-            raise MissingExtraError(
-                f"{what} needs the package {name}, which can't be imported: {error}",
-                f'install it with: pip install "edokit[{extra}]"',
+            extra = {"huggingface_hub": "hub", "peft": "adapters"}.get(name, "transformers")
+            raise missing_extra(
+                f"{what} needs the package {name}, which can't be imported: {error}", extra
             ) from error
 
 
@@ -109,8 +108,10 @@ def _reason(error: BaseException) -> str:
     return str(error).strip().split("\n")[0] or type(error).__name__
 
 
+# Keys of a configuration that say where a model was loaded from.
+_ORIGINS = ("_name_or_path", "name_or_path")
+# Endings of a model's files from which nothing is executed.
 SAFE_FILES = (".safetensors", ".json", ".txt", ".model", ".jinja")
-"""Endings of a model's files from which nothing is executed."""
 # Modules of sentence-transformers that import no further code.
 _LAYERS = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
 _MODULES = ("Transformer", "StaticEmbedding", *_LAYERS)
@@ -140,34 +141,21 @@ def copy_model(model: str, out: Path) -> str:
         content.update(f"{name} {digest_of(path)}\n".encode())
     name = content.hexdigest()[:16]
     for file, path in files.items():
-        copy_renamed(path, out / name / file, {})
+        _copy_file(path, out / name / file)
     check_model(out / name)
     return name
 
 
-def renamed(value: Any, new_names: Mapping[str, str]) -> Any:
-    """A JSON value in which models have new names; folders of this machine are not named."""
-    if isinstance(value, dict):
-        return {
-            key: public_name(item)
-            if key.endswith("name_or_path") and isinstance(item, str) and item not in new_names
-            else renamed(item, new_names)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [renamed(item, new_names) for item in value]
-    return new_names.get(value, value) if isinstance(value, str) else value
-
-
-def copy_renamed(path: Path, out: Path, new_names: Mapping[str, str]) -> None:
-    """Copy a file; if it is JSON, with models renamed."""
+def _copy_file(path: Path, out: Path) -> None:
+    """Copy a file of a model; its configuration names no folder of this machine."""
     out.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, out)
-    if path.suffix == ".json":
-        with suppress(ValueError):  # an invalid document is refused when it is read
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if (new := renamed(content, new_names)) != content:
-                out.write_bytes((json.dumps(new, ensure_ascii=False, indent=2) + "\n").encode())
+    if path.name.endswith("config.json"):
+        with suppress(ValueError, AttributeError):  # it is refused when it is read
+            config = json.loads(path.read_text(encoding="utf-8"))
+            paths = {key: public_name(str(config[key])) for key in _ORIGINS if key in config}
+            if paths:
+                out.write_text(json.dumps({**config, **paths}, indent=2) + "\n", encoding="utf-8")
 
 
 def check_model(folder: Path, home: Path | None = None) -> None:
@@ -297,6 +285,8 @@ def load_tokenizer(model: str) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(local_folder(model), trust_remote_code=False)
         for texts in ([SAMPLE], [SAMPLE, SAMPLE]):  # alone, and as a pair
             tokenizer(*texts)
+        # Settings that are no valid text could be read, but not saved again.
+        json.dumps(tokenizer.init_kwargs, ensure_ascii=False, default=str).encode()
     if tokenizer.pad_token_id is None:
         raise InputError(
             f"the tokenizer of {model} has no padding token",
@@ -320,11 +310,8 @@ def weight_bytes(model: object) -> int:
         return 0
     with suppress(EDOError, OSError):
         folder = local_folder(model)
-        sizes = {
-            suffix: sum(file.stat().st_size for file in folder.glob(f"*{suffix}"))
-            for suffix in (".safetensors", ".bin")
-        }
-        return sizes[".safetensors"] or sizes[".bin"]
+        files = [*folder.glob("*.safetensors")] or [*folder.glob("*.bin")]
+        return sum(file.stat().st_size for file in files)
     return 0
 
 

@@ -28,23 +28,38 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from types import NoneType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, examples, option
+from edokit._errors import InputError, check_number, examples, one_of, option
 from edokit._io import npz as archives
 from edokit._types import Codes, Floats, Ints
 from edokit.members import recipes
 from edokit.scales import NOMINAL, Scale
 
+# One text, or (text, context): a reply and the post before it, an utterance and its dialogue.
 Text = str | tuple[str, str]
-"""One text, or (text, context): a reply and the post before it, an utterance and its dialogue."""
+# The context of each text.
+Context = Sequence[str] | None
+# For each text the annotators whose labels are to be predicted.
+Annotators = Sequence[Iterable[str]] | None
+# Called with what happened: epoch, dev CE, …
 Progress = Callable[[dict[str, Any]], None]
-"""Called with what happened: epoch, dev CE, …"""
+# Options that change no prediction; a member is not trained again for other values.
 OPERATIONAL = ("concurrency", "timeout", "retries", "price_in", "price_out")
-"""Options that change no prediction; a member is not trained again for other values."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,9 @@ class MemberData:
 class Member:
     """One classifier of the ensemble: the base class of every recipe.
 
+    A recipe has ``multi_label = True`` if it can give each label a probability of its own, as sets
+    of labels need.
+
     Examples
     --------
     >>> import numpy as np
@@ -111,7 +129,6 @@ class Member:
     """
 
     multi_label: ClassVar[bool] = False
-    """Whether it can give each label a probability of its own, as sets of labels need."""
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -120,10 +137,7 @@ class Member:
         raise NotImplementedError
 
     def predict_proba(
-        self,
-        texts: Sequence[str],
-        context: Sequence[str] | None = None,
-        annotators: Sequence[Iterable[str]] | None = None,
+        self, texts: Sequence[str], context: Context = None, annotators: Annotators = None
     ) -> Floats:
         """Probabilities [N, C]; each label's own if it was fitted to sets of labels.
 
@@ -250,16 +264,39 @@ def known_options(recipe: type) -> dict[str, Any]:
     }
 
 
-def check_options(who: str, known: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(
+    who: str, defaults: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """These options in the types of their defaults; text such as "3" or "true" is converted."""
-    unknown = [name for name in options if name not in known]
+    unknown = [name for name in options if name not in defaults]
     if unknown:
         raise InputError(
             f"{who} has no option {examples(unknown)}; its options are"
-            f" {', '.join(known) or '(none)'}",
+            f" {', '.join(defaults) or '(none)'}",
             "check the spelling",
         )
-    return {name: _typed(name, value, known[name]) for name, value in options.items()}
+    return {name: _typed(name, value, defaults[name]) for name, value in options.items()}
+
+
+class Range(NamedTuple):
+    """The numbers that an option may have: ``Annotated[int, Range(1)]``; ``above`` the least."""
+
+    least: float
+    largest: float = float("inf")
+    above: bool = False
+
+
+def check_types(member: Member) -> None:
+    """Refuse options outside of the `Range`, or the ``Literal`` values, that their types name."""
+    for name, hint in get_type_hints(type(member), include_extras=True).items():
+        if get_origin(hint) is Literal:
+            one_of(name, getattr(member, name), get_args(hint))
+        elif get_origin(hint) is Annotated:
+            (kind, limits), value = get_args(hint), getattr(member, name)
+            kinds = get_args(kind) or (kind,)
+            if value is not None or NoneType not in kinds:
+                bounds = limits.least, limits.largest
+                check_number(name, value, *bounds, above=limits.above, whole=int in kinds)
 
 
 def takes_device(recipe: type[Member]) -> bool:
@@ -330,15 +367,10 @@ def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
         archives.write_arrays(stream, arrays)
 
 
-def read_arrays(path: Path, forms: Mapping[str, str] | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Read arrays back; a file that is damaged, or lacks an array, is refused.
-
-    ``forms`` says what arrays must be: a kind (``f`` numbers, ``i`` whole numbers, ``b`` true or
-    false, ``t`` text) and the names of the axes, as in ``{"weights": "f RF", "seen": "i P"}``; axes
-    of one name are equally long. Whole numbers are at least 0, all others finite.
-    """
+def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read arrays back; a damaged file is refused."""
     try:
-        arrays = archives.read_arrays(path)
+        return archives.read_arrays(path)
     except (InputError, MemoryError):
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
@@ -346,34 +378,6 @@ def read_arrays(path: Path, forms: Mapping[str, str] | None = None) -> dict[str,
         raise InputError(
             f"{path} is damaged or no file of plain arrays: {error}", "train the member again"
         ) from error
-    forms = forms or {}
-    missing = [name for name in forms if name not in arrays]
-    if missing:
-        raise InputError(
-            f"{path} lacks arrays of a member: {examples(missing)}", "train the member again"
-        )
-    lengths: dict[str, int] = {}
-    for name, form in forms.items():
-        array = arrays[name]
-        if not _has_form(array, form, lengths):
-            raise InputError(
-                f"{path} is damaged: {name!r} is {array.dtype} of shape {array.shape}, or holds"
-                " invalid numbers",
-                "train the member again",
-            )
-    return arrays
-
-
-def _has_form(array: npt.NDArray[Any], form: str, lengths: dict[str, int]) -> bool:
-    """Whether an array has this form; ``lengths`` are those of the axes so far, by name."""
-    kind, _, axes = form.partition(" ")
-    if array.dtype.kind not in {"f": "fiu", "i": "iu", "b": "b", "t": "U"}[kind]:
-        return False
-    if array.ndim != len(axes):
-        return False
-    if any(lengths.setdefault(axis, n) != n for axis, n in zip(axes, array.shape, strict=True)):
-        return False
-    return kind == "t" or bool(np.isfinite(array).all() and (kind == "f" or (array >= 0).all()))
 
 
 def with_context(texts: Sequence[Text], context: Sequence[str] | None) -> Sequence[Text]:
@@ -394,7 +398,11 @@ def predict_texts(member: Member, texts: Sequence[Text], **conditions: Any) -> F
     strings, context = split_context(texts)
     if context is not None:
         conditions["context"] = context
-    return np.asarray(member.predict_proba(strings, **conditions), dtype=float)
+    predicted = np.asarray(member.predict_proba(strings, **conditions), dtype=float)
+    expected = (len(texts), member.get_params()["n_classes"])
+    if predicted.shape != expected:
+        raise ValueError(f"it predicts an array of shape {predicted.shape}, not {expected}")
+    return predicted
 
 
 def have_contexts(texts: Sequence[Text]) -> bool:
@@ -416,14 +424,6 @@ def known_labels(data: MemberData) -> Any:
             f"pass annotations, or choose {option('annotators', False)}",
         )
     return data.annotations
-
-
-def uses_attributes(path: Path) -> InputError:
-    """The error for a saved member that reads attributes of annotators, as some once did."""
-    return InputError(
-        f"{path}: this member reads attributes of annotators, which members no longer do",
-        f"train it again with {option('annotators', True)}",
-    )
 
 
 def joined(text: Text) -> str:

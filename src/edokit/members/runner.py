@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import InputError, option
+from edokit._errors import check_number
 from edokit.members.jobs import Outcome, TrainingJob, TrainingPlan, run_job
 from edokit.members.pretrained import choose_device, weight_bytes
 from edokit.members.recipe import Progress
@@ -17,8 +18,8 @@ _START_SECONDS = 5.0  # to start worker processes and load the libraries there
 _MAX_PER_GPU = 8  # beyond this, members on one GPU slow each other down
 _SPARE_MEMORY = 0.1  # share of a GPU's memory that stays free
 _ACTIVATION_BYTES = 4 * 2**30  # of a batch, and of the CUDA context of the process
+# Jobs with the device that each runs on.
 PlacedJobs = Sequence[tuple[TrainingJob, str | None]]
-"""Jobs with the device that each runs on."""
 
 
 def run_jobs(
@@ -68,7 +69,14 @@ def _run_in_workers(
     def run(some_jobs: PlacedJobs) -> Iterator[Outcome]:
         # At least two workers: with one, joblib would run the job in this process.
         parallel = Parallel(max(n_jobs, 2), backend="loky", return_as="generator_unordered")
-        yield from parallel(delayed(run_job)(job, device=at) for job, at in some_jobs)
+        outcomes = parallel(delayed(run_job)(job, device=at) for job, at in some_jobs)
+        try:
+            for outcome in outcomes:  # noqa: UP028
+                yield outcome
+        finally:  # of jobs that a caller no longer waits for, joblib would warn
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                outcomes.close()
 
     waiting = {job.path: (job, device) for job, device in placed}
     try:
@@ -93,8 +101,7 @@ def count_jobs(
     Adam), and the activations of a batch.
     """
     if n_jobs is not None:
-        if n_jobs < 1:
-            raise InputError(f"{option('jobs', n_jobs)} must be at least 1", "leave it out")
+        check_number("jobs", n_jobs, 1, whole=True)
         return n_jobs
     from joblib import cpu_count
 

@@ -26,8 +26,8 @@ from edokit._errors import (
     warn,
 )
 from edokit._types import Floats, Ints
-from edokit.members.folder import fold_details, join_manifests, scale_of
-from edokit.members.jobs import CARD, MANIFEST, MEMBERS, check_digests, finished_card
+from edokit.members.folder import fold_details, join_manifests, scale_of, soft_supervision
+from edokit.members.jobs import CARD, MEMBERS, check_digests, finished_card
 from edokit.members.recipe import (
     Member,
     Text,
@@ -43,8 +43,8 @@ from edokit.scales import check_same_scale
 if TYPE_CHECKING:
     from edokit.predictions import Predictions
 
+# Called with the number of members done, of all members, and the name of the next.
 Step = Callable[[int, int, str], None]
-"""Called with the number of members done, of all members, and the name of the next."""
 
 
 def score_members(
@@ -59,14 +59,12 @@ def score_members(
     budget: float | None = None,
     step: Step = lambda done, total, member: None,
 ) -> Predictions:
-    """Predict texts with trained members, or with a text-classification model.
+    """Predict texts with trained members.
 
     Parameters
     ----------
     folder : str, Path or sequence of these
-        Folder that `train_members` or ``edo train`` wrote, or several of them; or the folder of a
-        Hugging Face text-classification model (see `edokit.members.score_models` for several, or
-        for labels that stand for other classes).
+        Folder that `train_members` or ``edo train`` wrote, or several of them.
     texts : Texts or sequence of str or of (str, str)
         Texts with their item ids; without ids they are named 0, 1, 2, ….
     members : sequence of str, default=None
@@ -104,12 +102,6 @@ def score_members(
     --------
     >>> predictions = score_members("members", ["a first text", "another"])  # doctest: +SKIP
     """
-    if isinstance(folder, str | Path):
-        path = Path(folder)
-        if not (path / MANIFEST).exists() and (path / "config.json").is_file():
-            from edokit.members.existing import score_models
-
-            return score_models({path.name: str(path)}, texts, device=device, step=step)[0]
     loaded = LoadedMembers(folder, members, device=device, trust=trust, keep=False)
     with session(budget=budget):
         return loaded.predict(texts, annotators=annotators, by_annotator=by_annotator, step=step)
@@ -133,6 +125,17 @@ class LoadedMembers:
         memory, one for all of them, and write no cache.
     keep : bool, default=True
         Keep members in memory between calls, instead of one at a time while it predicts.
+
+    Attributes
+    ----------
+    manifest : dict
+        That of all folders.
+    folders : dict of str to Path
+        The folder of each member, by name.
+    pooled : list of str
+        Groups that were named, whose members know an annotator each.
+    place : str
+        The folders, in messages.
     """
 
     def __init__(
@@ -148,14 +151,12 @@ class LoadedMembers:
         paths = [folders] if isinstance(folders, str | Path) else list(folders)
         self.manifest, folder_of = join_manifests([Path(path) for path in paths])
         self.place = " and ".join(map(str, paths))
-        """The folders, in messages."""
         self.classes = self.manifest["data"]["classes"]
         self.scale = scale_of(self.manifest["data"])
         self._listed = {member["name"]: member for member in self.manifest["members"]}
         names = list(self._listed if members is None else members)
         voices = {name: self._voices_of(name) for name in names if name not in self._listed}
         self.pooled = [name for name in voices if voices[name]]
-        """Groups that were named, whose members know an annotator each."""
         unknown = [name for name in names if name not in {*self._listed, *self.pooled}]
         if unknown or not names:
             raise InputError(
@@ -166,7 +167,6 @@ class LoadedMembers:
             )
         member_names = chain.from_iterable(voices.get(name) or [name] for name in names)
         self.folders = {name: folder_of[name] for name in dict.fromkeys(member_names)}
-        """The folder of each member, by name."""
         self._context: dict[str, Any] = {"device": device, "trust": tuple(trust), "models": models}
         self._keep = keep
         self._kept: dict[str, list[tuple[Path, Member]]] = {}
@@ -179,23 +179,14 @@ class LoadedMembers:
     def load(self) -> LoadedMembers:
         """Load all members that are not in memory yet."""
         for name in self.names:
-            self._models(name)
+            self.models(name)
         return self
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Pretrained models that members need and do not hold."""
-        models = (
-            model.get_params()["model"]
-            for model in self._all_models()
-            if "models" in inspect.signature(model.load).parameters
-        )
-        return tuple(dict.fromkeys(models))
 
     @property
     def endpoints(self) -> tuple[str, ...]:
         """Addresses that members send texts to."""
-        addresses = (model.get_params().get("base_url") for model in self._all_models())
+        fits = chain.from_iterable(map(self.models, self.names))
+        addresses = (model.get_params().get("base_url") for _, model in fits)
         return tuple(dict.fromkeys(filter(None, addresses)))
 
     @property
@@ -203,7 +194,7 @@ class LoadedMembers:
         """The annotators that some of the members have learned."""
         annotators: dict[str, None] = {}
         for name in self.names:
-            for _, model in self._models(name):
+            for _, model in self.models(name):
                 annotators |= dict.fromkeys(model.known_annotators)
             if (annotator := _annotator_of(self._listed[name])) is not None:
                 annotators[annotator] = None
@@ -220,16 +211,11 @@ class LoadedMembers:
         """Predict texts; parameters, result and errors as those of `score_members`."""
         from edokit.predictions import Predictions
 
-        checked = texts.checked() if isinstance(texts, Texts) else Texts.of(texts)
+        checked = Texts.of(texts)
         self._check_contexts(checked)
-        if by_annotator and annotators is None:
-            raise InputError(
-                "a prediction for each annotator needs the annotators of the items",
-                f"name them by item: {option('annotators')} as in {{'item': ['annotator']}}",
-            )
         rows = None
-        if annotators is not None:
-            rows = _AnnotatorRows(annotators, checked.items, by_annotator)
+        if annotators is not None or by_annotator:
+            rows = _AnnotatorRows(annotators or {}, checked.items, by_annotator)
         columns, info, total = [], dict[str, dict[str, Any]](), len(self.names)
         for done, name in enumerate(self.names):
             step(done, total, name)
@@ -272,22 +258,20 @@ class LoadedMembers:
         entry, predicted, details = self._listed[name], [], []
         if entry.get("pairs") is False:  # others in the same call read contexts
             texts = split_context(texts)[0]
-        for folder, model in self._models(name):
+        for folder, model in self.models(name):
             with _errors_of(folder):
                 answers = (
                     predict_texts(model, texts)
                     if rows is None
                     else rows.predict(name, model, texts)
                 )
-                expected = (len(texts if rows is None else rows.texts), len(self.classes))
-                if answers.shape != expected:
-                    raise ValueError(f"it predicts an array of shape {answers.shape}")
             predicted.append(answers)
             details.append({"details": model.details})  # they may count its predictions
         mean: Floats = np.mean(predicted, axis=0)
         if "classes" in entry:
             mean = mean[:, [entry["classes"].index(label) for label in self.classes]]
-        return mean, fold_details(details)
+        noted = soft_supervision(entry.get("targets", {}).get("supervision"))
+        return mean, fold_details(details) | noted
 
     def _voices_of(self, group: str) -> list[str]:
         """The members of a group that were trained on one annotator each."""
@@ -309,15 +293,10 @@ class LoadedMembers:
                     f" has {'one' if has_context else 'none'}",
                     "leave the context out"
                     if has_context
-                    else f"name its column, {option('columns', {'context': 'NAME'})}, or choose"
-                    f" {option('pairs', True)} if it is in the lines after the text",
+                    else "give pairs of a text and its context, or a table with a column context",
                 )
 
-    def _all_models(self) -> Iterable[Member]:
-        """Every member and fold."""
-        return (model for name in self.names for _, model in self._models(name))
-
-    def _models(self, name: str) -> Iterable[tuple[Path, Member]]:
+    def models(self, name: str) -> Iterable[tuple[Path, Member]]:
         """A member, or its folds, each with its folder."""
         if not self._keep:
             return self._load(name)
@@ -366,6 +345,8 @@ def load_member(
         member: Member = recipe.load(
             folder, **{key: value for key, value in context.items() if key in accepted}
         )
+        if member.get_params()["n_classes"] != len(card["classes"]):
+            raise ValueError("it has other classes than its card")
     return member
 
 
@@ -389,7 +370,10 @@ def _errors_of(folder: Path) -> Iterator[None]:
 
 class _AnnotatorRows:
     """Rows to predict when annotators are known: texts or, ``by_annotator``, each text with each
-    of its annotators, and each text once for nobody in particular."""
+    of its annotators, and each text once for nobody in particular.
+
+    ``texts`` has the text of each row; ``unused`` says of members whether they know no annotators.
+    """
 
     def __init__(
         self,
@@ -406,7 +390,6 @@ class _AnnotatorRows:
             )
         names = [tuple(dict.fromkeys(map(str, annotators.get(item, ())))) for item in items]
         self.texts: Ints = np.arange(len(items))
-        """The text of each row."""
         if annotators and (unnamed := sum(not text_names for text_names in names)):
             warn(
                 f"{are(unnamed, len(names), HAVE, 'text')} no annotator and only an anonymous"
@@ -418,7 +401,6 @@ class _AnnotatorRows:
         self._names = names
         self._known: set[str] = set()
         self.unused: dict[str, bool] = {}
-        """Whether a member, by name, knows no annotators."""
 
     @property
     def annotators(self) -> list[str]:

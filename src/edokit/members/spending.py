@@ -92,11 +92,6 @@ class Session:
     report: Callable[[str], None] | None = None
     previews: list[dict[str, Any]] = field(default_factory=list)
 
-    @property
-    def spent(self) -> float:
-        """What requests cost so far."""
-        return self.budget.spent
-
     def preview(self, counts: Mapping[str, Any], **about: Any) -> None:
         """Add what a member would ask to what it would have asked before."""
         if not self.previews or self.previews[-1]["member"] != self.member:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edokit._errors import InputError, counted, warn
-from edokit._types import Floats, Ints
+from edokit._types import Codes, Floats, Ints
 from edokit.annotator_effects import label_shares
 
 if TYPE_CHECKING:
@@ -19,25 +19,29 @@ if TYPE_CHECKING:
 
 
 class Supervision(str, Enum):
-    """Which labels are a member's targets."""
+    """Which labels are a member's targets.
+
+    ``random-select``: one annotator's label (or set of labels) per item, drawn uniformly.
+    ``per-annotator``: each member trains on one annotator's labels, the most active first.
+    ``soft``: the share of annotators per class, or per label of sets. ``majority``: the hard label,
+    or the labels that more than half of the annotators chose.
+    """
 
     RANDOM_SELECT = "random-select"
-    """One annotator's label (or set of labels) per item, drawn uniformly."""
     PER_ANNOTATOR = "per-annotator"
-    """Each member trains on one annotator's labels, the most active first."""
     SOFT = "soft"
-    """The share of annotators per class, or per label of sets."""
     MAJORITY = "majority"
-    """The hard label, or the labels that more than half of the annotators chose."""
 
 
 class Draw(str, Enum):
-    """When random-select draws."""
+    """When random-select draws.
+
+    ``epoch``: anew at every epoch, so that over epochs the targets are distributed like the soft
+    labels. ``once``: once per member.
+    """
 
     EPOCH = "epoch"
-    """Anew at every epoch: over epochs the targets are distributed like the soft labels."""
     ONCE = "once"
-    """Once per member."""
 
 
 def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -> Floats:
@@ -49,7 +53,7 @@ def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -
     Examples
     --------
     >>> from edokit import Annotations
-    >>> from edokit.members import random_select
+    >>> from edokit.members.supervision import random_select
     >>> annotations = Annotations.from_matrix([[0, 1], [1, 1]])
     >>> random_select(annotations, 0)[1]
     array([0., 1.])
@@ -67,10 +71,13 @@ def soft(annotations: Annotations) -> Floats:
     return annotations.soft_labels
 
 
-def majority(annotations: Annotations) -> Floats:
-    """The hard label of each item, one-hot [N, C]; of sets 1 for each label of the majority."""
-    indicators = annotations.scale.indicators(annotations.hard_labels(), len(annotations.classes))
-    return indicators.astype(np.float64)
+def majority(annotations: Annotations, hard: Codes | None = None) -> Floats:
+    """The hard label of each item, one-hot [N, C]; of sets 1 for each label of the majority.
+
+    ``hard`` are the hard labels, where ties have been broken before.
+    """
+    labels = annotations.hard_labels() if hard is None else hard
+    return annotations.scale.indicators(labels, len(annotations.classes)).astype(np.float64)
 
 
 def per_annotator(annotations: Annotations, annotator: str) -> tuple[Ints, Floats]:

@@ -11,27 +11,35 @@ from edokit._errors import HAVE, InputError, are, errors_in, examples, headings,
 from edokit.members.recipe import Text, check_texts, have_contexts, joined
 from edokit.members.training_data import refuse_two_contexts, utterance_and_context
 
+# Columns of a table of texts.
 _ROLES = ("item", "text", "context")
-"""Columns of a table of texts."""
 
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """N texts and the ids of their items."""
+    """N texts and the ids of their items.
+
+    Parameters
+    ----------
+    items : tuple of str
+        Item ids [N].
+    texts : tuple of str or of (str, str)
+        Texts [N], or pairs (text, context).
+    annotators : tuple of tuple of str, default=None
+        Who will label each text [N], where that is known.
+    numbered : bool, default=False
+        Whether items are the positions of texts, counted from 0, for want of ids.
+    """
 
     items: tuple[str, ...]
-    """Item ids [N]."""
     texts: tuple[Text, ...]
-    """Texts [N], or pairs (text, context)."""
     annotators: tuple[tuple[str, ...], ...] | None = None
-    """Who will label each text [N], where that is known."""
     numbered: bool = False
-    """Whether items are the positions of texts, counted from 0, for want of ids."""
 
     @classmethod
-    def of(cls, texts: Sequence[Text]) -> Texts:
-        """Texts without ids, named 0, 1, 2, …."""
-        return _numbered(texts).checked()
+    def of(cls, texts: Texts | Sequence[Text]) -> Texts:
+        """Texts, checked; those without ids are named 0, 1, 2, …."""
+        return (texts if isinstance(texts, Texts) else _numbered(texts)).checked()
 
     def parts(self, rows: int) -> Iterator[Texts]:
         """Parts of ``rows`` texts each."""
@@ -247,9 +255,9 @@ def read_attributes(path: Path) -> dict[str, dict[str, str]]:
 
 
 def _is_table(path: Path) -> bool:
-    from edokit._io.tables import TABLE_SUFFIXES
+    from edokit._io.tables import READABLE_SUFFIXES
 
-    return path.suffix.lower() in TABLE_SUFFIXES
+    return path.suffix.lower() in READABLE_SUFFIXES
 
 
 def _numbered(texts: Sequence[Text], start: int = 0) -> Texts:

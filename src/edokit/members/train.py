@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from edokit._errors import (
 )
 from edokit._outputs import output_folder
 from edokit.members.folder import (
+    added_jobs,
     collect_predictions,
     make_manifest,
     open_folder,
@@ -39,7 +41,6 @@ from edokit.members.jobs import (
     predict_splits,
 )
 from edokit.members.recipe import (
-    Progress,
     asks_server,
     find_recipe,
     learns,
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.predictions import Predictions
 
+# Called with done, total and member, and with what a member reports of itself.
 Step = Callable[[dict[str, Any]], None]
-"""Called with done, total and member, and with what a member reports of itself."""
 
 _IDENTICAL = 1e-6
 
@@ -182,11 +183,11 @@ def train_members(
     """
     settings = replace(options or TrainingOptions(), **changes)
     groups = check_groups(groups)
-    data = TrainingData.from_annotations(
-        annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
-    )
     with _training_folder(out, settings) as folder:
-        plan = make_plan(data, groups, settings)
+        plan = _plan(annotations, groups, settings)
+        added = added_jobs(plan, folder)
+        plan = replace(plan, jobs=(*plan.jobs, *added))
+        groups += [Group(job.recipe, 1, job.member, "", "", job.options) for job in added]
         keep_models = settings.keep_models and out is not None
         with _requests(plan, budget=settings.budget):
             failed = train_plan(plan, folder, replace(settings, keep_models=keep_models), step)
@@ -195,7 +196,7 @@ def train_members(
             raise _all_failed(failed)
         predictions = collect_predictions(plan, folder, failed_members)
         _warn_of_other_members(plan, folder)
-        _warn_of_identical_members(groups, predictions)
+        _warn_of_identical_members(predictions)
         manifest = make_manifest(
             plan,
             groups,
@@ -243,20 +244,25 @@ def preview_training(
         (``cached``), and an estimate of the ``cost`` of the others (None without prices).
     """
     settings = replace(options or TrainingOptions(), **changes)
-    groups = check_groups(groups)
-    data = TrainingData.from_annotations(
-        annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
-    )
-    plan = make_plan(data, groups, settings)
+    plan = _plan(annotations, check_groups(groups), settings)
     with _requests(plan, dry=True) as requests:
         for job in plan.jobs:
             if asks_server(find_recipe(job.recipe)):
-                member = make_member(job.recipe, len(data.classes), job.options)
+                member = make_member(job.recipe, len(plan.data.classes), job.options)
                 member.fit(member_data(plan, job), random_state=job.seed)
                 requests.member = job.path
                 predict_splits(member, plan, job)
     previews: list[dict[str, Any]] = requests.previews
     return previews
+
+
+def _plan(
+    annotations: Annotations, groups: Sequence[Group], settings: TrainingOptions
+) -> TrainingPlan:
+    data = TrainingData.from_annotations(
+        annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
+    )
+    return make_plan(data, groups, settings)
 
 
 def make_plan(
@@ -310,33 +316,27 @@ def train_plan(
         )
     waiting = open_folder(plan, out, overwrite=settings.overwrite)
     progress = _TrainingProgress(plan, step, len(plan.jobs) - len(waiting))
-    for jobs in _by_place(waiting):
+    for (asks, on_device), jobs in groupby(sorted(waiting, key=_place), key=_place):
         progress.show("preparing")
-        recipe = find_recipe(jobs[0].recipe)
         for outcome in run_jobs(
             plan,
-            jobs,
+            list(jobs),
             out,
             # Servers are asked by this process alone, which counts the costs.
-            n_jobs=1 if asks_server(recipe) else settings.jobs,
-            on_device=trains_on_device(recipe),
+            n_jobs=1 if asks else settings.jobs,
+            on_device=on_device,
             device=settings.device,
             keep_models=settings.keep_models,
-            progress=progress.of_job,
+            progress=lambda job: lambda event: step({"member": job.path, **event}),
         ):
             progress.finish(outcome)
     return progress.failed
 
 
-def _by_place(jobs: Sequence[TrainingJob]) -> Iterator[list[TrainingJob]]:
-    """Jobs that run on processors, then those on devices, then those that ask servers."""
-    places: dict[tuple[bool, bool], list[TrainingJob]] = {}
-    for job in jobs:
-        recipe = find_recipe(job.recipe)
-        place = asks_server(recipe), trains_on_device(recipe)
-        places.setdefault(place, []).append(job)
-    for place in sorted(places):
-        yield places[place]
+def _place(job: TrainingJob) -> tuple[bool, bool]:
+    """Whether a job asks a server, and whether it runs on a device; processors come first."""
+    recipe = find_recipe(job.recipe)
+    return asks_server(recipe), trains_on_device(recipe)
 
 
 @dataclass
@@ -356,14 +356,6 @@ class _TrainingProgress:
     def show(self, member: str, **event: Any) -> None:
         """Report how many jobs are done."""
         self.step({"done": self.done, "total": len(self.plan.jobs), "member": member, **event})
-
-    def of_job(self, job: TrainingJob) -> Progress:
-        """The function that a job in this process reports to."""
-
-        def report(event: dict[str, Any]) -> None:
-            self.step({"member": job.path, **event})
-
-        return report
 
     def finish(self, outcome: Outcome) -> None:
         """Count an outcome; each of its warnings is shown once."""
@@ -386,7 +378,7 @@ def _all_failed(failed: Sequence[Outcome]) -> EDOError:
 
 def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
     """Warn of members of an earlier training that are not part of this one."""
-    if names := list(other_members(plan, out, added=False)):
+    if names := list(other_members(plan, out)):
         warn(
             f"{out / MEMBERS} also holds {counted(len(names), 'member')} of an earlier training"
             f" ({examples(names)}), which predictions and manifest leave out; to include them, ask"
@@ -395,24 +387,18 @@ def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
         )
 
 
-def _warn_of_identical_members(
-    groups: Sequence[Group], predictions: Mapping[str, Predictions]
-) -> None:
+def _warn_of_identical_members(predictions: Mapping[str, Predictions]) -> None:
     """Warn of groups whose members all predict the same, and say what to do about it."""
+    tables = [table for table in predictions.values() if table.annotators is None]
+    groups = np.array(tables[0].groups or ())
     identical = []
-    for group in groups:
-        tables = [
-            np.asarray(table.probabilities)[:, [name == group.name for name in table.groups or ()]]
-            for table in predictions.values()
-            if table.annotators is None
-        ]
-        if all(p.shape[1] > 1 and (np.abs(p - p[:, :1]) <= _IDENTICAL).all() for p in tables):
-            identical.append(group)
-    if not identical:
-        return
-    listed = "; ".join(f"{group.name}, {group.members} members" for group in identical)
-    warn(
-        f"all members of a group predict the same: {listed}; train one member, or with"
-        f" {option('supervision', 'random-select')}, and add groups that differ in recipe or"
-        " options"
-    )
+    for name in dict.fromkeys(groups):
+        parts = [np.asarray(table.probabilities)[:, groups == name] for table in tables]
+        if len(parts[0][0]) > 1 and all((np.ptp(p, axis=1) <= _IDENTICAL).all() for p in parts):
+            identical.append(f"{name}, {counted(len(parts[0][0]), 'member')}")
+    if identical:
+        warn(
+            f"all members of a group predict the same: {'; '.join(identical)}; train one member, or"
+            f" with {option('supervision', 'random-select')}, and add groups that differ in recipe"
+            " or options"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,24 +23,33 @@ if TYPE_CHECKING:
     from edokit.members.texts import Texts
 
 TRAIN = "train"
+# What the split to choose by may be called.
 DEV = ("dev", "validation", "valid", "val")
-"""What the split to choose by may be called."""
+# The name of the out-of-fold predictions, from which weights are fitted.
 FIT = "fit"
-"""The name of the out-of-fold predictions, from which weights are fitted."""
 _STOP_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Annotations of n items with the texts that members read, and texts to predict as well."""
+    """Annotations of n items with the texts that members read, and texts to predict as well.
+
+    Attributes
+    ----------
+    annotations : Annotations
+        The annotations, whose items all have a split.
+    texts : tuple of str or of (str, str)
+        Texts [N], or pairs (utterance, context): of the n annotated items, then of the others.
+    hard : ndarray
+        Hard labels [n]; of sets [n, C], 1 for each label that most annotators chose.
+    unlabelled : mapping of str to Texts
+        Items without annotations, by their split, with the annotators that are to be predicted.
+    """
 
     annotations: Annotations
     texts: tuple[Text, ...]
-    """Texts [N], or pairs (utterance, context): of the n annotated items, then of the others."""
     hard: Codes
-    """Hard labels [n]; of sets [n, C], 1 for each label that most annotators chose."""
     unlabelled: Mapping[str, Texts] = field(default_factory=dict)
-    """Items without annotations, by their split, with the annotators that are to be predicted."""
 
     @classmethod
     def from_annotations(
@@ -84,20 +94,20 @@ class TrainingData:
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
         """The same data with further items, which have no annotations."""
-        seen = set(self.items)
-        for split, texts in texts_by_split.items():
+        for split in texts_by_split:
             if split in self.splits or split in (TRAIN, *DEV):
                 raise InputError(
                     f"{option('unlabelled')} names a split {split!r}, which has labels",
                     "choose another name for the split, as in {'test': texts}",
                 )
-            if repeated := sorted(seen & {*texts.items}):
-                raise InputError(
-                    f"{option('unlabelled')}: the split {split!r} has items of other splits:"
-                    f" {examples(repeated)}",
-                    "give each item its own id",
-                )
-            seen |= {*texts.items}
+        items = Counter(
+            [*self.items, *chain.from_iterable(t.items for t in texts_by_split.values())]
+        )
+        if repeated := [item for item, count in items.items() if count > 1]:
+            raise InputError(
+                f"{option('unlabelled')} has items of other splits: {examples(repeated)}",
+                "give each item its own id",
+            )
         further = chain.from_iterable(texts.texts for texts in texts_by_split.values())
         return replace(self, texts=(*self.texts, *further), unlabelled=texts_by_split)
 

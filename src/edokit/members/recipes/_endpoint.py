@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
-from edokit._errors import InputError, MissingExtraError, counted, is_loopback, option
+from edokit._errors import InputError, counted, is_loopback, missing_extra, option
 from edokit.members.pretrained import cache_folder
 from edokit.members.spending import current_session
 
@@ -53,11 +53,6 @@ class Request:
     def content(self) -> str:
         """All that is sent, as one text."""
         return json.dumps(self.body, sort_keys=True)
-
-    @property
-    def size(self) -> int:
-        """How many characters are sent."""
-        return len(self.content)
 
 
 @dataclass(frozen=True)
@@ -233,7 +228,8 @@ class Endpoint:
 
         def send(key: str) -> Answer:
             request, cost = waiting[key], None
-            budget.reserve(request.size)
+            size = len(request.content)
+            budget.reserve(size)
             try:
                 answer = self._post(client, request, stop)
                 cost = self.cost(answer.tokens_in, answer.tokens_out)
@@ -241,7 +237,7 @@ class Endpoint:
                 error.request = request
                 raise
             finally:
-                budget.settle(request.size, cost)
+                budget.settle(size, cost)
             # Before the next request of this thread: a killed run has lost no other answer.
             cache.put(key, astuple(answer))
             return answer
@@ -265,9 +261,8 @@ class Endpoint:
         try:
             import httpx
         except ImportError as error:
-            raise MissingExtraError(
-                f"asking a server needs httpx, but it can't be imported: {error}",
-                'install it with: pip install "edokit[llm]"',
+            raise missing_extra(
+                f"asking a server needs httpx, but it can't be imported: {error}", "llm"
             ) from error
         key = os.environ.get(KEY, "").strip()
         if not (key.isascii() and key.isprintable()):

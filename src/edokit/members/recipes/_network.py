@@ -14,11 +14,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from edokit._errors import InputError, option
-from edokit._types import Floats, Ints
-from edokit.members.recipes._tokens import Arrays, Pairs, Reader
+from edokit._types import Floats
+from edokit.members.recipes._tokens import Arrays, Reader
 
 _DROPOUT = 0.1
-_ROWS = 8192  # texts, or pairs of a text and an annotator, that go through the head at once
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
 
 
@@ -40,7 +39,7 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
     ) -> torch.Tensor:
         """Logits of the texts [B, …]; with pairs, [B + P, …] where those of the pairs follow.
 
-        A pair is the row of a text and the rows [P, L] of an annotator; -1: nobody in particular.
+        A pair is the row of a text [P] and the place of an annotator [P]; -1: nobody in particular.
         """
         pooled = self.dropout(self.features(**tokens))
         with torch.autocast(pooled.device.type, enabled=False):
@@ -81,64 +80,38 @@ class MemberNetwork(nn.Module):  # type: ignore[misc]
 
 
 class Link(nn.Module):  # type: ignore[misc]
-    """From the scores of a head to logits, whose softmax is a distribution.
+    """From scores, one per class or label, to logits, whose softmax is a distribution.
 
-    ``softmax``: a score per class. ``sets``: a score per label [..., L], logits [..., L, 2] of
-    "not chosen" and "chosen". ``cumulative``: one score; cut points between the classes, of which
-    P(class ≤ c) = sigmoid(cut_c − score).
+    Of sets, the logits [..., L, 2] of a label are those of "not chosen" and "chosen".
     """
 
-    def __init__(self, kind: str, n_classes: int, steps: Floats | None = None) -> None:
+    def __init__(self, n_classes: int, *, sets: bool = False, steps: Floats | None = None) -> None:
         super().__init__()
-        self.kind = kind
-        self.scores = 1 if kind == "cumulative" else n_classes
+        self.scores, self.sets = n_classes, sets
         # Where the network is, for losses of ordinal scales; no part of what is saved.
         distances = torch.ones(n_classes - 1) if steps is None else torch.tensor(steps).float()
         self.register_buffer("steps", distances, persistent=False)
-        if kind == "cumulative":
-            self.first_cut = nn.Parameter(torch.zeros(1))
-            self.log_gaps = nn.Parameter(torch.zeros(n_classes - 2))
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         """Logits [..., C], or [..., L, 2] of sets."""
-        if self.kind == "sets":
-            return torch.stack([torch.zeros_like(scores), scores], dim=-1)
-        if self.kind == "softmax":
-            return scores
-        gaps = self.log_gaps.exp()
-        distances = torch.cat([self.first_cut, gaps]).cumsum(dim=0) - scores
-        # σ(a) − σ(b) = σ(a) σ(−b) (1 − exp(b − a)): no difference of nearly equal numbers.
-        inside = F.logsigmoid(distances[..., 1:]) + F.logsigmoid(-distances[..., :-1])
-        inside = inside + torch.log(-torch.expm1(-gaps))
-        ends = F.logsigmoid(distances[..., :1]), F.logsigmoid(-distances[..., -1:])
-        return torch.cat([ends[0], inside, ends[1]], dim=-1)
+        return torch.stack([torch.zeros_like(scores), scores], dim=-1) if self.sets else scores
 
     def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
         """Probabilities [..., C] of classes, or [..., L] of labels, in double precision."""
         if logits.device.type == "mps":  # no double precision there
             logits = logits.cpu()
         shares = torch.softmax(logits.double(), dim=-1)
-        return shares[..., 1] if self.kind == "sets" else shares
+        return shares[..., 1] if self.sets else shares
 
     def shares(self, totals: Floats, count: Any) -> Floats:
         """Shares [..., C] of totals of so many answers, as if one more of each had been seen."""
         counts = totals + 1.0
-        total = count + 2.0 if self.kind == "sets" else counts.sum(-1, keepdims=True)
-        shares: Floats = counts / total
+        shares: Floats = counts / (count + 2.0 if self.sets else counts.sum(-1, keepdims=True))
         return shares
 
     def bias(self, shares: Floats) -> Floats:
-        """Scores [..., S] at which texts have these shares [..., C]; cut points are set."""
-        if self.kind == "softmax":
-            return np.log(shares)
-        if self.kind == "sets":
-            return np.log(shares) - np.log1p(-shares)
-        below = np.cumsum(shares)[:-1]
-        cuts = np.log(below) - np.log1p(-below)
-        with torch.no_grad():
-            self.first_cut.copy_(torch.from_numpy(cuts[:1]))
-            self.log_gaps.copy_(torch.from_numpy(np.log(np.diff(cuts))))
-        return np.zeros(1)
+        """Scores [..., C] at which texts have these shares [..., C]."""
+        return np.log(shares) - np.log1p(-shares) if self.sets else np.log(shares)
 
 
 class Head(nn.Module):  # type: ignore[misc]
@@ -210,14 +183,11 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         """Predict the mean of targets [N, C] whatever the text.
 
         With the sums of the labels [A, C], each annotator starts at their own mean, to which
-        ``shrinkage`` labels of that mean are added. (A cumulative link has no bias per class: there
-        all start alike.)
+        ``shrinkage`` labels of that mean are added.
         """
         prior = self.link.shares(targets.sum(axis=0), len(targets))
         scores = self.link.bias(prior)
         _set_bias(self.shared, scores)
-        if self.link.kind == "cumulative":
-            return
         prior_labels = max(self.shrinkage, 1.0)
         means = (labels + prior_labels * prior) / (self.counts[:, None] + prior_labels)
         offsets = self.link.bias(means) - scores
@@ -232,6 +202,17 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         scale = scale.clamp(min=1.0)
         self.first.weight.div_(scale)
         self.scale.copy_(scale)
+
+
+def with_adapters(backbone: nn.Module, rank: int) -> nn.Module:
+    """The encoder, frozen, with trainable low-rank adapters in all of its linear layers."""
+    from peft import LoraConfig, get_peft_model
+
+    settings = LoraConfig(
+        r=rank, lora_alpha=2 * rank, lora_dropout=_DROPOUT, target_modules="all-linear"
+    )
+    encoder: nn.Module = get_peft_model(backbone, settings)
+    return encoder
 
 
 def _mean(hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -349,46 +330,6 @@ def in_batches(
     result: npt.NDArray[Any] = np.empty_like(joined)
     result[order] = joined
     return result
-
-
-def predict_probabilities(
-    network: Any,
-    tokens: Sequence[Arrays],
-    reader: Reader,
-    batch_size: int,
-    device: torch.device,
-    pairs: Pairs | None = None,
-) -> tuple[Floats, Floats | None]:
-    """Probabilities of the texts [N, C] and of the pairs [P, C], in their order."""
-    network.eval()
-
-    def features(**batch: torch.Tensor) -> torch.Tensor:
-        with half_precision(device):
-            pooled: torch.Tensor = network.features(**batch)
-        return pooled
-
-    def answers(rows: Ints, annotators: Ints | None = None) -> Floats:
-        outputs = []
-        for start in range(0, len(rows), _ROWS):
-            part = slice(start, start + _ROWS)
-            inputs = {"pooled": pooled[rows[part]]}
-            if annotators is not None:
-                inputs |= {"rows": np.arange(len(rows[part])), "annotators": annotators[part]}
-            with torch.no_grad():
-                logits = network.head(**on_device(inputs, device))[-len(rows[part]) :]
-                outputs.append(network.head.link.probabilities(logits).cpu().numpy())
-        return np.concatenate(outputs)
-
-    pooled = in_batches(features, tokens, reader, batch_size, device)
-    anonymous = answers(np.arange(len(tokens)))
-    if pairs is None:
-        return anonymous, None
-    pair_answers = anonymous[pairs.rows]
-    # Annotators that are not known get the anonymous answer.
-    is_known = pairs.annotators >= 0
-    if is_known.any():
-        pair_answers[is_known] = answers(pairs.rows[is_known], pairs.annotators[is_known])
-    return anonymous, pair_answers
 
 
 @contextmanager

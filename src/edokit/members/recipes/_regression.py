@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,26 +15,25 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController
 
-from edokit._errors import EDOWarning, InputError, warn
+from edokit._errors import EDOWarning, warn
 from edokit._types import Floats
 from edokit.annotator_effects import AnnotatorEffects
 from edokit.members.recipe import (
+    Annotators,
+    Context,
     Member,
     MemberData,
+    Range,
     Text,
+    check_types,
     distinct_texts,
     known_labels,
-    read_arrays,
-    uses_attributes,
     with_context,
 )
-from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.scales import NOMINAL, Scale
 
-# The links: weights per class, a probability of its own for each label of sets, or one score and
-# thresholds between classes (of members that earlier versions trained).
-CLASSES, LABELS, CUMULATIVE = "softmax", "labels", "cumulative"
-MOST_CLASSES = 10_000  # of a member; a file that claims more is damaged
+# The links: weights per class, or a probability of its own for each label of sets.
+CLASSES, LABELS = "softmax", "labels"
 _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
@@ -51,9 +49,9 @@ class Logistic:
     Attributes
     ----------
     weights : ndarray of shape (P, F)
-        [1, F] where it saw two classes, [0, F] where it saw one, [1, F] with the cumulative link.
+        [1, F] where it saw two classes, [0, F] where it saw one.
     intercepts : ndarray
-        One for each row of weights; with the cumulative link P − 1 thresholds.
+        One for each row of weights.
     seen : ndarray of shape (P,)
         The classes it saw.
     n_classes, n_targets : int
@@ -68,14 +66,6 @@ class Logistic:
     n_classes: int
     n_targets: int
     link: str = CLASSES
-
-    arrays_needed: ClassVar = {
-        "weights": "f RF",
-        "intercepts": "f I",
-        "seen": "i P",
-        "n_classes": "i",
-        "n_targets": "i",
-    }
 
     @classmethod
     def fit(
@@ -130,9 +120,6 @@ class Logistic:
         if self.link == LABELS:
             labels: Floats = expit(scores + self.intercepts)
             return labels
-        if self.link == CUMULATIVE:
-            below = expit(self.intercepts - scores)
-            return np.diff(below, axis=1, prepend=0.0, append=1.0)
         logits = np.zeros((len(scores), len(self.seen)))
         if len(self.seen) > 1:
             logits[:, -len(self.weights) :] = scores + self.intercepts
@@ -144,24 +131,11 @@ class Logistic:
         return {name: np.asarray(value) for name, value in vars(self).items()}
 
     @classmethod
-    def of(cls, path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Logistic:
-        """From what ``arrays`` returned, read from a file; refused where it does not fit."""
-        link = str(arrays.get("link", CLASSES))
-        seen = check_seen(path, arrays["seen"], int(arrays["n_classes"]))
-        rows, intercepts = len(arrays["weights"]), len(arrays["intercepts"])
-        expected = {
-            LABELS: (len(seen), len(seen)),
-            CUMULATIVE: (1, len(seen) - 1),
-            CLASSES: ({1: 0, 2: 1}.get(len(seen), len(seen)),) * 2,
-        }
-        if (rows, intercepts) != expected.get(link):
-            raise InputError(
-                f"{path} is damaged: it has {rows} rows of weights and {intercepts} intercepts for"
-                f" {len(seen)} classes",
-                "train the member again",
-            )
-        sizes = {name: int(arrays[name]) for name in ("n_classes", "n_targets")}
-        return cls(arrays["weights"], arrays["intercepts"], arrays["seen"], **sizes, link=link)
+    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Logistic:
+        """From what ``arrays`` returned."""
+        sizes = int(arrays["n_classes"]), int(arrays["n_targets"])
+        rows = arrays["weights"], arrays["intercepts"], arrays["seen"]
+        return cls(*rows, *sizes, str(arrays["link"]))
 
 
 def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Floats]:
@@ -177,17 +151,6 @@ def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Fl
         else:
             model.fit(features[rows], classes, sample_weight=weights)
     return model.coef_, model.intercept_
-
-
-def check_seen(path: Path, seen: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
-    """The classes that a member saw; refused where they are not among its classes."""
-    fits = len(seen) and (np.diff(seen.astype(np.int64)) > 0).all() and seen[-1] < n_classes
-    if not fits or n_classes > MOST_CLASSES:
-        raise InputError(
-            f"{path} is damaged: it saw classes that are not among its {n_classes}",
-            "train the member again",
-        )
-    return seen
 
 
 def over_all_classes(shares: Floats, seen: Any, n_classes: int, n_targets: int) -> Floats:
@@ -215,19 +178,18 @@ class ClassifierMember(Member):
     """
 
     multi_label = True
-    _ranges: ClassVar = {"strength": Range(0, above=True), "context": Range(0)}
 
     n_classes: int
     _: KW_ONLY
-    strength: float = 5.0
-    context: float = 0.4
+    strength: Annotated[float, Range(0, above=True)] = 5.0
+    context: Annotated[float, Range(0)] = 0.4
     annotators: bool = False
-    _model: Logistic | None = field(default=None, init=False, repr=False)
+    _model: Logistic = field(init=False, repr=False)
     _scale: Scale = field(default=NOMINAL, init=False, repr=False)
     _effects: AnnotatorEffects | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_ranges(self, self._ranges)
+        check_types(self)
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
@@ -235,14 +197,9 @@ class ClassifierMember(Member):
         return () if self._effects is None else self._effects.annotators
 
     def predict_proba(
-        self,
-        texts: Sequence[Text],
-        context: Sequence[str] | None = None,
-        annotators: Sequence[Iterable[str]] | None = None,
+        self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
-        if self._model is None:
-            raise InputError("a member must be fitted before it predicts", "call fit first")
         distinct, rows = distinct_texts(with_context(texts, context))
         anonymous = self._model.predict(self._features(distinct))[rows]
         if annotators is None or self._effects is None:
@@ -280,27 +237,17 @@ class ClassifierMember(Member):
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Regression and effects by name."""
-        assert self._model is not None
         arrays = self._model.arrays()
         if self._effects is not None:
             arrays["annotators"] = np.array(self._effects.annotators)
             arrays["effects"] = self._effects.effects
         return arrays
 
-    def _take_arrays(self, path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take what ``_arrays`` returned, read from a file; refused where it does not fit."""
-        self._model = Logistic.of(path, arrays)
+    def _take_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take what ``_arrays`` returned."""
+        self._model = Logistic.of(arrays)
         # Effects need to know of a scale whether labels are on their own, and nothing else.
         self._scale = Scale("multi-label") if self._model.link == LABELS else NOMINAL
-        if "effects" not in arrays:
-            return
-        if "rows_of_annotators" in arrays:
-            raise uses_attributes(path)
-        arrays = read_arrays(path, {"annotators": "t A", "effects": "f AE"})
-        annotators, effects = tuple(arrays["annotators"].tolist()), arrays["effects"]
-        if effects.shape[1] != self.n_classes + 1:
-            raise InputError(
-                f"{path} is damaged: its annotators' effects are not of {self.n_classes} classes",
-                "train the member again",
-            )
-        self._effects = AnnotatorEffects(annotators, effects)
+        if "effects" in arrays:
+            annotators = tuple(arrays["annotators"].tolist())
+            self._effects = AnnotatorEffects(annotators, arrays["effects"])

@@ -34,12 +34,14 @@ class Reader:
         vocabulary: float = math.inf,
         speaker_tags: bool = False,
         context_first: bool = False,
+        instruction: str = "",
     ) -> None:
         self.tokenizer = tokenizer
         # Tokenizers without a limit of their own say so with a huge number.
         self.max_length = min(max_length, tokenizer.model_max_length)
         self.vocabulary = vocabulary
         self.speaker_tags, self.context_first = speaker_tags, context_first
+        self.instruction = instruction
 
     def __call__(self, texts: Sequence[Text]) -> list[Arrays]:
         """Of each text: token ids, attention mask and target mask [L], segments where needed."""
@@ -69,9 +71,13 @@ class Reader:
         if self.speaker_tags:
             texts = [with_speaker_tags(text) for text in texts]
         single = isinstance(texts[0], str)
-        columns = (texts,) if single else tuple(map(list, zip(*texts, strict=True)))
+        columns = [texts] if single else [list(column) for column in zip(*texts, strict=True)]
         columns = columns[::-1] if self.context_first else columns
         target = len(columns) - 1 if self.context_first else 0
+        if not single and not self.tokenizer.num_special_tokens_to_add(pair=True):
+            columns[0] = [f"{text}\n" for text in columns[0]]  # else nothing is between the two
+        if self.instruction:
+            columns[0] = [f"{self.instruction}\n{text}" for text in columns[0]]
         with using(str(self.tokenizer.name_or_path)):
             encoded = self.tokenizer(
                 *columns,
@@ -190,13 +196,13 @@ class AnnotatorTargets(EpochTargets):
         seed: int,
     ) -> None:
         self._hidden, self._seed = hidden, seed
-        known = list(map(str, annotations.annotators))
-        self.pairs, self._pair_labels = annotator_labels(annotations, known, n_classes)
+        names = list(map(str, annotations.annotators))
+        self.pairs, self._pair_labels = annotator_labels(annotations, names, n_classes)
         self._starts = np.searchsorted(self.pairs.rows, np.arange(len(annotations.items) + 1))
         # Sum [A, C] and number [A] of the labels of each annotator.
-        self.totals = np.zeros((len(known), n_classes))
+        self.totals = np.zeros((len(names), n_classes))
         np.add.at(self.totals, self.pairs.annotators, self._pair_labels)
-        self.activity = np.bincount(self.pairs.annotators, minlength=len(known))
+        self.activity = np.bincount(self.pairs.annotators, minlength=len(names))
         super().__init__(targets)
 
     @property
@@ -225,11 +231,11 @@ class AnnotatorTargets(EpochTargets):
 
 
 def annotator_labels(
-    annotations: Any, known: Sequence[str], n_classes: int
+    annotations: Any, known_annotators: Sequence[str], n_classes: int
 ) -> tuple[Pairs, Floats]:
     """A pair for each annotation, item by item, and its label [P, C]."""
     people = [[str(name)] for name in annotations.annotators]
-    _, codes = asked_pairs(people, len(people), known)
+    _, codes = asked_pairs(people, len(people), known_annotators)
     items, annotators = np.asarray(annotations.item_codes), np.asarray(annotations.annotator_codes)
     order = np.argsort(items, kind="stable")
     labels = label_shares(annotations, n_classes)[order].astype(float)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -33,6 +32,7 @@ Batch = dict[str, torch.Tensor]
 _LABELS = ("targets", "pair_targets", "pair_weights")
 F1_DELTA = 0.01  # by how much the dev F1 must rise to count as better
 _MAX_GRADIENT_NORM = 1.0
+_ROWS = 8192  # texts, or pairs of a text and an annotator, that go through the head at once
 _SCALE_TEXTS = 8  # texts from which the scale of a model's features is estimated
 
 
@@ -53,11 +53,40 @@ class FineTuned:
     def predict(
         self, texts: Sequence[Text], batch_size: int, pairs: Pairs | None = None
     ) -> tuple[Floats, Any]:
-        """Probabilities of texts [N, C], and those of pairs [P, C]."""
+        """Probabilities of texts [N, C], and those of pairs [P, C], in their order."""
+        self.network.eval()
         with _network.memory_errors("eval_batch_size", batch_size):
-            return _network.predict_probabilities(
-                self.network, self.reader(texts), self.reader, batch_size, self.device, pairs
+            pooled = _network.in_batches(
+                self._features, self.reader(texts), self.reader, batch_size, self.device
             )
+            anonymous = self._answers(pooled, np.arange(len(pooled)))
+            if pairs is None:
+                return anonymous, None
+            answers = anonymous[pairs.rows]
+            # Annotators that are not known get the anonymous answer.
+            is_known = pairs.annotators >= 0
+            if is_known.any():
+                rows, annotators = pairs.rows[is_known], pairs.annotators[is_known]
+                answers[is_known] = self._answers(pooled, rows, annotators)
+            return anonymous, answers
+
+    def _features(self, **batch: torch.Tensor) -> torch.Tensor:
+        with _network.half_precision(self.device):
+            return self.network.features(**batch)
+
+    def _answers(self, pooled: Floats, rows: Ints, annotators: Ints | None = None) -> Floats:
+        """Probabilities [N, C] from rows of the features, of these annotators if any are named."""
+        outputs = []
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            inputs: Arrays = {"pooled": pooled[rows[part]]}
+            if annotators is not None:
+                inputs |= {"rows": np.arange(len(rows[part])), "annotators": annotators[part]}
+            with torch.no_grad():
+                logits = self.network.head(**_network.on_device(inputs, self.device))
+                answers = self.network.head.link.probabilities(logits[-len(rows[part]) :])
+                outputs.append(answers.cpu().numpy())
+        return np.concatenate(outputs)
 
     def save(self, folder: Path) -> None:
         """Write weights, the encoder's config and the tokenizer: nothing that executes on load."""
@@ -75,15 +104,7 @@ class FineTuned:
         device = pretrained.choose_device(member.device)
         reader = member.reader(str(folder))
         network = _new_network(pretrained.empty_backbone(folder), member)
-        path = folder / pretrained.WEIGHTS
-        try:
-            network.load_state_dict(load(path.read_bytes()))
-        except Exception as error:  # cut off, missing, or of another model
-            reason = str(error).strip().split("\n")[0]
-            raise InputError(
-                f"{path} does not hold the weights of the saved member: {reason}",
-                "train the member again",
-            ) from error
+        network.load_state_dict(load((folder / pretrained.WEIGHTS).read_bytes()))
         return cls(network.to(device).eval(), reader, device)
 
 
@@ -166,14 +187,19 @@ class Training:
                 if 0 < member.patience <= best.epochs_since:
                     break
         if best.epoch is not None:
-            network.load_state_dict(best.weights)
+            network.load_state_dict(best.weights, strict=False)
         tuned.best_epoch = best.epoch
+        if member.adapter_rank:
+            network.backbone = network.backbone.merge_and_unload()
         network.eval()
         return tuned
 
     def _new_network(self, first_texts: Arrays, device: torch.device) -> MemberNetwork:
         """A network with the pretrained weights, whose heads answer with the prior."""
-        network = _new_network(pretrained.load_backbone(self.member.model), self.member)
+        backbone = pretrained.load_backbone(self.member.model)
+        if rank := self.member.adapter_rank:
+            backbone = _network.with_adapters(backbone, rank)
+        network = _new_network(backbone, self.member)
         network.head.set_prior(*self.targets.prior)
         network.to(device)
         network.rescale_heads(**_network.on_device(first_texts, device))
@@ -241,7 +267,7 @@ class Training:
 
 
 class BestEpoch:
-    """The best epoch so far by a criterion on the dev texts, and its weights in memory."""
+    """The best epoch so far by a criterion on the dev texts, and the weights that it trained."""
 
     def __init__(self, criterion: str) -> None:
         self.sign = 1.0 if criterion == "f1" else -1.0
@@ -258,4 +284,8 @@ class BestEpoch:
         self.epochs_since = 0 if gain > self.delta else self.epochs_since + 1
         if gain > 0:
             self.score, self.epoch = self.sign * criterion, epoch
-            self.weights = copy.deepcopy(network.state_dict())
+            self.weights = {
+                name: weight.detach().clone()
+                for name, weight in network.named_parameters()
+                if weight.requires_grad
+            }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +32,13 @@ from edokit.members.pretrained import (
 from edokit.members.recipe import (
     MemberData,
     Progress,
+    Range,
     Text,
     read_arrays,
     with_context,
     write_arrays,
 )
-from edokit.members.recipes._regression import ClassifierMember, Logistic
+from edokit.members.recipes._regression import ClassifierMember
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -68,7 +70,7 @@ class EncoderMember(ClassifierMember):
     Options are those of `ClassifierMember`, the ``model`` (a hub id or folder) and the ``device``.
     """
 
-    context: float = 0.5
+    context: Annotated[float, Range(0)] = 0.5
     model: str = MODEL
     device: str | None = None
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
@@ -92,17 +94,11 @@ class EncoderMember(ClassifierMember):
         cls, folder: Path, *, device: str | None = None, models: Mapping[str, Path] | None = None
     ) -> EncoderMember:
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
-        path = folder / _FILE
-        arrays = read_arrays(path, {"model": "t", "context": "f", **Logistic.arrays_needed})
+        arrays = read_arrays(folder / _FILE)
         model, context = str(arrays["model"]), float(arrays["context"])
         member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
-        member._take_arrays(path, arrays)
+        member._take_arrays(arrays)
         if models is not None:
-            if model not in models:
-                raise InputError(
-                    f"{path} needs the encoder {model!r}, which is not in the bundle",
-                    "make the bundle again with `edo bundle`",
-                )
             member._encoder = _resident_encoder(os.path.realpath(models[model]), device)
         return member
 
@@ -110,11 +106,6 @@ class EncoderMember(ClassifierMember):
         """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both
         as one text, and how far text and context are apart in each dimension."""
         parts = [_parts(text) for text in texts]
-        if len({len(strings) for strings in parts}) > 1:
-            raise InputError(
-                "texts must all be single or all be pairs (text, context), but both occur",
-                "add a context to every text; it may be empty",
-            )
         source = self.model, self.device, self._encoder
         row_of, part_vectors = _part_vectors(tuple(self._corpus or texts), *source)
         if not row_of.keys() >= {*chain(*parts)}:
@@ -183,8 +174,8 @@ class Encoder:
         return (vectors / np.where(length > 0, length, 1)).astype(np.float32)
 
 
+# The encoder of a bundle, loaded once for all members that refer to it.
 _resident_encoder = lru_cache(maxsize=2)(Encoder)
-"""The encoder of a bundle, loaded once for all members that refer to it."""
 
 
 def identity(folder: Path) -> str:

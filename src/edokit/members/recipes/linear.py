@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from edokit._errors import InputError
 from edokit.members.recipe import (
     MemberData,
     Progress,
+    Range,
     Text,
     have_contexts,
     read_arrays,
     with_context,
     write_arrays,
 )
-from edokit.members.recipes._ranges import Range
-from edokit.members.recipes._regression import ClassifierMember, Logistic
+from edokit.members.recipes._regression import ClassifierMember
 
 _FILE = "linear.npz"
 
@@ -44,12 +43,10 @@ class LinearMember(ClassifierMember):
         In how many texts a piece of text must occur.
     """
 
-    words: float = 0.5
-    fewest: int = 2
+    words: Annotated[float, Range(0)] = 0.5
+    fewest: Annotated[int, Range(1)] = 2
     _tfidf: TfIdf = field(init=False, repr=False)
     _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
-
-    _ranges: ClassVar = {**ClassifierMember._ranges, "words": Range(0), "fewest": Range(1)}
 
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
@@ -69,12 +66,10 @@ class LinearMember(ClassifierMember):
     @classmethod
     def load(cls, folder: Path) -> LinearMember:
         """Read what ``save`` wrote."""
-        path = folder / _FILE
-        arrays = read_arrays(path, {**TfIdf.arrays_needed, **Logistic.arrays_needed})
-        TfIdf.check(path, arrays)
+        arrays = read_arrays(folder / _FILE)
         member = cls(int(arrays["n_classes"]))
-        member._tfidf = TfIdf(**{name: arrays[name] for name in TfIdf.arrays_needed})
-        member._take_arrays(path, arrays)
+        member._tfidf = TfIdf(arrays["columns"], arrays["idf"], arrays["block_weights"])
+        member._take_arrays(arrays)
         return member
 
     def _features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
@@ -145,19 +140,6 @@ class TfIdf:
     columns: npt.NDArray[np.int32]
     idf: npt.NDArray[np.float32]
     block_weights: npt.NDArray[np.float32]
-
-    arrays_needed: ClassVar = {"columns": "i F", "idf": "f F", "block_weights": "f B"}
-
-    @staticmethod
-    def check(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Refuse arrays of a file that do not fit together."""
-        columns, blocks = arrays["columns"].astype(np.int64), arrays.get("block_weights")
-        rising = (np.diff(columns) > 0).all() and (columns < WIDTH * len(BLOCKS)).all()
-        if not rising or (blocks is not None and len(blocks) != len(BLOCKS)):
-            raise InputError(
-                f"{path} is damaged: its columns are not ascending, or out of range",
-                "train the member again",
-            )
 
     @classmethod
     def fit(

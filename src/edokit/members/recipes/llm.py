@@ -5,56 +5,46 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from edokit._errors import InputError, are, counted, errors_in, one_of, option, warn
+from edokit._errors import InputError, are, counted, errors_in, option, warn
 from edokit._io import read_text
 from edokit._io.documents import Count, Document, Json, Names, read_model
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, label_shares, mean_over_pairs
 from edokit.members.recipe import (
+    Annotators,
+    Context,
     Member,
     MemberData,
     Progress,
+    Range,
     Text,
     check_options,
+    check_types,
     known_labels,
     known_options,
     with_context,
 )
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import Questions, fields_of
-from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.members.spending import Session, current_session
 from edokit.scales import NOMINAL, Declared, Scale
 
 _FILE = "llm.json"
-_PROBABILITIES = ("auto", "logprobs", "samples")
 _TOP = (20, 5)  # alternatives to ask for at each token; not every server accepts the larger number
 _FIRST_LOOK = 20  # if none of the answers to this many prompts names a label, the run stops
 _KEY_TOKENS = 3  # tokens in which a key must come, where tokens have probabilities
 # Options that may name a file with their text.
 _FILE_OPTIONS, _ENDINGS = ("prompt", "persona", "label_descriptions"), (".txt", ".md")
-_RANGES = {
-    "examples": Range(0, 1000, integer=True),
-    "samples": Range(1, 1000, integer=True),
-    "smoothing": Range(0, 1e6),
-    "concurrency": Range(1, 1000, integer=True),
-    "timeout": Range(0, 86400, above=True),
-    "retries": Range(0, 100, integer=True),
-    "max_tokens": Range(1, 10**7, integer=True, optional=True),
-    "temperature": Range(0, 100, optional=True),
-    "price_in": Range(0, 1e9, optional=True),
-    "price_out": Range(0, 1e9, optional=True),
-}
 Messages = list[dict[str, str]]
 # A text that an annotator labelled, and the codes of the labels.
 Example = tuple[str | tuple[str, str], list[Count]]
@@ -133,18 +123,18 @@ class LanguageModel(Member):
     persona: str = ""
     persona_name: str = ""
     label_descriptions: str = ""
-    examples: int = 0
-    probabilities: str = "auto"
-    samples: int = 5
-    smoothing: float = 0.5
-    temperature: float | None = 1.0
-    max_tokens: int | None = 16
+    examples: Annotated[int, Range(0, 1000)] = 0
+    probabilities: Literal["auto", "logprobs", "samples"] = "auto"
+    samples: Annotated[int, Range(1, 1000)] = 5
+    smoothing: Annotated[float, Range(0, 1e6)] = 0.5
+    temperature: Annotated[float | None, Range(0, 100)] = 1.0
+    max_tokens: Annotated[int | None, Range(1, 10**7)] = 16
     extra: str = ""
-    price_in: float | None = None
-    price_out: float | None = None
-    concurrency: int = 8
-    timeout: float = 60.0
-    retries: int = 5
+    price_in: Annotated[float | None, Range(0, 1e9)] = None
+    price_out: Annotated[float | None, Range(0, 1e9)] = None
+    concurrency: Annotated[int, Range(1, 1000)] = 8
+    timeout: Annotated[float, Range(0, 86400, above=True)] = 60.0
+    retries: Annotated[int, Range(0, 100)] = 5
 
     def __post_init__(self) -> None:
         if not self.model.strip():
@@ -152,8 +142,7 @@ class LanguageModel(Member):
                 "the recipe llm needs the name of a model on the server",
                 f"name it with {option('model')}",
             )
-        one_of("probabilities", self.probabilities, _PROBABILITIES)
-        check_ranges(self, _RANGES)
+        check_types(self)
         if self.prompt and "examples" not in fields_of(self.prompt) and self.examples:
             raise InputError(
                 f"{option('examples', self.examples)}, but the {option('prompt')} template has no"
@@ -182,7 +171,7 @@ class LanguageModel(Member):
             concurrency=self.concurrency,
             prices=(self.price_in or 0.0, self.price_out or 0.0) if priced else None,
         )
-        self._questions: Questions | None = None
+        self._questions: Questions  # once the classes are known
         self._examples: dict[str, list[Example]] = {}
         self._progress: Progress | None = None
         # Numbers of items, requests, failures (answers that name no label) and tokens so far.
@@ -261,14 +250,11 @@ class LanguageModel(Member):
         return self
 
     def predict_proba(
-        self,
-        texts: Sequence[Text],
-        context: Sequence[str] | None = None,
-        annotators: Sequence[Iterable[str]] | None = None,
+        self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         texts = with_context(texts, context)
-        questions = self._fitted()
+        questions = self._questions
         if not texts:
             return np.zeros((0, self.n_classes))
         # An annotator without labels is nobody in particular.
@@ -282,7 +268,7 @@ class LanguageModel(Member):
 
     def save(self, folder: Path) -> None:
         """Write one JSON file: options, classes, and the examples that it shows; no key."""
-        questions = self._fitted()
+        questions = self._questions
         content = {
             "options": {name: getattr(self, name) for name in known_options(type(self))},
             "classes": list(questions.classes),
@@ -309,11 +295,6 @@ class LanguageModel(Member):
         member._examples = saved.examples
         member._top, member._names_labels = saved.top, True
         return member
-
-    def _fitted(self) -> Questions:
-        if self._questions is None:
-            raise InputError("a member must be fitted before it predicts", "call fit first")
-        return self._questions
 
     def _ask_about(self, classes: Sequence[str], scale: Scale = NOMINAL) -> None:
         """Take the classes, and make the questions about them."""
@@ -428,7 +409,7 @@ class LanguageModel(Member):
         """The requests for prompts: one each for log-probabilities, else as many as samples."""
         body: dict[str, Any] = {}
         if self.max_tokens is not None:
-            questions = self._fitted()
+            questions = self._questions
             is_key = top and (questions.choices.keys or questions.by_label)
             body["max_tokens"] = min(self.max_tokens, _KEY_TOKENS) if is_key else self.max_tokens
         if self.temperature is not None:

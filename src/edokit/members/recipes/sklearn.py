@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,10 +13,12 @@ import numpy as np
 from sklearn.multioutput import MultiOutputClassifier
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, errors_in, one_of, option, warn
+from edokit._errors import InputError, one_of, option, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Bools, Floats, Ints
 from edokit.members.recipe import (
+    Annotators,
+    Context,
     Member,
     MemberData,
     Progress,
@@ -27,7 +29,7 @@ from edokit.members.recipe import (
     with_context,
     write_arrays,
 )
-from edokit.members.recipes._regression import check_seen, over_all_classes
+from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import TfIdf, counts_of
 
 _ARRAYS, _ESTIMATOR = "sklearn.npz", "estimator.skops"
@@ -125,15 +127,10 @@ class SklearnMember(Member):
         return self
 
     def predict_proba(
-        self,
-        texts: Sequence[Text],
-        context: Sequence[str] | None = None,
-        annotators: Sequence[Iterable[str]] | None = None,
+        self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
         """Probabilities [N, C]."""
         texts = with_context(texts, context)
-        if not self._n:
-            raise InputError("a member must be fitted before it predicts", "call fit first")
         if self._labels:
             # A label that was always, or never, chosen: as if it had not been once.
             once = 1 / (self._n + 2)
@@ -168,23 +165,14 @@ class SklearnMember(Member):
     @classmethod
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> SklearnMember:
         """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
-        path = folder / _ARRAYS
-        forms = {"n_classes": "i", "seen": "i P", "n": "i", "features": "t", "estimator": "t"}
-        arrays = read_arrays(path, forms)
+        arrays = read_arrays(folder / _ARRAYS)
         member = cls.__new__(cls)
         member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
-        with errors_in(path):
-            one_of("features", member.features, FEATURES)
         member._seen, member._n = arrays["seen"], int(arrays["n"])
         member.n_classes, member.allow = int(arrays["n_classes"]), ""
         if "always" in arrays:
-            always = read_arrays(path, {"always": "i C"})["always"].astype(bool)
-            member._labels, member._always, member.n_classes = True, always, len(always)
-        if len(member._seen) or not member._labels:
-            check_seen(path, member._seen, member.n_classes)
+            member._labels, member._always = True, arrays["always"].astype(bool)
         if member.features == "tfidf":
-            arrays = read_arrays(path, {"columns": "i F", "idf": "f F"})
-            TfIdf.check(path, arrays)
             weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
             member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
         if not member._constant:

@@ -3,59 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from edokit._errors import InputError, errors_in, one_of, option, warn
+from edokit._errors import InputError, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, read_model
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, mean_over_pairs
 from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages, vocabulary_size
 from edokit.members.recipe import (
+    Annotators,
+    Context,
     Member,
     MemberData,
     Progress,
+    Range,
     Text,
     check_options,
+    check_types,
     distinct_texts,
     known_labels,
     known_options,
-    uses_attributes,
     with_context,
 )
-from edokit.members.recipes._ranges import Range, check_ranges
 from edokit.scales import NOMINAL, Scale
 
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
 WARMUP_SHARE = 0.1  # warm-up never takes more than this share of the run
 _HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
 _ANONYMOUS_WEIGHT = 0.5  # of the loss for nobody in particular beside that of annotators' labels
-CHOICES = {
-    "criterion": ("", "ce", "f1", "rps"),
-    "loss": ("ce", "md", "rps", "ce+rps"),
-    "link": ("softmax", "cumulative"),
-    "pooling": ("first", "last", "mean", "mean+target"),
-}
-RANGES = {
-    "n_classes": Range(2, integer=True),
-    "batch_size": Range(1, integer=True),
-    "eval_batch_size": Range(1, integer=True),
-    "epochs": Range(1, integer=True),
-    "patience": Range(0, integer=True),
-    "warmup_steps": Range(0, integer=True),
-    "max_length": Range(8, integer=True),
-    "learning_rate": Range(0, 1, above=True),
-    "head_learning_rate": Range(0, 1, above=True, optional=True),
-    "annotator_learning_rate": Range(0, 1, above=True),
-    "layer_decay": Range(0, 1, above=True),
-    "weight_decay": Range(0, 1, optional=True),
-    "adversarial": Range(0),
-}
 
 
 class SavedScale(Document):
@@ -77,8 +58,8 @@ class SavedTransformer(Document):
     constant: list[Annotated[float, Field(ge=0, le=1)]] | None
 
 
+# Fitted attributes that are saved, without their underscore.
 _LEARNED = [name for name in SavedTransformer.model_fields if name not in ("options", "scale")]
-"""Fitted attributes that are saved, without their underscore."""
 
 
 @dataclass(eq=False)
@@ -116,14 +97,15 @@ class TransformerMember(Member):
     loss : {"ce", "md", "rps", "ce+rps"}, default="ce"
         Cross-entropy, Manhattan distance or, of ordinal scales, ranked probability score to the
         targets, or the sum of two. Of sets: the mean over labels.
-    link : {"softmax", "cumulative"}, default="softmax"
-        A score per class or, of ordinal scales, one score and cut points between the classes.
     pooling : {"first", "last", "mean", "mean+target"}, default="mean"
         Which tokens' last hidden states the classifier gets: the first, the last (in a decoder the
         only one that depends on the whole text), the mean over all, or that joined with the mean
         over the utterance of (utterance, context).
     adversarial : float, default=0
         Norm of the adversarial step on the word embeddings (FGM); 0: no such step.
+    adapter_rank : int, default=0
+        Rank of the low-rank adapters (LoRA) that are trained beside the encoder's own weights,
+        which stay frozen, and merged into them at the end; 0: all weights are trained.
     layer_decay : float, default=1
         The learning rate of each layer is this share of that of the layer above; 1: all the same.
     speaker_tags : bool, default=False
@@ -131,6 +113,8 @@ class TransformerMember(Member):
     context_first : bool, default=False
         Read the context before the utterance, as people do; recommended for decoders, which were
         trained to read forwards.
+    instruction : str, default=""
+        Read before every text, such as a question that an instruction-tuned model answers.
     head_learning_rate : float, default=None
         None: that of the encoder.
     annotators : bool, default=False
@@ -158,28 +142,29 @@ class TransformerMember(Member):
 
     multi_label: ClassVar[bool] = True
 
-    n_classes: int
+    n_classes: Annotated[int, Range(2)]
     _: KW_ONLY
     model: str = "google-bert/bert-base-uncased"
-    learning_rate: float = 2e-5
-    batch_size: int = 16
-    eval_batch_size: int = 32
-    epochs: int = 20
-    patience: int = 3
-    criterion: str = ""
-    warmup_steps: int = 500
-    weight_decay: float | None = None
-    max_length: int = 512
-    loss: str = "ce"
-    link: str = "softmax"
-    pooling: str = "mean"
-    adversarial: float = 0.0
-    layer_decay: float = 1.0
+    learning_rate: Annotated[float, Range(0, 1, above=True)] = 2e-5
+    batch_size: Annotated[int, Range(1)] = 16
+    eval_batch_size: Annotated[int, Range(1)] = 32
+    epochs: Annotated[int, Range(1)] = 20
+    patience: Annotated[int, Range(0)] = 3
+    criterion: Literal["", "ce", "f1", "rps"] = ""
+    warmup_steps: Annotated[int, Range(0)] = 500
+    weight_decay: Annotated[float | None, Range(0, 1)] = None
+    max_length: Annotated[int, Range(8)] = 512
+    loss: Literal["ce", "md", "rps", "ce+rps"] = "ce"
+    pooling: Literal["first", "last", "mean", "mean+target"] = "mean"
+    adversarial: Annotated[float, Range(0)] = 0.0
+    adapter_rank: Annotated[int, Range(0)] = 0
+    layer_decay: Annotated[float, Range(0, 1, above=True)] = 1.0
     speaker_tags: bool = False
     context_first: bool = False
-    head_learning_rate: float | None = None
+    instruction: str = ""
+    head_learning_rate: Annotated[float | None, Range(0, 1, above=True)] = None
     annotators: bool = False
-    annotator_learning_rate: float = 1e-3
+    annotator_learning_rate: Annotated[float, Range(0, 1, above=True)] = 1e-3
     device: str | None = None
 
     history_: list[dict[str, Any]] = field(default_factory=list, init=False, repr=False)
@@ -191,9 +176,13 @@ class TransformerMember(Member):
     _tuned: Any = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            one_of(name, getattr(self, name), choices)
-        check_ranges(self, RANGES)
+        check_types(self)
+        if self.adapter_rank and self.adversarial:
+            raise InputError(
+                f"{option('adversarial', self.adversarial)} moves word embeddings, which"
+                f" {option('adapter_rank', self.adapter_rank)} leaves frozen",
+                "choose one of the two",
+            )
         if self.annotators and self.loss == "md":
             raise InputError(
                 f"annotators give single labels, from which {option('loss', 'md')} learns no"
@@ -215,8 +204,8 @@ class TransformerMember(Member):
         """Refuse options of ordinal scales on others."""
         if scale.positions is not None:
             return
-        for name, ordinal in (("criterion", "rps"), ("loss", "rps"), ("link", "cumulative")):
-            if ordinal in getattr(self, name):
+        for name in ("criterion", "loss"):
+            if "rps" in getattr(self, name):
                 raise InputError(
                     f"{option(name, getattr(self, name))} is for ordinal scales, but this one is"
                     f" {scale}",
@@ -233,6 +222,8 @@ class TransformerMember(Member):
     ) -> Any:
         """Fit; the same ``random_state`` gives the same member on the same machine's CPU."""
         require_packages("fine-tuning")
+        if self.adapter_rank:
+            require_packages("training of adapters", ("peft",))
         from edokit.members.recipes._tokens import EpochTargets
         from edokit.members.recipes._training import Training
 
@@ -278,10 +269,7 @@ class TransformerMember(Member):
         return (pairs * batch["pair_weights"]).sum() / n + _ANONYMOUS_WEIGHT * anonymous
 
     def predict_proba(
-        self,
-        texts: Sequence[Text],
-        context: Sequence[str] | None = None,
-        annotators: Sequence[Iterable[str]] | None = None,
+        self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
     ) -> Floats:
         """Probabilities [N, C] for nobody in particular, of sets the probability of each label.
 
@@ -291,7 +279,7 @@ class TransformerMember(Member):
         """
         if self.constant_ is not None:
             return np.tile(self.constant_, (len(texts), 1))
-        tuned, pairs = self._fitted(), None
+        tuned, pairs = self._tuned, None
         if not len(texts):
             return np.empty((0, self.n_classes))
         distinct, rows = distinct_texts(with_context(texts, context))
@@ -306,7 +294,7 @@ class TransformerMember(Member):
     def save(self, folder: Path) -> None:
         """Write weights (safetensors), configs (JSON) and tokenizer."""
         if self.constant_ is None:
-            self._fitted().save(folder)
+            self._tuned.save(folder)
         learned = {name: getattr(self, f"{name}_") for name in _LEARNED}
         state = {"options": self.get_params(), **learned, "scale": asdict(self.scale_)}
         content = json.dumps(state, ensure_ascii=False, indent=2) + "\n"
@@ -318,13 +306,11 @@ class TransformerMember(Member):
         path, hint = Path(folder) / FINE_TUNED, "name a folder that its method save wrote"
         title = "a saved transformer member"
         saved = read_model(path, SavedTransformer, title=f"a file of {title}", hint=hint)
-        if saved.options.get("attributes"):
-            raise uses_attributes(path)
         # Options that are constants by now are left out.
-        known = {"n_classes": 2, **known_options(cls)}
-        options = {name: value for name, value in saved.options.items() if name in known}
+        defaults = {"n_classes": 2, **known_options(cls)}
+        options = {name: value for name, value in saved.options.items() if name in defaults}
         with errors_in(path):
-            member = cls(**check_options(title, known, options), device=device)
+            member = cls(**check_options(title, defaults, options), device=device)
             member.scale_ = Scale(**saved.scale.model_dump(exclude_none=True))
         for name in _LEARNED:
             setattr(member, f"{name}_", getattr(saved, name))
@@ -333,29 +319,26 @@ class TransformerMember(Member):
             from edokit.members.recipes._training import FineTuned
 
             member._tuned = FineTuned.load(Path(folder), member)
-        elif len(member.constant_) != member.n_classes:
-            raise InputError(f"{path}: constant has not {member.n_classes} numbers", hint)
         return member
 
     def reader(self, model: str) -> Any:
         """What turns texts into the tokens of a model."""
         from edokit.members.recipes._tokens import Reader
 
-        tags = {"speaker_tags": self.speaker_tags, "context_first": self.context_first}
-        known = vocabulary_size(model)
-        return Reader(load_tokenizer(model), self.max_length, vocabulary=known, **tags)
+        return Reader(
+            load_tokenizer(model),
+            self.max_length,
+            vocabulary=vocabulary_size(model),
+            speaker_tags=self.speaker_tags,
+            context_first=self.context_first,
+            instruction=self.instruction,
+        )
 
     def new_head(self, width: int) -> Any:
         """A head on so many features, not trained yet."""
         from edokit.members.recipes._network import AnnotatorHead, Head, Link
 
-        kind = "sets" if self.scale_.is_multi_label else self.link
-        link = Link(kind, self.n_classes, self.scale_.steps)
+        link = Link(self.n_classes, sets=self.scale_.is_multi_label, steps=self.scale_.steps)
         if self.annotators:
             return AnnotatorHead(width, link, self.activity_)
         return Head(width, link)
-
-    def _fitted(self) -> Any:
-        if self._tuned is None:
-            raise InputError("this member is not fitted yet", "call fit first")
-        return self._tuned
