@@ -10,7 +10,7 @@ from diagnose_cases import answered, camps, noise, strict, with_careless
 
 from edokit import Annotations
 from edokit.diagnosis import Diagnosis, diagnose
-from edokit.diagnosis.careless import find_careless
+from edokit.diagnosis.careless import RATES, chance_of_gain, find_careless
 from edokit.diagnosis.overview import describe_annotators
 
 WHO = ["ann-1", "ann-4"]
@@ -54,7 +54,7 @@ def test_careless_annotators_are_named_with_their_share_of_random_labels() -> No
     assert found.careless["explains"]
     assert choices(found)["structure"] == "careless"
     assert choices(found)["careless"] == "check"
-    assert choices(found)["supervision"] == "random-select"
+    assert choices(found)["supervision"] == "soft"
     assert found.groups["kind"] == "none"
     assert "'ann-4' (about" in str(found)
     json.dumps(found.to_dict(), allow_nan=False)
@@ -102,6 +102,32 @@ def test_few_are_called_careless_by_chance() -> None:
     assert sum(alarms) <= 4
 
 
+def test_many_annotators_have_no_more_false_alarms_in_all() -> None:
+    people = (noise(items=150, annotators=100, per_item=10, seed=seed) for seed in range(20))
+    # One of each is expected at most; 34 or more have a chance of one in three hundred.
+    assert sum(find_careless(crowd, false_alarms=1.0)[0].sum() for crowd in people) <= 33
+
+
+def test_nobody_is_named_where_most_labels_look_random() -> None:
+    most = with_careless(clear(items=300, annotators=5), ["ann-0", "ann-1", "ann-2"], 0.9, 0)
+    assert not named(most)
+    assert find_careless(most)[1].tolist()[3:] == [0.0, 0.0]
+    assert named(with_careless(clear(items=300, annotators=5), ["ann-0", "ann-1"], 0.9, 0))
+
+
+def test_a_random_share_is_found_by_chance_as_often_as_the_level_says() -> None:
+    rng = np.random.default_rng(0)
+    expected = rng.beta(3, 3, 400)
+    yes = rng.random((4000, 400)) < expected
+    likelihoods = np.where(yes, expected, 1 - expected)
+    fits = [np.log((1 - rate) * likelihoods + rate / 2).sum(axis=1) for rate in RATES]
+    gain = np.max(fits, axis=0) - fits[0]
+    for level in (0.05, 0.1):
+        assert np.mean(chance_of_gain(gain, 1) <= level) == pytest.approx(level, rel=0.2)
+    # Labels that are always chosen together say the same as one of them.
+    np.testing.assert_allclose(chance_of_gain(3 * gain, 3), chance_of_gain(gain, 1))
+
+
 def test_careless_annotators_do_not_hide_structure() -> None:
     # Two camps of four, of opposite opinion about every third item.
     rng = np.random.default_rng(0)
@@ -133,7 +159,7 @@ def test_a_slight_effect_is_called_slight_and_leads_to_no_advice() -> None:
     assert found.test["structured"]
     assert found.variance["structured"] < 0.1
     assert choices(found)["structure"] == "slight"
-    assert choices(found)["supervision"] == "random-select"
+    assert choices(found)["supervision"] == "soft"
     assert found.advice[0].text.startswith("The disagreement has only a slight structure")
     assert "of the variance of the labels" in found.advice[0].text
 

@@ -29,6 +29,8 @@ KEYS = {
         "careless",
         "advice",
         "limits",
+        "commands",
+        "splits",
         "explained",
     ),
 }
@@ -64,13 +66,13 @@ def test_noise_is_called_noise() -> None:
     assert found.groups["kind"] == "none"
     assert "permuted" in found.groups["reason"]
     assert choices(found)["structure"] == "noise"
-    assert choices(found)["supervision"] == "random-select"
+    assert choices(found)["supervision"] == "soft"
 
 
 def test_structure_without_enough_answers_per_person_is_left_to_random_select() -> None:
     found = diagnose(camps(items=1500, sizes=(60, 60), per_item=5, apart=0.45), permutations=39)
     assert found.test["structured"]
-    assert choices(found)["supervision"] == "random-select"
+    assert choices(found)["supervision"] == "soft"
     assert choices(found)["labels"] == "few"
 
 
@@ -252,12 +254,10 @@ def test_uneven_and_empty_classes_are_warned_about() -> None:
     ("name", "kinds", "supervision"),
     [
         ("ArMIS", {"views"}, "per-annotator"),
-        ("ConvAbuse", {"strictness"}, "random-select"),
+        ("ConvAbuse", {"strictness"}, "soft"),
         ("HS-Brexit", {"views"}, "per-annotator"),
         # Its p for views beyond strictness lies near 5 %.
-        pytest.param(
-            *("MD-Agreement", {"views", "strictness"}, "random-select"), marks=pytest.mark.slow
-        ),
+        pytest.param(*("MD-Agreement", {"views", "strictness"}, "soft"), marks=pytest.mark.slow),
     ],
 )
 def test_the_four_datasets_are_structured_each_in_its_way(
@@ -315,7 +315,7 @@ def test_lines_about_annotators_hold_for_any_number_of_classes(count: int) -> No
     assert ("most often '0'" in line) is (count > 2)
     assert ("'1' " in line) is (count == 2)
     assert choices(found)["structure"] in ("slight", "noise")
-    assert choices(found)["supervision"] == "random-select"
+    assert choices(found)["supervision"] == "soft"
 
 
 def test_annotators_with_few_labels_are_not_compared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -57,8 +58,9 @@ def advise(
     results: dict[str, Any],
     unassigned: int = 0,
     single_groups: Sequence[str] = (),
-) -> tuple[list[Advice], list[str]]:
-    """Advice on supervision, diversity, careless annotators, labels, classes and coverage; limits.
+) -> tuple[list[Advice], list[str], list[dict[str, str]]]:
+    """Advice on supervision, diversity, careless annotators, labels, classes and coverage; limits;
+    commands to run next, with their ``purpose``.
 
     ``results`` has coverage, balance, groups, variance, test and careless of the diagnosis,
     ``single_groups`` the names of declared groups of one annotator.
@@ -71,6 +73,7 @@ def advise(
     trainer_coverage = float(np.median(annotations.coverage[trainers])) if trainers.any() else 0.0
     represent_all = trainers.sum() >= _FEWEST_TRAINERS and trainer_share >= _MOST
     all_same_items = structured and represent_all and trainer_coverage >= _MOST
+    fit_splits = [name for name in ("train", "dev") if name in annotations.split_names]
     lines = render_lines(
         "advice.txt",
         **results,
@@ -79,7 +82,10 @@ def advise(
         label=only_answer(annotations),
         structured=structured,
         strong=STRONG,
-        choice="per-annotator" if all_same_items else "random-select",
+        choice="per-annotator" if all_same_items else "soft",
+        trainable=annotations.texts is not None,
+        fit_split=f" --split {','.join(fit_splits)}" if fit_splits else "",
+        someone=shlex.quote(str(annotations.annotators[labels.argmax()])),
         items=len(annotations.items),
         annotators=len(annotations.annotators),
         active=int((labels > 0).sum()),
@@ -103,9 +109,12 @@ def advise(
     advice = [
         Advice(topic, None if choice == "-" else choice, text)
         for topic, choice, text in pieces
-        if topic != "limit"
+        if topic not in ("limit", "command")
     ]
-    return advice, [text for topic, _, text in pieces if topic == "limit"]
+    commands = [
+        {"command": choice, "purpose": text} for topic, choice, text in pieces if topic == "command"
+    ]
+    return advice, [text for topic, _, text in pieces if topic == "limit"], commands
 
 
 def _trainers(annotations: Annotations) -> Bools:

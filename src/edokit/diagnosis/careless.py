@@ -15,7 +15,7 @@ from edokit.scales import Scale
 
 # Smallest share of random labels that is reported.
 SMALLEST = 0.1
-_RATES = np.linspace(0.0, 1.0, 21)
+RATES = np.linspace(0.0, 1.0, 21)
 _CONCENTRATIONS = 2.0 ** np.arange(-3, 6)
 # Shares of a scale over which nearness falls to a third.
 _WIDTHS = (0.05, 0.1, 0.2, 0.4)
@@ -50,10 +50,10 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     for _ in range(2):
         weight = (1.0 - rate)[who]
         expected = [_expected(item, table, near, weight, vectors.items) for table, near in tables]
-        fits = np.zeros((len(_RATES), count))
+        fits = np.zeros((len(RATES), count))
         for answers, (table, _) in zip(expected, tables, strict=True):
-            fits += [fit(table, (1 - e) * answers + e / table.shape[1]) for e in _RATES]
-        rate = _RATES[fits.argmax(axis=0)]
+            fits += [fit(table, (1 - e) * answers + e / table.shape[1]) for e in RATES]
+        rate = RATES[fits.argmax(axis=0)]
     strictness = np.zeros(count)
     for answers, (table, _) in zip(expected, tables, strict=True):
         overall = table.mean(axis=0)
@@ -64,9 +64,7 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
             tilt *= sums / (vectors.sums_by_annotator(tilted) + overall)
         strictness += fit(table, tilted)
     best = fits.max(axis=0)
-    # Half of the chance, since a share below 0 is no option. The labels of a set are not
-    # independent, so they count as one.
-    p = 0.5 * chdtrc(1, 2.0 * (best - fits[0]) / len(tables))
+    p = chance_of_gain(best - fits[0], len(tables))
     active = int((vectors.per_annotator > 0).sum())
     absolute = scale.vectors(labels.shape[1], absolute=True)
     vectors = replace(vectors, values=labels @ absolute)
@@ -77,6 +75,13 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     if not 0 < careless.sum() <= active / 2:
         return nobody, rate
     return (nobody if _is_group(vectors, careless) else careless), rate
+
+
+def chance_of_gain(gain: Floats, tables: int) -> Floats:
+    """The chance of so much more likelihood by a share of random labels, if there is none."""
+    # Half of the chance, since a share below 0 is no option. The labels of a set are not
+    # independent, so they count as one.
+    return np.asarray(0.5 * chdtrc(1, 2.0 * gain / tables))
 
 
 def _tables(labels: Floats, scale: Scale) -> list[tuple[Floats, list[Floats]]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -75,6 +76,10 @@ class Diagnosis:
         What to try first, and why.
     limits : list[str]
         What these data can't show.
+    commands : list[dict[str, str]]
+        What to run next: each ``command``, with ANNOTATIONS for the file, and its ``purpose``.
+    splits : list[str]
+        The splits that the annotations are from, where they have some.
     explained : dict[str, Any] or None
         Share of the disagreement within items that answers for known annotators explain, and
         whether more ``labels`` per annotator or more ``annotators`` would help; None without
@@ -97,6 +102,8 @@ class Diagnosis:
     careless: dict[str, Any] | None
     advice: list[Advice]
     limits: list[str]
+    commands: list[dict[str, str]] = field(default_factory=list)
+    splits: list[str] = field(default_factory=list)
     explained: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,6 +119,33 @@ class Diagnosis:
             for name, value in vars(self).items()
         }
         return content | {"advice": [advice.to_dict() for advice in self.advice]}
+
+    def with_source(self, source: str | Path, flags: Sequence[str] = ()) -> Diagnosis:
+        """Return the diagnosis with commands for this file instead of ANNOTATIONS.
+
+        Parameters
+        ----------
+        source : str or Path
+            The file of the annotations.
+        flags : sequence of str, default=()
+            How it is read, as one types it; the first command then writes a table that later ones
+            read without.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        file = shlex.quote(str(source))
+        first = []
+        if flags and self.commands:
+            command = f"edo data convert {file} annotations.csv {shlex.join(flags)}"
+            first = [{"command": command, "purpose": "Write the annotations as they were read"}]
+            file = "annotations.csv"
+        commands = [
+            entry | {"command": entry["command"].replace("ANNOTATIONS", file)}
+            for entry in self.commands
+        ]
+        return replace(self, commands=[*first, *commands])
 
     def lines(self) -> list[str]:
         """Return the diagnosis in words, line by line.
@@ -177,7 +211,7 @@ def diagnose(
     >>> diagnosis
     Diagnosis(202 items, 6 annotators)
     >>> diagnosis.test["structured"], [advice.choice for advice in diagnosis.advice][:2]
-    (True, ['views', 'random-select'])
+    (True, ['views', 'soft'])
     """
     check_seed(random_state)
     if permutations:
@@ -195,35 +229,25 @@ def diagnose(
     vectors = LabelVectors.of(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
     analysis = _analyse(annotations, vectors, declared, names, permutations, random_state, step)
-    about: dict[str, Any] = {"kind": "none", "attribute": None, "reason": None, "stability": None}
     if declared is None:
         group, names, findings = _found_groups(vectors, analysis)
-        about |= findings
     else:
-        group, about["kind"] = declared, "declared"
-        about["attribute"] = groups if isinstance(groups, str) else None
-    unassigned = group < 0 if names else np.zeros(len(group), dtype=bool)
-    about["unassigned"] = int(unassigned.sum())
-    about["groups"] = overview.describe_groups(annotations, group, names) if names else []
+        attribute = groups if isinstance(groups, str) else None
+        group, findings = declared, {"kind": "declared", "attribute": attribute}
     results: dict[str, Any] = {
         "coverage": overview.coverage(annotations),
         "balance": overview.balance(annotations),
-        "groups": about,
+        "groups": _describe_groups(annotations, group, names, findings),
         "test": analysis.test,
         "careless": analysis.careless,
     }
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
-    advice, limits = advise(
-        annotations,
-        results | {"variance": estimated},
-        int((unassigned & (vectors.per_annotator > 0)).sum()),
-        analysis.single_groups,
+    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if names else 0
+    advice, limits, commands = advise(
+        annotations, results | {"variance": estimated}, unassigned, analysis.single_groups
     )
-    account = None
-    if predictions is not None:
-        lasting = _lasting_share(estimated or {})
-        account = explained(predictions, annotations, lasting, random_state=random_state)
+    lasting = _lasting_share(estimated or {})
     return Diagnosis(
         items=len(annotations.items),
         annotators=len(annotations.annotators),
@@ -237,8 +261,25 @@ def diagnose(
         **results,
         advice=advice,
         limits=limits,
-        explained=account,
+        commands=commands,
+        splits=list(annotations.split_names),
+        explained=None
+        if predictions is None
+        else explained(predictions, annotations, lasting, random_state=random_state),
     )
+
+
+def _describe_groups(
+    annotations: Annotations, group: Ints, names: list[str], findings: dict[str, Any]
+) -> dict[str, Any]:
+    """The groups one by one, and what is known about how they were found."""
+    unknown = {"kind": "none", "attribute": None, "reason": None, "stability": None}
+    return {
+        **unknown,
+        **findings,
+        "unassigned": int((group < 0).sum()) if names else 0,
+        "groups": overview.describe_groups(annotations, group, names) if names else [],
+    }
 
 
 @dataclass

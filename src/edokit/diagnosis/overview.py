@@ -58,15 +58,12 @@ def balance(annotations: Annotations) -> dict[str, Any]:
         # Ties are counted below.
         warnings.simplefilter("ignore", EDOWarning)
         hard = annotations.hard_labels()
-    scale, rows = annotations.scale, annotations.scale.rows(annotations.soft_labels)
-    hard = scale.indicators(hard, len(annotations.classes)).sum(axis=0)
-    tied = (rows >= rows.max(axis=1, keepdims=True) * (1 - 1e-12)).sum(axis=1) > 1
-    tied = scale.per_item(tied, len(annotations.items)) > 0
+    hard = annotations.scale.indicators(hard, len(annotations.classes)).sum(axis=0)
     return {
         "shares": _by_class(annotations, annotations.soft_labels.mean(axis=0)),
         "hard": _by_class(annotations, hard),
         "ratio": class_ratio(hard),
-        "ties": int(tied.sum()),
+        "ties": int(annotations.evenly_split.sum()),
     }
 
 

@@ -1,0 +1,56 @@
+"""A diagnosis ends in the commands to run next, whose view first where annotators differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from edokit import Annotations, diagnose, simulate
+from edokit.diagnosis import Diagnosis
+
+
+@pytest.fixture(scope="module")
+def annotations() -> Annotations:
+    return simulate("two-camps", random_state=0, items=(200, 1, 1)).annotations
+
+
+@pytest.fixture(scope="module")
+def diagnosis(annotations: Annotations) -> Diagnosis:
+    return diagnose(annotations, permutations=39)
+
+
+def test_where_annotators_differ_whose_view_comes_first(diagnosis: Diagnosis) -> None:
+    first, *_, run, audit = [entry["command"] for entry in diagnosis.commands]
+    assert first.startswith("edo train ANNOTATIONS --supervision soft")
+    assert "--option annotators=true" in first
+    assert run == "edo run ANNOTATIONS --out run"
+    assert audit.startswith("edo audit --predictions run/members/predictions/fit.npz")
+    assert str(diagnosis).endswith(audit)
+
+
+def test_where_nothing_is_shown_there_is_nothing_about_views(annotations: Annotations) -> None:
+    commands = diagnose(annotations, permutations=0).commands
+    assert [entry["command"] for entry in commands] == [
+        "edo plan ANNOTATIONS",
+        "edo run ANNOTATIONS --out run",
+        "edo audit --predictions run/members/predictions/fit.npz --annotations ANNOTATIONS"
+        " --split train,dev",
+    ]
+
+
+def test_commands_name_the_file_and_first_write_what_was_read_with_flags(
+    diagnosis: Diagnosis,
+) -> None:
+    plain = diagnosis.with_source("my votes.csv").commands
+    assert plain[0]["command"].startswith("edo train 'my votes.csv'")
+    first, second, *_ = diagnosis.with_source("votes.csv", ["--empty", "drop"]).commands
+    assert first["command"] == "edo data convert votes.csv annotations.csv --empty drop"
+    assert second["command"].startswith("edo train annotations.csv")
+
+
+def test_the_diagnosis_says_which_splits_it_is_about(
+    annotations: Annotations, diagnosis: Diagnosis
+) -> None:
+    assert "Coverage (splits train, dev, test)" in diagnosis.lines()
+    part = diagnose(annotations.split("train"), permutations=0)
+    assert part.splits == ["train"]
+    assert "Coverage (split train)" in part.lines()
