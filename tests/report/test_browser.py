@@ -21,8 +21,10 @@ from report_cases import (
     texts_for,
 )
 
-from edokit import EDOEnsemble
-from edokit.report import collect, write_report
+from edokit import EDOEnsemble, Panel
+from edokit.ensemble.pooled import Pooled
+from edokit.report import collect, write_panel_page, write_report
+from edokit.rows import Rows
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
@@ -142,7 +144,7 @@ def column(tab: Any, place: int) -> list[float]:
 
 def test_every_chart_is_drawn(tab: Any) -> None:
     charts = tab.query_selector_all("[data-chart]")
-    assert len(charts) >= 16
+    assert len(charts) >= 13
     for chart in charts:
         size = chart.wait_for_selector("svg").bounding_box()
         assert size["width"] > 150, chart.get_attribute("id")
@@ -309,11 +311,51 @@ def test_dark_light_and_print(open_page: Open, page: Path) -> None:
 def test_a_phone_is_wide_enough(open_page: Open, page: Path) -> None:
     tab = open_page(page, viewport=PHONE, is_mobile=True, has_touch=True)
     assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    # The later sections are closed, and drawn when they are opened.
+    assert tab.locator("#chart-reliability svg").count() == 0
+    tab.locator("#calibration > details > summary").click()
+    tab.locator("#chart-reliability svg").first.wait_for()
+    tab.locator(".term").first.focus()
+    shown = "term => getComputedStyle(term, '::after').content"
+    assert "weight 0" in tab.locator(".term").first.evaluate(shown)
     for place in tab.query_selector_all("[data-chart]"):
         assert place.bounding_box()["width"] <= PHONE["width"]
     assert tab.locator("#explorer thead").is_hidden()
     tab.select_option("select[aria-label='Sort by']", "entropy")
     assert column(tab, 5) == sorted(column(tab, 5), reverse=True)
+
+
+def test_a_phone_shows_two_panels_below_one_another(open_page: Open, tmp_path: Path) -> None:
+    whose, items = ["u", "v", ""], 30
+    p = np.random.default_rng(0).dirichlet([1, 1], size=items * len(whose))
+    rows = Rows.of(np.repeat([f"i{k}" for k in range(items)], len(whose)), whose * items)
+    pooled = Pooled(rows, ("fine", "offensive"), p, np.zeros(len(p)))
+    found = pooled.compare(Panel(("u",), name="lenient"), Panel(("v",), name="strict"))
+    tab = open_page(write_panel_page(found, tmp_path / "whose.html"), viewport=PHONE)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    cells = tab.locator(".panels").first.locator("tbody tr:nth-child(2) td.words")
+    lenient, strict, _ = (cell.bounding_box() for cell in cells.all())
+    assert lenient["x"] == strict["x"]
+    assert lenient["y"] + lenient["height"] <= strict["y"]
+    name = "cell => getComputedStyle(cell, '::before').content"
+    assert cells.nth(1).evaluate(name) == '"strict"'
+
+
+def test_a_phone_shows_less_than_half_of_the_length(open_page: Open, page: Path) -> None:
+    tab = open_page(page, viewport=PHONE)
+    length = "document.documentElement.scrollHeight"
+    short = tab.evaluate(length)
+    tab.evaluate("sections.forEach((section) => { section.open = true; })")
+    tab.select_option("#explorer .pager select", "25")
+    tab.locator("#chart-members svg").first.wait_for()
+    assert 2 * short < tab.evaluate(length)
+
+
+def test_a_link_of_the_menu_opens_its_section(open_page: Open, page: Path) -> None:
+    tab = open_page(page, viewport=PHONE)
+    assert tab.locator("#reproduce > details").get_attribute("open") is None
+    tab.locator("nav a", has_text="Reproduce").click()
+    expect(tab.locator("#reproduce > details")).to_have_attribute("open", "")
 
 
 @pytest.mark.parametrize("width", [DESK["width"], 400])

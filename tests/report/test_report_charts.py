@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,17 @@ from typing import Any
 import altair
 import numpy as np
 import pytest
-import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import make_run, make_search
 
+from edokit._errors import InputError
 from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
-from edokit.report.charts import clustered, correlations, diagnosis, pareto
+from edokit.report.charts import clustered, diagnosis, pareto
 from edokit.report.colours import DARK, class_colours
 from edokit.report.results import parse_search, read_search
 from edokit.report.vega import Spec, figure_spec, page_spec
-from edokit.tuning import Correlation
 
 
 def drawn(chart: Spec, mark: str = "point") -> list[list[dict[str, Any]]]:
@@ -37,7 +37,7 @@ def column(rows: list[dict[str, Any]], name: str) -> list[Any]:
 
 def test_every_chart_is_valid_vega_lite(tmp_path: Path) -> None:
     run_charts = charts.all_charts(collect(make_run(tmp_path, search=8, preset="paper-fixed")))
-    expected = {"weights", "sizes", "term-ce", "reliability", "members", "pareto-f1-ce"}
+    expected = {"weights", "sizes", "gain", "reliability", "members", "pareto-f1-ce"}
     assert expected <= set(run_charts)
     for chart in run_charts.values():
         drawn(chart)
@@ -122,14 +122,6 @@ def test_reliability_shows_every_bin() -> None:
     assert column(bins, "share of annotations") == pytest.approx(curve.observed.tolist(), abs=1e-4)
 
 
-def test_every_item_is_in_a_bar_of_its_histogram() -> None:
-    full = float(np.log(2))
-    values = np.array([0.0, full, full + 1e-12, 0.3])
-    (bars,) = drawn(charts.entropies(values, values[:3], full), "rect")
-    for source, count in (("annotations", 3), ("ensemble", 4)):
-        assert sum(row["items"] for row in bars if row["of"] == source) == count
-
-
 def test_binned_means_are_means_of_their_items() -> None:
     full = float(np.log(2))
     human = np.array([0.0] * 5 + [full] * 5)
@@ -148,30 +140,20 @@ def test_of_many_items_evenly_spaced_ones_are_drawn() -> None:
     assert len(set(cloud)) == 1500
 
 
-@pytest.mark.parametrize(
-    ("rho", "p_value", "text"),
-    [(-0.7, 0.002, "−0.70**"), (0.1, 0.9, "0.10"), (0.9, 0.0001, "0.90***"), (0.5, 0.04, "0.50*")],
-)
-def test_stars_mark_unlikely_chance(rho: float, p_value: float, text: str) -> None:
-    one = Correlation("preserve", "lambda_ce", "ce", rho, p_value, 9)
-    other = Correlation("preserve", "size", "f1", 0.4, 0.2, 9)
-    chart = correlations([one, other])["correlations-preserve"]
-    assert column(drawn(chart, "text")[0], "_text") == ["–", text, "0.40", "–"]
-
-
-def test_every_row_of_a_heat_map_is_named() -> None:
-    names = [f"p{k}" for k in range(12)]
-    rows = [Correlation("preserve", name, "ce", 0.1, 0.5, 9) for name in names]
-    (chart,) = correlations(rows).values()
-    svg = vl_convert.vegalite_to_svg(figure_spec([chart]))
-    assert [name for name in names if f">{name}<" not in svg] == []
+NO_NUMBERS: dict[str, Any] = {
+    "scale": "nominal",
+    "classes": ["no", "yes"],
+    "variance": None,
+    "people": [],
+    "agreement": {"matrix": None},
+}
 
 
 def test_a_diagnosis_without_numbers_has_no_charts() -> None:
-    assert diagnosis({"variance": None, "test": None, "agreement": {}, "people": []}) == {}
+    assert diagnosis(NO_NUMBERS) == diagnosis(None) == {}
 
 
-def test_a_diagnosis_shows_shares_chance_and_people() -> None:
+def test_a_diagnosis_shows_shares_and_people() -> None:
     share = {"share": 0.25, "low": 0.2, "high": 0.3}
     people = [
         {"annotator": f"a{i}", "annotations": 10 + i, "shares": {"no": 0.4, "yes": 0.6}}
@@ -179,13 +161,12 @@ def test_a_diagnosis_shows_shares_chance_and_people() -> None:
         for i in range(3)
     ]
     figures = diagnosis(
-        {
-            "classes": ["no", "yes"],
+        NO_NUMBERS
+        | {
             "variance": {
                 **dict.fromkeys(["item", "annotator", "rest"], share),
                 "group_item": None,
             },
-            "test": {"group_item": {"statistic": 5.0, "null": [0.0, 1.0, 2.0, None]}},
             "people": people,
             "agreement": {
                 "matrix": {
@@ -196,25 +177,23 @@ def test_a_diagnosis_shows_shares_chance_and_people() -> None:
             },
         }
     )
-    assert set(figures) == {"variance", "permutations", "annotators", "agreement"}
+    assert set(figures) == {"variance", "annotators", "agreement"}
     assert column(drawn(figures["variance"], "bar")[0], "share") == [0.25] * 3
-    assert sum(column(drawn(figures["permutations"], "rect")[0], "permutations")) == 3
-
-
-def test_one_permutation_value_is_no_test() -> None:
-    one = {"statistic": 1.0, "null": [1.0] * 5, "p": None}
-    assert "permutations" not in diagnosis({"test": {"group_item": one}})
+    assert column(drawn(figures["annotators"])[0], "agreement") == [0.7] * 3
 
 
 def test_of_many_classes_annotators_are_shown_by_the_one_they_differ_in() -> None:
     classes = [str(c) for c in range(6)]
     people = [
         {"annotator": f"a{i}", "annotations": 50, "agreement": 0.5}
-        | {"shares": {**dict.fromkeys(classes, 0.1), "2": 0.1 * i, "3": 0.5 - 0.1 * i}}
+        | {
+            "group": None,
+            "shares": {**dict.fromkeys(classes, 0.1), "2": 0.1 * i, "3": 0.5 - 0.1 * i},
+        }
         for i in range(4)
     ]
     people[0]["shares"]["2"] = 0.3
-    chart = diagnosis({"classes": classes, "people": people})["annotators"]
+    chart = diagnosis(NO_NUMBERS | {"classes": classes, "people": people})["annotators"]
     assert "“3”" in chart["encoding"]["x"]["title"]
     assert column(drawn(chart)[0], "share") == pytest.approx([0.5, 0.4, 0.3, 0.2])
 
@@ -248,6 +227,29 @@ def test_every_class_has_a_colour_of_its_own_on_both_pages(names: list[str]) -> 
         apart = np.abs(rgb[:, None] - rgb[None]).sum(axis=2) + 999 * np.eye(len(rgb), dtype=int)
         assert apart.min() >= 24
         assert min(contrast(colour, ground) for colour in shown) >= 1.6
+
+
+def hue(colour: str) -> tuple[float, float]:
+    """Hue in degrees, and how vivid the colour is."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    h, _, s = colorsys.rgb_to_hls(*parts)
+    return 360 * h, s * (max(parts) - min(parts))
+
+
+@pytest.mark.parametrize("names", SCALES.values(), ids=SCALES)
+def test_no_class_is_green_or_red(names: list[str]) -> None:
+    for colour in {shade for pair in class_colours(names) for shade in pair}:
+        angle, vivid = hue(colour)
+        assert vivid < 0.1 or not (75 < angle < 165 or angle < 12 or angle > 345), colour
+
+
+def test_colours_of_classes_can_be_chosen() -> None:
+    chosen = class_colours(["fine", "offensive"], chosen={"offensive": "#5e3c99"})
+    assert chosen == [class_colours(["fine"])[0], ("#5e3c99", "#5e3c99")]
+    with pytest.raises(InputError, match="'fine', 'offensive'"):
+        class_colours(["fine", "offensive"], chosen={"offensiv": "#5e3c99"})
+    with pytest.raises(InputError, match="#RRGGBB"):
+        class_colours(["fine"], chosen={"fine": "red; background: url(x)"})
 
 
 def test_ordered_classes_get_ordered_colours() -> None:

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from report_cases import HOSTILE, make_run
 
-from edokit._errors import InputError
 from edokit.report import charts as module
-from edokit.report import collect, correlation_figure, write_figures
+from edokit.report import collect, write_figures
 from edokit.report.charts import all_charts
-from edokit.tuning import Correlation
 
 
 @pytest.mark.slow
@@ -44,26 +42,3 @@ def test_what_the_run_lacks_is_left_out(tmp_path: Path) -> None:
     charts = all_charts(collect(make_run(tmp_path, members=["alone"])))
     assert set(charts) >= {"weights", "reliability"}
     assert not set(charts) & {"pareto-f1-ce", "members", "sizes"}
-
-
-def test_the_heat_map_has_a_panel_per_sign_and_stars_where_significant(tmp_path: Path) -> None:
-    correlations = [
-        Correlation(sign, parameter, metric, rho, p_value, 20)
-        for sign in ("preserve", "suppress")
-        for parameter, metric, rho, p_value in (
-            ("lambda_div", "f1", -0.1, 0.6),
-            ("lambda_div", "ce", 1.0, 0.04),
-            ("size", "ce", 0.2, 0.4),
-        )
-    ]
-    svg = correlation_figure(correlations, tmp_path / "correlations.svg").read_text("utf-8")
-    for title in ("preserve (20 trials)", "suppress (20 trials)"):
-        assert svg.count(f">{title}<") == 1
-    # A pair without a value has a dash.
-    for text in ("−0.10", "1.00*", "–", "0.20"):
-        assert svg.count(f">{text}<") == 2
-
-
-def test_no_correlations_make_no_figure(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no correlations"):
-        correlation_figure([], tmp_path / "correlations.svg")

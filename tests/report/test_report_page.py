@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from report_cases import ARABIC, HOSTILE, make_run, make_search, people_and_pool, texts_for
 
@@ -21,10 +22,11 @@ from edokit._io import read_json, write_json
 from edokit._io.tables import read_table
 from edokit.report import collect, write_report
 from edokit.report.page import render
+from edokit.runs import RunRecord
 
 SECTIONS = [
-    *("summary", "methods", "weights", "front", "calibration", "members", "items", "review"),
-    *("diagnosis", "reproduce"),
+    *("summary", "methods", "items", "review", "weights", "jury", "diagnosis", "plan"),
+    *("calibration", "members", "front", "reproduce"),
 ]
 
 
@@ -98,9 +100,8 @@ def test_a_full_run_has_every_section_and_chart(page: Reader) -> None:
     assert ids == SECTIONS
     wanted = {
         *("pareto-f1-ce", "pareto-f1-md", "pareto-ce-md"),
-        *("correlations-preserve", "correlations-suppress"),
-        *("weights", "sizes", "term-f1", "term-ce", "term-div", "term-reg"),
-        *("reliability", "entropies", "entropy-entropy", "members", "methods"),
+        *("weights", "sizes", "gain", "methods"),
+        *("reliability", "entropy-entropy", "members"),
     }
     assert wanted <= set(page.charts)
     assert set(page.charts) == set(page.data["figures"])
@@ -169,11 +170,28 @@ def test_texts_can_be_left_out(full: Path) -> None:
     assert ARABIC not in json.dumps(reader.data, ensure_ascii=False)
 
 
-def test_no_search_no_front(tmp_path: Path) -> None:
-    reader = page_of(make_run(tmp_path))
-    assert "This run has no search" in reader.text
+def menu(reader: Reader) -> list[str]:
+    """The sections that the menu links to."""
+    links = [str(attrs.get("href")) for tag, attrs in reader.tags if tag == "a"]
+    return [link[1:] for link in links[1:]]  # the first skips to the summary
+
+
+def test_sections_without_content_and_their_menu_entries_are_left_out(tmp_path: Path) -> None:
+    reader = page_of(make_run(tmp_path, members=["alone"]))
+    ids = [attrs["id"] for tag, attrs in reader.tags if tag == "section"]
+    assert ids == menu(reader) == [s for s in SECTIONS if s not in ("jury", "members", "front")]
     assert "exact solver has no epochs" in reader.text
     assert not [name for name in reader.charts if name.startswith(("pareto", "sizes"))]
+
+
+def test_every_metric_spread_and_urgency_are_explained(page: Reader) -> None:
+    terms = [attrs for tag, attrs in page.tags if tag == "abbr"]
+    assert all(attrs["title"] and attrs["tabindex"] == "0" for attrs in terms)
+    explained = {str(attrs["title"]).split(":")[0] for attrs in terms}
+    expected = {"Cross-entropy (CE)", "Manhattan distance (MD)", "Brier score (BS)", "F1"}
+    assert expected | {"ρ (Spearman's rank correlation)", "Urgency"} <= explained
+    assert page.data["terms"]["spread"].startswith("Spread")  # of the explorer's columns
+    assert set(page.data["terms"]) >= {"rps", "w1", "exact_match"}  # of other scales
 
 
 def test_a_search_in_which_all_failed(tmp_path: Path) -> None:
@@ -184,8 +202,8 @@ def test_a_search_in_which_all_failed(tmp_path: Path) -> None:
 
 def test_one_member(tmp_path: Path) -> None:
     reader = page_of(make_run(tmp_path, members=["alone"]))
-    assert "There is a single member, so there are no distances between members" in reader.text
-    assert "there were no weights to learn" in reader.text
+    assert "One model, so there were no weights to learn" in reader.text
+    assert "gain" not in reader.charts
     assert "members" not in reader.charts
 
 
@@ -220,7 +238,7 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
     reader = page_of(tmp_path)
     assert "Test annotations are no longer at test.parquet" in reader.text
     assert "Predictions of the fit are no longer at dev.npz" in reader.text
-    assert "There are no items to show" in reader.text
+    assert "items" not in menu(reader)
     assert reader.charts == ["weights"]
 
 
@@ -245,6 +263,33 @@ def test_inputs_that_no_longer_fit_give_way_to_those_that_do(tmp_path: Path) -> 
     assert "fit items" in reader.text
 
 
+def test_the_diagnosis_is_of_all_annotations_or_says_of_which(tmp_path: Path) -> None:
+    run = make_run(tmp_path, items=30)
+    table = read_table(run / "test.parquet").to_pandas()
+    table["split"] = "test"
+    train = table.assign(split="train", item="train-" + table["item"].astype(str))
+    pd.concat([table, train]).to_parquet(run / "test.parquet")
+    record = RunRecord.load(run)
+    labels = record.inputs["test_annotations"]
+    options = {**labels.options, "split": "test"}
+    inputs = {**record.inputs, "test_annotations": replace(labels, options=options)}
+    replace(record, inputs=inputs).save(run)
+    data = collect(run)
+    assert data.evaluation is not None
+    assert (len(data.evaluation.pooled.items), data.diagnosis["items"]) == (30, 60)
+    said = "of all 60 items of test.parquet (test and train)"
+    assert said in Reader(render(data)).text
+    people, pool = people_and_pool(20)
+    given = collect(run / "ensemble", predictions=pool, annotations=people)
+    assert "of the 20 given items of this page" in Reader(render(given)).text
+
+
+def test_classes_stand_in_their_declared_order(tmp_path: Path) -> None:
+    reader = page_of(make_run(tmp_path, classes=["remove", "keep", "discuss"]))
+    assert reader.data["items"]["classes"] == ["remove", "keep", "discuss"]
+    assert len(reader.data["colours"]) == 3
+
+
 def test_damaged_parts_are_named(tmp_path: Path) -> None:
     make_run(tmp_path, search=4, compare=True)
     (tmp_path / "search" / "trials.parquet").write_bytes(b"no table")
@@ -260,7 +305,7 @@ def test_a_damaged_ensemble_still_gives_a_page(tmp_path: Path) -> None:
     (tmp_path / "ensemble" / "ensemble.json").write_text("{}")
     reader = page_of(tmp_path)
     assert "The ensemble of this run could not be read" in reader.text
-    assert reader.charts == ["methods"]
+    assert reader.charts == ["gain", "methods"]
 
 
 def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
@@ -268,7 +313,7 @@ def test_a_saved_ensemble_with_items(tmp_path: Path) -> None:
     EDOEnsemble(ties="random").fit(pool, people).save(tmp_path / "ensemble")
     alone = collect(tmp_path / "ensemble")
     assert alone.evaluation is None
-    assert "This folder has no record of the run" in Reader(render(alone)).text
+    assert "items" not in menu(Reader(render(alone)))
     found = collect(tmp_path / "ensemble", predictions=pool, annotations=people)
     reader = Reader(render(found))
     assert "not recorded whether the ensemble was fitted on the items shown" in reader.text
@@ -355,7 +400,7 @@ def test_a_page_has_slices_by_item_column_and_says_which_is_worst(tmp_path: Path
     pool = replace(pool, probabilities=P)
     data = collect(tmp_path, predictions=pool, annotations=sliced, by=["lang"])
     assert data.evaluation is not None
-    assert [one.items for one in data.evaluation.slices] == [60] * 4
+    assert [one.items for one in data.evaluation.result.slices] == [60] * 4
     page = Reader(render(data))
     assert "slices" in page.charts
     assert "lang: (missing)" in page.text
@@ -379,7 +424,7 @@ def test_a_page_slices_as_the_comparison_that_it_shows(tmp_path: Path) -> None:
     write_json({**content, "samples": 100, "by": ["lang"]}, run / "compare" / "methods.json")
     data = collect(run)
     assert data.evaluation is not None
-    assert [one.name for one in data.evaluation.slices] == ["lang: en", "lang: it"]
+    assert [one.name for one in data.evaluation.result.slices] == ["lang: en", "lang: it"]
     assert "constant" in Reader(render(data)).text
     with pytest.raises(InputError, match="'lang'"):
         collect(run, by="langs")

@@ -79,14 +79,14 @@ def test_sets_are_ranked_by_ce_and_have_exact_match(sets: ReportData, tmp_path: 
 
 
 def test_the_summary_is_in_the_metrics_of_the_scale(ordinal: ReportData, sets: ReportData) -> None:
-    tiles = [name for name, _, _ in summarize(ordinal).tiles]
-    assert tiles[1:3] == ["ranked probability score (RPS)", "Wasserstein distance (W1)"]
-    assert "the ranked probability score is" in summarize(ordinal).improvement[0]
+    tiles = [name for _, name, _, _ in summarize(ordinal).tiles]
+    assert {"ranked probability score (RPS)", "Wasserstein distance (W1)"} < set(tiles)
+    assert summarize(ordinal).evidence[0].startswith("By ranked probability score (RPS), on")
     assert "7 points of the scale" in summarize(ordinal).weights[0]
     found = summarize(sets)
     assert "labels of sets, “mocking”, “rude” and “warm”" in found.weights[0]
-    assert "exact match" in found.improvement[1]
-    assert "MD" not in " ".join(summarize(ordinal).improvement)
+    assert "exact match" in [name for _, name, _, _ in found.tiles]
+    assert "distance (MD)" not in tiles
 
 
 def test_points_of_a_scale_have_ordered_colours_whatever_their_names() -> None:

@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.panels import PanelComparison
     from edokit.predictions import Predictions
-    from edokit.tuning import Correlation
 
 __all__ = [
     "ReportData",
     "collect",
-    "correlation_figure",
     "write_figures",
     "write_panel_page",
     "write_report",
@@ -33,6 +31,7 @@ def write_report(
     annotations: Annotations | None = None,
     texts: bool = True,
     by: str | Sequence[str] | None = None,
+    colours: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write the page of a run: one HTML file that needs nothing but a browser.
@@ -49,6 +48,8 @@ def write_report(
         Whether the page holds the texts of the items.
     by : str or sequence of str, optional
         Columns of the items to evaluate by, as in `collect`.
+    colours : mapping of str to str, optional
+        Colours of classes, such as ``{"offensive": "#5e3c99"}``.
     overwrite : bool, default False
         Also replace a file that is no page of EDO's.
 
@@ -76,7 +77,7 @@ def write_report(
         if out is None:
             refuse_links(Path(run), REPORT)
             out = Path(run) / REPORT
-    return _write(lambda: render(data, texts=texts), Path(out), overwrite)
+    return _write(lambda: render(data, texts=texts, colours=colours), Path(out), overwrite)
 
 
 def write_panel_page(
@@ -84,6 +85,7 @@ def write_panel_page(
     out: str | Path,
     *,
     texts: Mapping[str, str] | None = None,
+    colours: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a page that shows what two panels would answer side by side.
@@ -96,6 +98,8 @@ def write_panel_page(
         Where to write: one HTML file that needs nothing but a browser.
     texts : mapping of str to str, optional
         Text of each item.
+    colours : mapping of str to str, optional
+        Colours of classes, as in `write_report`.
     overwrite : bool, default False
         Also replace a file that is no page of EDO's.
 
@@ -106,7 +110,7 @@ def write_panel_page(
     """
     from edokit.report.page import render_panels
 
-    return _write(lambda: render_panels(comparison, texts or {}), Path(out), overwrite)
+    return _write(lambda: render_panels(comparison, texts or {}, colours), Path(out), overwrite)
 
 
 def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
@@ -141,37 +145,3 @@ def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path
 
     data = run if isinstance(run, ReportData) else collect(run)
     return write_all(all_charts(data), Path(folder))
-
-
-def correlation_figure(correlations: Sequence[Correlation], path: str | Path) -> Path:
-    """Draw the paper's heat maps: correlations of parameters and metrics, a panel per sign.
-
-    Parameters
-    ----------
-    correlations : sequence of Correlation
-        As in ``SearchResult.correlations``.
-    path : str or Path
-        Where to write; the ending names the format: ``.png``, ``.svg`` or ``.pdf``.
-
-    Returns
-    -------
-    Path
-        The figure. One star marks p < 0.05, two p < 0.01, three p < 0.001.
-
-    Raises
-    ------
-    InputError
-        If there are no correlations.
-    """
-    from edokit._errors import InputError
-    from edokit.report import charts
-    from edokit.report.vega import draw, figure_spec
-
-    if not correlations:
-        raise InputError(
-            "there are no correlations to draw",
-            "search over numeric parameters, with three trials or more of one sign",
-        )
-    panels = list(charts.correlations(correlations).values())
-    draw(figure_spec(panels), Path(path))
-    return Path(path)

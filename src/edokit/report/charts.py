@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, cycle
 from typing import Any
 
 import numpy as np
@@ -14,34 +14,25 @@ from edokit.baselines.scores import Score
 from edokit.baselines.slices import Slice
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.trade_off import TradeOff
-from edokit.metrics import METRIC, Reliability
+from edokit.metrics import METRIC, Reliability, reliability_curve
+from edokit.planning import Plan
 from edokit.report import vega
-from edokit.report.colours import BLUE, DIVERGING, INK, MUTED, NOMINAL, ORANGE, SIGNS
+from edokit.report.colours import BLUE, INK, MUTED, NOMINAL, ORANGE, SIGNS
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
-from edokit.report.formatting import clean, count, number
-from edokit.report.results import Search, headline_value, is_ours, ranked_scores
+from edokit.report.formatting import clean, count, named, number
+from edokit.report.results import (
+    Result,
+    Search,
+    find_result,
+    headline_value,
+    is_ours,
+    ranked_scores,
+)
 from edokit.report.vega import Spec, rows
 from edokit.scales import Declared, Scale
 from edokit.solvers import Trajectory
-from edokit.tuning import Correlation
 
-LOSS_TERMS = {
-    "f1": "1 − soft F1",
-    "ce": "Cross-entropy",
-    "div": "Diversity",
-    "reg": "Squared norm of the weights",
-}
-PARAMETERS = {
-    "lambda_f1": "λ F1",
-    "lambda_ce": "λ CE",
-    "lambda_div": "λ Div",
-    "lambda_reg": "λ Reg",
-    "learning_rate": "learning rate η",
-    "temperature": "temperature T₀",
-    "temperature_decay": "decay γ",
-    "size": "size K*",
-}
 PARTS = {
     "item": "items",
     "annotator": "annotators",
@@ -50,7 +41,12 @@ PARTS = {
 }
 SOURCES = {"annotations": ORANGE, "ensemble": BLUE}
 RIVALS = {"uniform mean": MUTED, "constant": ORANGE}
-BINS = 20
+PLAIN_NAMES = {
+    "edo": "EDO: this ensemble",
+    "uniform": "plain average (uniform)",
+    "best-single": "best single member",
+    "constant": "constant answer",
+}
 # Points of a scatter plot; of more items, evenly spaced ones are drawn.
 POINTS = 1500
 # Up to so many members, cells carry their numbers.
@@ -65,34 +61,42 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     if data.search is not None and data.search.trials:
         pairs = combinations(data.search.metrics, 2)
         charts |= {f"pareto-{x}-{y}": pareto(data.search, x, y) for x, y in pairs}
-        charts |= correlations(data.search.correlations)
     if data.ensemble is not None:
-        charts["weights"] = weights(data.ensemble)
-        trajectory = data.ensemble.trajectory_
-        if trajectory is not None and len(trajectory):
-            smallest = int(data.ensemble.settings_.get("min_members") or 1)
-            charts |= epochs(trajectory, smallest)
+        charts |= _learned(data.ensemble)
     if data.trade_off is not None and len(data.trade_off.path) > 1:
         charts["cost"] = costs(data.trade_off)
     if data.evaluation is not None:
         charts |= _evaluated(data.evaluation)
+    has_weights = data.ensemble is None or len(data.ensemble.members_) > 1
+    if has_weights and (result := find_result(data.comparison, data.evaluation)) is not None:
+        charts["gain"] = gain(result)
     if scores := ranked_scores(data.comparison, data.evaluation):
         charts["methods"] = methods(scores)
-    if data.evaluation is not None and data.evaluation.slices:
-        charts["slices"] = slices(data.evaluation.slices)
-    return charts | diagnosis(data.diagnosis or {})
+    if data.plan is not None:
+        charts["annotators-needed"] = annotators_needed(data.plan)
+    return charts | diagnosis(data.diagnosis)
+
+
+def _learned(ensemble: EDOEnsemble) -> dict[str, Spec]:
+    """The weights and, of the gumbel solver, the sizes over the epochs."""
+    charts, trajectory = {"weights": weights(ensemble)}, ensemble.trajectory_
+    if trajectory is not None and len(trajectory):
+        charts["sizes"] = sizes(trajectory, int(ensemble.settings_.get("min_members") or 1))
+    return charts
 
 
 def _evaluated(evaluation: Evaluation) -> dict[str, Spec]:
-    """Reliability and entropies where there are annotations, distances of several members."""
+    """Reliability, entropies and slices where there are annotations, distances of members."""
     charts = {}
-    if evaluation.reliability is not None and evaluation.annotations is not None:
+    if evaluation.annotations is not None:
         annotated, largest = evaluation.annotations.entropy, evaluation.max_entropy
-        predicted, rho = evaluation.pooled.entropy, evaluation.rho.estimate
-        charts["reliability"] = reliability(evaluation.reliability, evaluation.ece)
-        charts["entropies"] = entropies(predicted, annotated, largest)
+        predicted, rho = evaluation.pooled.entropy, evaluation.metrics["entropy_correlation"]
+        p, q = evaluation.pooled.probabilities, evaluation.annotations.soft_labels
+        charts["reliability"] = reliability(reliability_curve(p, q, scale=evaluation.scale))
         charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, largest, rho)
-        charts |= _on_scale(evaluation, evaluation.annotations.soft_labels)
+        charts |= _on_scale(evaluation, q)
+    if evaluation.result is not None and evaluation.result.slices:
+        charts["slices"] = slices(evaluation.result.slices)
     if len(evaluation.predictions.members) > 1:
         charts["members"] = members(evaluation.distances, evaluation.predictions.members)
     return charts
@@ -109,7 +113,7 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     layers = [
         vega.layer("bar", data, height={"band": 0.65}, tooltip=vega.TIPS),
         vega.layer("text", data, text, align="left", dx=4, color=INK),
-        *vega.reference("weight", 1 / len(order)),
+        vega.reference("weight", 1 / len(order)),
     ]
     largest = max(float(values.max()) * 1.06, 0.05)
     x = vega.numbers("weight", "weight (dotted: equal weights)", domain=(0, largest))
@@ -137,7 +141,7 @@ def costs(trade_off: TradeOff) -> Spec:
         }
     )
     layers = [
-        *vega.reference(f"Δ{short}", 0.0),
+        vega.reference(f"Δ{short}", 0.0),
         # In the order of the path, not of x.
         vega.layer(
             "line", data, {"order": {"field": f"{trade_off.unit}s", "type": "quantitative"}}
@@ -154,13 +158,13 @@ def costs(trade_off: TradeOff) -> Spec:
     )
 
 
-def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Spec]:
-    """The distribution over ensemble sizes and the terms of the objective at each epoch."""
+def sizes(trajectory: Trajectory, smallest: int) -> Spec:
+    """The distribution over ensemble sizes at each epoch."""
     epoch = np.arange(1, len(trajectory) + 1)
     size = np.arange(smallest, smallest + trajectory.sizes.shape[1])
     # A uniform distribution is shown half-way up the colour scale.
     high = min(max(float(trajectory.sizes.max()), 2 / len(size)), 1.0)
-    sizes = vega.heatmap(
+    return vega.heatmap(
         "Probability of each ensemble size",
         trajectory.sizes.T[::-1],
         vega.names("epoch", epoch.tolist(), "epoch", labelAngle=0, labelOverlap=True),
@@ -169,14 +173,6 @@ def epochs(trajectory: Trajectory, smallest: int) -> dict[str, Spec]:
         domain=(0, high),
         height=300,
     )
-    charts = {"sizes": sizes}
-    for name, title in LOSS_TERMS.items():
-        data = rows(epoch=epoch, value=getattr(trajectory, name))
-        lines = [vega.layer("line", data), vega.points(data, size=5)]
-        charts[f"term-{name}"] = vega.chart(
-            title, lines, vega.numbers("epoch", "epoch"), vega.numbers("value"), 190
-        )
-    return charts
 
 
 def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Spec]:
@@ -222,9 +218,41 @@ def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Spec]:
     }
 
 
+def gain(result: Result) -> Spec:
+    """How much better than a plain average in each metric, in colour where the interval says so."""
+    gains = pd.DataFrame([vars(gain) for gain in result.gains.values()])
+    metrics = [named(name) for name in result.gains]
+    is_clear = [gain.standing != "unclear" for gain in result.gains.values()]
+    data = rows(metric=metrics, gain=gains.share, low=gains.low, high=gains.high, _clear=is_clear)
+    shade = {"color": {"condition": {"test": "datum._clear", "value": BLUE}, "value": MUTED}}
+    layers = [
+        vega.reference("gain", 0.0),
+        vega.intervals(data, shade, strokeWidth=3),
+        vega.points(data, shade, size=11),
+    ]
+    return vega.chart(
+        "How much better than a plain average, by metric",
+        layers,
+        vega.numbers("gain", "worse ← plain average → better", percent=True),
+        vega.names("metric", metrics),
+        height=80 + 34 * len(metrics),
+    )
+
+
+def annotators_needed(plan: Plan) -> Spec:
+    """The distance of the soft label of so many annotators to that of all, with intervals."""
+    name = next(name for name in ("w1", "md") if name in plan.curve[0]["soft_label"])
+    labels = [count(row["annotators"], "annotator") for row in plan.curve]
+    values, lows, highs = zip(*(row["soft_label"][name] for row in plan.curve), strict=True)
+    data = rows(annotators=labels, **{METRIC[name].short: values, "low": lows, "high": highs})
+    layers = [vega.intervals(data), vega.points(data, size=9)]
+    x, y = _metric_axis(name), vega.names("annotators", labels)
+    return vega.chart("Error of the soft label", layers, x, y, 100 + 26 * len(labels))
+
+
 def methods(scores: Sequence[Score]) -> Spec:
     """The headline metric of each method with its interval, EDO's in colour."""
-    labels = [clean(score.name, 60) for score in scores]
+    labels = [PLAIN_NAMES.get(score.name, clean(score.name, 60)) for score in scores]
     ours = {"condition": {"test": "datum._ours", "value": BLUE}, "value": MUTED}
     data = rows(method=labels, **_with_ends(scores), _ours=[is_ours(score) for score in scores])
     layers = [vega.intervals(data, {"color": ours}), vega.points(data, {"color": ours}, size=9)]
@@ -307,46 +335,7 @@ def _first_of(otherwise: float, values: dict[str, float]) -> Spec:
     return {"condition": tests, "value": otherwise}
 
 
-def correlations(correlated: Sequence[Correlation]) -> dict[str, Spec]:
-    """A heat map of Spearman's ρ [parameters, metrics] for each sign."""
-    return {
-        f"correlations-{sign}": _correlation_chart(
-            sign, [row for row in correlated if row.diversity == sign]
-        )
-        for sign in dict.fromkeys(row.diversity for row in correlated)
-    }
-
-
-def _correlation_chart(sign: str, correlated: Sequence[Correlation]) -> Spec:
-    frame = pd.DataFrame([vars(row) for row in correlated])
-    frame["text"] = [_with_stars(row) for row in correlated]
-    parameters = list(dict.fromkeys(frame["parameter"]))
-    metrics = [name for name in METRIC if name in set(frame["metric"])]
-    rho, p_value, text = (
-        frame.pivot(index="parameter", columns="metric", values=name).loc[parameters, metrics]
-        for name in ("rho", "p_value", "text")
-    )
-    labels = [PARAMETERS.get(name, clean(name.replace("_", " "), 40)) for name in parameters]
-    return vega.heatmap(
-        f"{sign} ({count(int(frame['trials'].max()), 'trial')})",
-        rho.to_numpy(),
-        vega.names_below("metric", [METRIC[metric].short for metric in metrics]),
-        vega.names("parameter", labels),
-        "ρ",
-        domain=(-1, 1),
-        shades=DIVERGING,
-        height=110 + 32 * len(parameters),
-        p=p_value.to_numpy(),
-        _text=text.fillna("–").to_numpy(),
-    )
-
-
-def _with_stars(row: Correlation) -> str:
-    """``0.42**``: one star for p below 0.05, two below 0.01, three below 0.001."""
-    return number(row.rho, 2) + "*" * sum(row.p_value < bound for bound in (0.05, 0.01, 0.001))
-
-
-def reliability(curve: Reliability, ece: float | None = None) -> Spec:
+def reliability(curve: Reliability) -> Spec:
     """Share of annotations against predicted probability; larger dots hold more points."""
     fields = ("predicted probability", "share of annotations")
     bins = dict(zip(fields, (curve.predicted, curve.observed), strict=True))
@@ -354,22 +343,8 @@ def reliability(curve: Reliability, ece: float | None = None) -> Spec:
     data = rows(**bins, **ends, _area=_areas(curve.count, 14))
     layers = [vega.diagonal(*fields, 0, 1), vega.layer("line", data), vega.points(data, vega.AREA)]
     return vega.chart(
-        f"Reliability (ECE {number(ece, 3)})", layers, *_both_axes(*fields, 0, 1), 340
+        f"Reliability (ECE {number(curve.ece, 3)})", layers, *_both_axes(*fields, 0, 1), 340
     )
-
-
-def entropies(predicted: Floats, annotated: Floats, max_entropy: float) -> Spec:
-    """Histograms of the entropy of the annotations and of the ensemble's probabilities."""
-    edges = np.linspace(0, max_entropy, BINS + 1)
-    data: vega.Rows = []
-    for source, values in zip(SOURCES, (annotated, predicted), strict=True):
-        # Rounding may leave a value above the last edge.
-        data += vega.histogram(
-            np.clip(values, 0, max_entropy), edges, "entropy", "items", of=source
-        )
-    layers = [vega.columns(data, {"color": vega.colours("of", SOURCES)})]
-    axes = vega.numbers("entropy", "entropy (nats)"), vega.numbers("items", "items", zero=True)
-    return vega.chart("Entropy of annotations and ensemble", layers, *axes, 340)
 
 
 def entropy_against_entropy(
@@ -442,24 +417,26 @@ def clustered(distances: Floats) -> Ints:
     return leaves.astype(np.int64)
 
 
-def diagnosis(content: dict[str, Any]) -> dict[str, Spec]:
+def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
     """The charts that a diagnosis (`edokit.diagnose`, as a dictionary) has numbers for."""
-    scale = Declared(content.get("scale") or "nominal").on(content.get("classes") or ())
-    charts = {
-        "variance": _variance(content.get("variance") or {}),
-        "permutations": _permutations((content.get("test") or {}).get("group_item") or {}),
-        "annotators": _annotators(content, scale),
-        "agreement": _agreement((content.get("agreement") or {}).get("matrix") or {}, scale.span),
-    }
-    return {name: spec for name, spec in charts.items() if spec is not None}
+    charts: dict[str, Spec] = {}
+    if content is None:
+        return charts
+    scale = Declared(content["scale"]).on(content["classes"])
+    parts = {name: (content["variance"] or {}).get(key) for key, name in PARTS.items()}
+    if parts := {name: part for name, part in parts.items() if part and part["share"] is not None}:
+        charts["variance"] = _variance(parts)
+    people = [person for person in content["people"] if person["agreement"] is not None]
+    if len(people) > 1 and len(content["classes"]) > 1:
+        charts["annotators"] = _annotators(people, content["classes"], scale)
+    matrix = content["agreement"].get("matrix") or {"annotators": ()}
+    if len(matrix["annotators"]) > 2:
+        charts["agreement"] = _agreement(matrix, scale.span)
+    return charts
 
 
-def _variance(components: dict[str, Any]) -> Spec | None:
+def _variance(parts: dict[str, Any]) -> Spec:
     """The share of each component in the variance of the labels."""
-    parts = {name: components.get(key) or {} for key, name in PARTS.items()}
-    parts = {name: part for name, part in parts.items() if part.get("share") is not None}
-    if not parts:
-        return None
     ends = {key: [part[key] for part in parts.values()] for key in ("share", "low", "high")}
     data = rows(component=list(parts), **ends)
     return vega.chart(
@@ -474,69 +451,41 @@ def _variance(components: dict[str, Any]) -> Spec | None:
     )
 
 
-def _permutations(test: dict[str, Any]) -> Spec | None:
-    """The test statistic, and its distribution under permutation."""
-    null = [value for value in test.get("null") or [] if value is not None]
-    statistic = test.get("statistic")
-    if len(null) < 2 or statistic is None or test.get("p", 1) is None:
-        return None
-    bins = vega.histogram(null, np.histogram_bin_edges(null, 24), "difference", "permutations")
-    side = "right" if statistic > max(null) else "left"
-    observed = vega.reference("difference", float(statistic), "observed", align=side)
-    return vega.chart(
-        "Permutation test of groups × items",
-        [vega.columns(bins, color=MUTED), *observed],
-        vega.numbers("difference", "difference between groups (permuted labels)"),
-        vega.numbers("permutations", "permutations", zero=True),
-    )
-
-
-def _annotators(content: dict[str, Any], scale: Scale) -> Spec | None:
+def _annotators(people: Sequence[dict[str, Any]], classes: Sequence[str], scale: Scale) -> Spec:
     """A point per annotator: how often they choose a class, and agree with others.
 
     Of several classes, the one whose share differs most between annotators; on a scale, the mean
     rating and the distance from others.
     """
-    classes = [str(name) for name in content.get("classes") or []]
-    people = [row for row in content.get("people") or [] if row.get("agreement") is not None]
-    if len(people) < 2 or len(classes) < 2:
-        return None
-    totals = np.array([int(person.get("annotations") or 1) for person in people])
-    shares = np.array(
-        [[float(person["shares"].get(c) or 0.0) for c in classes] for person in people]
-    )
-    agreement = np.array([float(person["agreement"]) for person in people])
-    title = "Annotators"
+    frame = pd.DataFrame(people)
+    totals, agreement = frame["annotations"].to_numpy(), frame["agreement"]
+    shares = pd.DataFrame(list(frame["shares"]), columns=list(classes)).fillna(0.0).to_numpy()
     if scale.span is not None:
-        x, y = shares @ np.array(scale.positions), (1 - agreement) * scale.span
-        axes = (
-            vega.numbers("mean rating", "mean rating"),
-            vega.numbers("distance", "distance from the others"),
-        )
-    else:
-        # Of two classes, which differ alike, the last.
-        column = len(classes) - 1
-        if not scale.is_binary(len(classes)):
-            title += ", by the label they differ most in"
-            mean = totals @ shares / totals.sum()
-            column = int((totals @ (shares - mean) ** 2).argmax())
-        x, y = shares[:, column], agreement
-        label = f"share of label “{clean(classes[column], 24)}”"
-        agreed = vega.numbers("agreement", "agreement with the others", percent=True)
-        axes = vega.numbers("share", label, percent=True), agreed
-    places = {axis["field"]: values for axis, values in zip(axes, (x, y), strict=True)}
-    return vega.chart(title, [_by_group(people, places, totals)], *axes)
+        data = {"mean rating": shares @ scale.positions, "distance": (1 - agreement) * scale.span}
+        distance = vega.numbers("distance", "distance from the others")
+        axes = vega.numbers("mean rating", "mean rating"), distance
+        return vega.chart("Annotators", [_by_group(frame, data, totals)], *axes)
+    title, column = "Annotators", len(classes) - 1  # of two classes, which differ alike, the last
+    if not scale.is_binary(len(classes)):
+        title += ", by the label they differ most in"
+        mean = totals @ shares / totals.sum()
+        column = int((totals @ (shares - mean) ** 2).argmax())
+    label = f"share of label “{clean(classes[column], 24)}”"
+    axes = (
+        vega.numbers("share", label, percent=True),
+        vega.numbers("agreement", "agreement with the others", percent=True),
+    )
+    data = {"share": shares[:, column], "agreement": agreement}
+    return vega.chart(title, [_by_group(frame, data, totals)], *axes)
 
 
-def _by_group(people: Sequence[dict[str, Any]], places: dict[str, Floats], totals: Ints) -> Spec:
+def _by_group(people: pd.DataFrame, places: dict[str, Any], totals: Ints) -> Spec:
     """Points in the colour of their group, if there are several."""
-    group_of = [clean(person.get("group") or "no group", 24) for person in people]
-    groups = sorted(set(group_of) - {"no group"})
-    shades = {group: NOMINAL[k % len(NOMINAL)] for k, group in enumerate(groups)}
-    if len(groups) < len(set(group_of)):
-        shades["no group"] = MUTED
+    group_of = people["group"].fillna("no group").map(lambda name: clean(name, 24))
+    shades = dict(zip(sorted(set(group_of) - {"no group"}), cycle(NOMINAL), strict=False))
+    shades |= {"no group": MUTED} if (group_of == "no group").any() else {}
     data = rows(
-        annotator=[clean(person.get("annotator", ""), 24) for person in people],
+        annotator=people["annotator"].map(lambda name: clean(name, 24)),
         **places,
         annotations=totals,
         group=group_of,
@@ -546,20 +495,16 @@ def _by_group(people: Sequence[dict[str, Any]], places: dict[str, Floats], total
     return vega.points(data, vega.AREA | colour, opacity=0.75)
 
 
-def _agreement(matrix: dict[str, Any], span: float | None) -> Spec | None:
+def _agreement(matrix: dict[str, Any], span: float | None) -> Spec:
     """How often two annotators agree on the items they share, or how far apart they rate."""
-    labels = [clean(name, 18) for name in matrix.get("annotators") or []]
-    table = matrix.get("agreement") or []
-    if len(labels) < 3 or len(table) != len(labels):
-        return None
-    values = np.array(table, dtype=np.float64)
+    values = np.array(matrix["agreement"], dtype=np.float64)
     values = values if span is None else (1 - values) * span
     low, high = (0.0, 1.0) if np.isnan(values).all() else (np.nanmin(values), np.nanmax(values))
     name = "agreement" if span is None else "distance"
     return _matrix(
         f"{name.capitalize()} on shared items",
         values,
-        labels,
+        [clean(name, 18) for name in matrix["annotators"]],
         name,
         domain=(float(low), max(float(high), float(low) + 1e-4)),
         percent=span is None,

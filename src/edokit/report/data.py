@@ -15,14 +15,17 @@ import numpy as np
 from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
+from edokit.auditing import Audit, audit
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import review
 from edokit.ensemble.trade_off import TradeOff
+from edokit.planning import Plan, PlanOptions, plan
 from edokit.predictions import Predictions
 from edokit.predictions.core import COST
 from edokit.report.evaluation import Evaluation, evaluate_items
+from edokit.report.formatting import listed
 from edokit.report.results import Comparison, Search, read_comparison, read_search
 from edokit.rows import in_order
 from edokit.runs import RunRecord, digest
@@ -56,6 +59,12 @@ class ReportData:
         What cheaper ensembles lose, where the members' costs are known.
     diagnosis : dict[str, Any] or None
         `edokit.diagnose` of the annotations, as a dictionary.
+    diagnosed : str
+        Which annotations these are.
+    audit : Audit or None
+        Whether the members are several judges or one, of items with several annotators.
+    plan : Plan or None
+        What more annotators of these items would bring.
     review : list[dict[str, Any]]
         The items most in need of annotators, most urgent first.
     inputs : dict[str, str]
@@ -72,6 +81,9 @@ class ReportData:
     comparison: Comparison | None = None
     trade_off: TradeOff | None = None
     diagnosis: dict[str, Any] | None = None
+    diagnosed: str = ""
+    audit: Audit | None = None
+    plan: Plan | None = None
     review: list[dict[str, Any]] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -155,10 +167,21 @@ def collect(
         return data
     if not evaluation.pooled.rows.people:  # items are reviewed, not pairs
         data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
-    labels, pooled = evaluation.annotations, evaluation.pooled
-    if labels is not None:
-        data.diagnosis = data.attempt("The diagnosis", lambda: _diagnosis(labels, pooled))
+        _add_answers(data, evaluation.predictions, evaluation.annotations)
+    if evaluation.annotations is not None:
+        diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
+        data.diagnosis = data.attempt("The diagnosis", diagnosis)
     return data
+
+
+def _add_answers(data: ReportData, jury: Predictions, labels: Annotations | None) -> None:
+    """Whether the members are several judges, and what more annotators would bring."""
+    if labels is None or not (labels.annotations_per_item > 1).any():
+        return
+    if len(jury.members) > 1:
+        data.audit = data.attempt("The audit", lambda: audit(jury, labels, learned=False))
+    options = PlanOptions(annotators=(1, 2, 3, 5, 10), train=False, samples=50)
+    data.plan = data.attempt("The plan", lambda: plan(labels, options, predictions=jury))
 
 
 def _read_folder(folder: Path) -> ReportData:
@@ -209,11 +232,9 @@ def _diagnosis(annotations: Annotations, pooled: Pooled) -> dict[str, Any]:
             contexts=None,
             splits=None,
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)
-        if (annotations.soft_labels % 1 == 0).all():
-            predictions = None  # nobody disagrees, so there is nothing to explain
-        return diagnose(annotations, predictions=predictions).to_dict()
+    if (annotations.soft_labels % 1 == 0).all():
+        predictions = None  # nobody disagrees, so there is nothing to explain
+    return diagnose(annotations, predictions=predictions).to_dict()
 
 
 def _state(record: RunRecord, role: str, folder: Path) -> str:
@@ -277,6 +298,24 @@ class _Source:
         data.missing.append(f"The page has no items; {pass_items}.")
         return None
 
+    def diagnosis(self, evaluation: Evaluation, labels: Annotations) -> dict[str, Any]:
+        """Of all annotations of the file that test items are from, else of the items' own.
+
+        Without test items the run has not looked at other splits, and what known annotators explain
+        needs the predictions of the items.
+        """
+        data, pooled, role = self.data, evaluation.pooled, "test_annotations"
+        data.diagnosed = f"the {len(pooled.items):,} {evaluation.name} of this page"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)
+            if data.record is not None and evaluation.name == "test items":
+                file_labels = data.record.annotations(role, self.folder, all_splits=True)
+                assert file_labels is not None
+                labels, name = file_labels, Path(data.record.inputs[role].path).name
+                splits = f" ({listed(labels.split_names)})" if len(labels.split_names) > 1 else ""
+                data.diagnosed = f"all {len(labels.items):,} items of {name}{splits}"
+            return _diagnosis(labels, pooled)
+
     def trade_off(self) -> TradeOff | None:
         """From the items that the ensemble was fitted on, where members have costs."""
         data, ensemble = self.data, self.data.ensemble
@@ -285,7 +324,7 @@ class _Source:
             return None
         items: tuple[Predictions, Annotations] | None = None
         if self.predictions is not None and self.annotations is not None:
-            ce = None if data.evaluation is None else data.evaluation.metrics["ce"]
+            ce = None if data.evaluation is None else data.evaluation.metrics.get("ce")
             if ce is not None and np.isclose(ce, ensemble.metrics_["ce"] or 0.0, atol=1e-6):
                 items = self.predictions, self.annotations
         elif self.predictions is None and data.record is not None and self.fit_items:
@@ -305,10 +344,7 @@ class _Source:
         """Whether these were no part of the fit, by its record; None if that is not known."""
         if self.data.record is None or self.data.inputs.get("predictions") != "same":
             return None
-        try:
-            fitted = self.data.record.predictions("predictions", self.folder)
-        except EDOError:
-            return None
+        fitted = self.data.record.predictions("predictions", self.folder)
         assert fitted is not None
         same_rows = fitted.rows.positions(predictions.rows)
         if (same_rows < 0).all():
@@ -337,9 +373,9 @@ class _Source:
         with warnings.catch_warnings():
             # The run warned already.
             warnings.simplefilter("ignore", EDOWarning)
-            tables = (
-                data.attempt(ROLES[roles[0]], lambda: record.predictions(roles[0], self.folder)),
-                data.attempt(ROLES[roles[1]], lambda: record.annotations(roles[1], self.folder)),
+            readers: Any = record.predictions, record.annotations
+            predictions, annotations = (
+                data.attempt(ROLES[role], partial(read, role, self.folder))
+                for role, read in zip(roles, readers, strict=True)
             )
-        predictions, annotations = tables
         return None if predictions is None or annotations is None else (predictions, annotations)

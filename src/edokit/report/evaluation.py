@@ -4,48 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
 from edokit.annotations import Annotations, Ties
-from edokit.baselines.scores import (
-    CONSTANT,
-    Score,
-    constant_of,
-    score_answers,
-    worth,
-)
-from edokit.baselines.slices import Slice, find_slices, score_slices, worst_slice
+from edokit.baselines.scores import Score, constant_of
+from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
-from edokit.metrics import (
-    Interval,
-    Reliability,
-    bootstrap,
-    item_values,
-    reliability_curve,
-    search_metrics,
-)
-from edokit.metrics.resampling import Resampling
+from edokit.evaluation import Answers, EvaluateOptions, evaluate_answers
+from edokit.evaluation import Evaluation as Metrics
+from edokit.metrics import item_values, search_metrics
 from edokit.predictions import Predictions
 from edokit.predictions.core import ANONYMOUS
 from edokit.scales import Scale, check_same_scale
 
-ABOUT = {
-    "edo": "this ensemble",
-    "uniform": "uniform mean of all members",
-    "best-single": "member with the lowest CE on the fit data",
-    "constant": "same probabilities and label for every item",
-}
 # Bootstrap samples, and those for more than ``MANY`` items.
 SAMPLES, FEWER = 1000, 200
 MANY = 20_000
-UNDEFINED = Interval(None, None, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,19 +47,8 @@ class Evaluation:
         In the same order of items.
     hard_labels : Codes or None
         [N]
-    scores : list[Score]
-        Metrics of the ensemble, the uniform mean, the best single member and the constant.
-    source : str
-        Whose shares the constant has, as in `Constant`.
-    ece : float or None
-    rho : Interval
-        Spearman's ρ between the entropies of ensemble and annotations.
-    reliability : Reliability or None
-        Predicted probabilities against shares of annotations.
-    level : float
-        Confidence level of the intervals.
-    slices : tuple[Slice, ...]
-        The same methods by the values of item columns.
+    result : edokit.evaluation.Evaluation or None
+        What `edokit.evaluate` says of them.
     """
 
     name: str
@@ -86,19 +57,17 @@ class Evaluation:
     predictions: Predictions
     annotations: Annotations | None = None
     hard_labels: Codes | None = None
-    scores: list[Score] = field(default_factory=list)
-    source: str = "fit"
-    ece: float | None = None
-    rho: Interval = UNDEFINED
-    reliability: Reliability | None = None
-    level: float = 0.95
-    slices: tuple[Slice, ...] = ()
+    result: Metrics | None = None
 
     @property
     def metrics(self) -> dict[str, float | None]:
-        """Main metrics, ECE and entropy correlation (Spearman's ρ) of the ensemble."""
-        values: dict[str, float | None] = dict(self.scores[0].metrics) if self.scores else {}
-        return values | {"ece": self.ece, "entropy_correlation": self.rho.estimate}
+        """Every metric of the ensemble."""
+        return {} if self.result is None else self.result.metrics
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Of the ensemble, the uniform mean, the best single member and the constant."""
+        return () if self.result is None else self.result.scores
 
     @property
     def scale(self) -> Scale:
@@ -109,22 +78,6 @@ class Evaluation:
     def distance_metric(self) -> str:
         """How far probabilities are from soft labels: MD, or W1 on an ordinal scale."""
         return search_metrics(self.scale)[-1]
-
-    @property
-    def constant(self) -> Score | None:
-        """The constant answer."""
-        return next((score for score in self.scores if score.name == CONSTANT), None)
-
-    @property
-    def headline(self) -> list[str]:
-        """Whether the ensemble beats the constant and labels items differently; the worst slice."""
-        if self.constant is None:
-            return []
-        n, ours = len(self.pooled.items), self.scores[0]
-        return [
-            *worth(ours, self.constant, n, subject="The ensemble", source=self.source),
-            *worst_slice(self.slices, self.level),
-        ]
 
     @cached_property
     def distance(self) -> Floats | None:
@@ -157,30 +110,26 @@ def evaluate_items(
     *,
     name: str,
     held_out: bool | None,
-    random_state: int = 0,
-    samples: int | None = None,
-    level: float = 0.95,
     by: str | Sequence[str] | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Pool the predictions and compare them with the annotations, matched by item.
 
-    ``samples`` bootstrap samples give intervals of this ``level``; by default 1,000, or 200 for
-    more than 20,000 items. ``by`` names item columns to slice by.
+    ``by`` names item columns to slice by, ``options`` are those of `EvaluateOptions`; there are
+    1,000 bootstrap samples, or 200 for more than 20,000 items.
     """
     if predictions.rows.people:  # each pair is an item of the page
         anonymous = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
         predictions = predictions.pairs(anonymous=anonymous)
         annotations = None if annotations is None else annotations.pairs()
-    clusters = predictions.rows.clusters
-    name = name if clusters is None else name.replace("items", "pairs")
+    if predictions.rows.clusters is not None:
+        name = name.replace("items", "pairs")
     predictions = predictions.order_classes(tuple(ensemble.classes_))
     pooled = ensemble.describe(predictions)
     if annotations is None:
         return Evaluation(name, held_out, pooled, predictions)
     annotations = _aligned(annotations, predictions)
-    scale = pooled.scale
-    check_same_scale(annotations.scale, "annotations", scale, "ensemble")
-    p, q = pooled.probabilities, annotations.soft_labels
+    check_same_scale(annotations.scale, "annotations", pooled.scale, "ensemble")
     policy: Ties = ensemble.settings_.get("ties", "first")
     with warnings.catch_warnings():
         # Fitting warned of ties already.
@@ -189,24 +138,17 @@ def evaluate_items(
             ties="first" if policy == "error" else policy,
             random_state=int(ensemble.settings_.get("random_state") or 0),
         )
-    if samples is None:
-        samples = SAMPLES if len(q) <= MANY else FEWER
-    resampling = Resampling(samples, level, random_state, clusters)
     # As `edo compare` measures, so that a page agrees with the comparison it shows.
-    constant = constant_of(ensemble, annotations, y)
-    answers = _answers(ensemble, predictions, p)
-    scores, losses = score_answers(answers, constant, annotations, y, resampling, about=ABOUT)
-    slices = score_slices(find_slices(annotations, by), scores, losses, annotations, resampling)
-    curve = reliability_curve(p, q, scale=scale)
-    rho = bootstrap(p, q, y, metrics=("entropy_correlation",), scale=scale, **vars(resampling))
-    return Evaluation(
-        *(name, held_out, pooled, predictions, annotations, y, scores, constant.source),
-        ece=curve.ece,
-        rho=rho["entropy_correlation"],
-        reliability=curve,
-        level=level,
-        slices=slices,
+    options = {"samples": SAMPLES if len(y) <= MANY else FEWER, **options}
+    result = evaluate_answers(
+        _answers(ensemble, predictions, pooled.probabilities, annotations),
+        y,
+        constant_of(ensemble, annotations, y),
+        find_slices(annotations, by),
+        EvaluateOptions(**options),
+        "The ensemble",
     )
+    return Evaluation(name, held_out, pooled, predictions, annotations, y, result)
 
 
 def _aligned(annotations: Annotations, predictions: Predictions) -> Annotations:
@@ -218,13 +160,14 @@ def _aligned(annotations: Annotations, predictions: Predictions) -> Annotations:
     return annotations.align(predictions.rows).with_classes(predictions.classes)
 
 
-def _answers(ensemble: EDOEnsemble, predictions: Predictions, p: Floats) -> dict[str, Floats]:
+def _answers(
+    ensemble: EDOEnsemble, predictions: Predictions, p: Floats, annotations: Annotations
+) -> Answers:
     """The probabilities of the ensemble, the uniform mean and the best single member."""
     # The uniform mean is that of the members which the ensemble could choose from.
     members = [member for member in ensemble.members_ if member in predictions.members]
-    answers = {"edo": p, "uniform": predictions.select(members).uniform}
-    best = ensemble.members_[int(ensemble.member_ce_.argmin())]
+    best, single = ensemble.members_[int(ensemble.member_ce_.argmin())], None
     if best in predictions.members and len(predictions.members) > 1:
-        single = predictions.select([best]).probabilities[:, 0]
-        answers["best-single"] = np.asarray(single, dtype=np.float64)
-    return answers
+        single = predictions.select([best]).uniform
+    uniform = predictions.select(members).uniform
+    return Answers(annotations, "edo", p, uniform=uniform, best_single=single)

@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from edokit._io import json_text
+from edokit.metrics import METRIC
 
 NONE = "–"
 
@@ -34,11 +35,10 @@ def signed(value: float | None, digits: int = 4) -> str:
     return number(value, digits, "+")
 
 
-def percent(share: float | None, digits: int = 0) -> str:
+def percent(share: float | None, digits: int = 0, sign: str = "") -> str:
     """``74 %``, with a space that does not break."""
-    if share is None or not math.isfinite(share):
-        return NONE
-    return f"{100 * share:.{digits}f}\u00a0%"
+    text = number(None if share is None else 100 * share, digits, sign)
+    return text if text == NONE else f"{text}\u00a0%"
 
 
 def count(value: int, noun: str, plural: str | None = None) -> str:
@@ -60,6 +60,13 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def named(metric: str) -> str:
+    """``cross-entropy (CE)``, ``distance (MD)``."""
+    short, title = METRIC[metric].short, METRIC[metric].title
+    title = "distance" if metric == "md" else title
+    return short if metric == "f1" else title if short in title else f"{title} ({short})"
+
+
 # A name must not reorder or break the text around it.
 _UNWANTED = {"Cc", "Cs", "Zl", "Zp"}
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -74,7 +81,7 @@ def clean(value: object, most: int = 200) -> str:
         for mark in str(value)
         if mark not in _BIDI
     )
-    text = " ".join(text.split())
+    text = " ".join(word for word in text.split(" ") if word)  # spaces that do not break stay
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -90,7 +97,7 @@ def prose(text: object, most: int = 900) -> Markup:
 # Of templates, by name.
 FILTERS: dict[str, Any] = {
     function.__name__: function
-    for function in (number, signed, percent, count, interval, listed, clean, prose)
+    for function in (number, signed, percent, count, interval, listed, named, clean, prose)
 }
 
 

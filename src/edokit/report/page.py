@@ -12,46 +12,49 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from edokit._errors import money, printable
+from edokit._io.json import parse_json
 from edokit._version import __version__
 from edokit.ensemble.trade_off import VERDICTS, earned
 from edokit.ensemble.trade_off import signed as signed_difference
-from edokit.metrics import METRIC, headline_metric, search_metrics
+from edokit.metrics import METRIC, headline_metric
 from edokit.panels import PanelAnswer, PanelComparison
-from edokit.report.charts import LOSS_TERMS, all_charts
+from edokit.report.charts import all_charts
 from edokit.report.colours import DARK, class_colours
 from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import FILTERS, asset, clean, count, embed
 from edokit.report.items import item_table, shortened
-from edokit.report.results import Trial, best_values, is_ours, ranked_scores
+from edokit.report.results import ABOUT, Trial, best_values, is_ours, ranked_scores
 from edokit.report.summary import EQUAL, summarize
 from edokit.report.vega import CONFIG, page_spec
 from edokit.scales import NOMINAL
 
 # Trials of the front that are also listed as a table.
 FRONT_ROWS = 50
-# Items of two panels on a page; the table has all of them.
-PANEL_ROWS = 200
+# Items of two panels on a page, and those that are shown at once; the table has all of them.
+PANEL_ROWS, FIRST_ROWS = 200, 20
 
 
-def render(data: ReportData, *, texts: bool = True) -> str:
+def render(
+    data: ReportData, *, texts: bool = True, colours: Mapping[str, str] | None = None
+) -> str:
     """The page as text; the same data give the same text."""
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
     scores, charts = ranked_scores(data.comparison, evaluation), all_charts(data)
     items = None if evaluation is None else item_table(evaluation, texts=texts)
     scale = NOMINAL if evaluation is None else evaluation.scale
-    colours = class_colours([] if items is None else items["classes"], scale)
+    classes = () if ensemble is None else tuple(map(str, ensemble.classes_))
+    shades = class_colours(classes, scale, colours)
     headline = METRIC[scores[0].headline if scores else headline_metric(scale)].short
     embedded = {
         "figures": {name: page_spec(chart) for name, chart in charts.items()},
         "config": CONFIG,
-        "dark": DARK | dict(colours),
-        "colours": [light for light, _ in colours],
+        "dark": DARK | dict(shades),
+        "colours": [light for light, _ in shades],
         # The settings of each trial are shown on a click.
         "trials": {} if search is None else dict(map(_trial_facts, search.trials)),
         "items": items,
+        "terms": _terms(),
     }
-    differences = {"against": f"Δ{headline} vs uniform"}
-    differences["against_constant"] = f"Δ{headline} vs constant"
     library, script = _vega(), asset("report.js") + asset("explorer.js")
     return _fill(
         "report.html",
@@ -61,18 +64,12 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         summary=summarize(data),
         scores=scores,
         is_ours=is_ours,
+        about_methods=ABOUT,
         best=best_values(scores),
         scale=scale,
         metric=METRIC,
         headline=headline,
-        distance=METRIC[search_metrics(scale)[-1]],
-        differences=[
-            (tests, title)
-            for tests, title in differences.items()
-            if any(score.headline in getattr(score, tests) for score in scores)
-        ],
         charts=charts,
-        terms=LOSS_TERMS,
         items=items,
         reasons=() if ensemble is None else ensemble.explain(),
         earned={} if ensemble is None else earned(ensemble.fitted_),
@@ -99,13 +96,18 @@ def _trial_facts(trial: Trial) -> tuple[str, dict[str, Any]]:
     }
 
 
-def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
+def render_panels(
+    comparison: PanelComparison,
+    texts: Mapping[str, str],
+    colours: Mapping[str, str] | None = None,
+) -> str:
     """A page about two panels, without scripts."""
     return _fill(
         "panels.html",
         comparison=comparison,
         found=comparison.summary(),
-        rows=comparison.order[:PANEL_ROWS],
+        rows=comparison.order[:PANEL_ROWS].tolist(),
+        first_rows=FIRST_ROWS,
         cells=_panel_cells,
         means=[
             [(float(share), None, None, False) for share in answer.probabilities.mean(axis=0)]
@@ -113,7 +115,7 @@ def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
         ],
         classes=comparison.classes,
         scale=comparison.scale,
-        colours=class_colours(comparison.classes, comparison.scale),
+        colours=class_colours(comparison.classes, comparison.scale, colours),
         texts=texts,
         shortened=shortened,
     )
@@ -145,6 +147,7 @@ def _fill(template: str, *scripts: str, **content: Any) -> str:
         policy=_policy(*scripts),
         style=Markup(asset("report.css")),
         count=count,
+        terms=_terms(),
     )
     # A name may hold a lone surrogate, which no file can.
     return page.encode("utf-8", "replace").decode("utf-8")
@@ -157,6 +160,13 @@ def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
     if texts and annotations is not None and annotations.texts is not None:
         item_texts = dict(zip(annotations.items, annotations.texts, strict=True))
     return [entry | {"text": shortened(item_texts.get(entry["item"]))} for entry in data.review]
+
+
+@cache
+def _terms() -> dict[str, str]:
+    """What metrics and other terms mean, in plain words."""
+    terms: dict[str, str] = parse_json(asset("terms.json"), "terms.json")
+    return terms
 
 
 @cache

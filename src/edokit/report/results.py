@@ -15,11 +15,10 @@ from edokit._errors import InputError
 from edokit._io.documents import Count, Document, read_model, to_model
 from edokit._io.json import read_json
 from edokit._io.tables import read_table
-from edokit.baselines.scores import Score
+from edokit.baselines.scores import CONSTANT, Gain, Score
 from edokit.metrics import METRIC, PairedTest, search_metrics
-from edokit.report.evaluation import ABOUT, Evaluation
+from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import number
-from edokit.tuning import Correlation
 
 # Columns of the table of trials that are not settings.
 _OUTCOMES = {
@@ -27,6 +26,12 @@ _OUTCOMES = {
     *(*METRIC, *(f"{name}_se" for name in METRIC)),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
+ABOUT = {
+    "edo": "this ensemble",
+    "uniform": "plain average of all members",
+    "best-single": "member with the lowest CE on the fit data",
+    "constant": "same probabilities and label for every item",
+}
 
 
 def _is_metric(name: str) -> str:
@@ -46,7 +51,6 @@ class _SearchFile(Document):
         list[Annotated[str, AfterValidator(_is_metric)]], Field(min_length=3, max_length=3)
     ] = Field(default_factory=lambda: list(search_metrics()))
     chosen: _ChosenTrial | None = None
-    correlations: list[Correlation] = Field(default_factory=list)
 
 
 class _MethodBase(Document):
@@ -136,7 +140,6 @@ class Search:
         Headline metric of the chosen trial by kind of estimate.
     weights : dict[str, float]
         Of the chosen trial, by member.
-    correlations : list[Correlation]
     """
 
     trials: list[Trial]
@@ -145,7 +148,6 @@ class Search:
     metrics: tuple[str, ...] = search_metrics()
     estimates: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
-    correlations: list[Correlation] = field(default_factory=list)
 
     @property
     def headline(self) -> str:
@@ -191,7 +193,6 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
         tuple(document.metrics),
         {kind: value for kind, value in estimates.items() if value is not None},
         chosen.weights,
-        document.correlations,
     )
 
 
@@ -225,11 +226,8 @@ def _score(row: Any) -> Score:
     metrics = {metric: value for metric, value in values.items() if value is not None}
     # An ordinal scale has RPS, which ranks methods there.
     headline = "rps" if "rps" in metrics else "ce"
-    about, tests = (
-        row.about or ABOUT.get(row.name, ""),
-        (row.against_reference, row.against_constant),
-    )
-    return Score(row.name, about, metrics, row.intervals, *tests, headline=headline)
+    tests = row.against_reference, row.against_constant
+    return Score(row.name, row.about, metrics, row.intervals, *tests, headline=headline)
 
 
 def ranked_scores(comparison: Comparison | None, evaluation: Evaluation | None) -> list[Score]:
@@ -238,6 +236,63 @@ def ranked_scores(comparison: Comparison | None, evaluation: Evaluation | None) 
     scores = [] if source is None else source.scores
     finite = [score for score in scores if math.isfinite(headline_value(score))]
     return sorted(finite, key=headline_value)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The ensemble beside a plain average of the members: what the headline of a page is about.
+
+    Attributes
+    ----------
+    edo, uniform : Score
+    constant : Score or None
+    level : float
+        Confidence level of the intervals.
+    held_out : bool or None
+        Whether the ensemble was fitted without the items; None if that is not known.
+    """
+
+    edo: Score
+    uniform: Score
+    constant: Score | None
+    level: float
+    held_out: bool | None
+
+    @property
+    def gains(self) -> dict[str, Gain]:
+        """Gain over the plain average in each metric, the headline metric first."""
+        tests = dict(sorted(self.edo.against.items(), key=lambda test: test[0] != self.metric))
+        return {name: Gain.of(name, test, self.uniform) for name, test in tests.items()}
+
+    @property
+    def metric(self) -> str:
+        """The headline metric."""
+        return self.edo.headline
+
+    @property
+    def sentence(self) -> str:
+        """The headline: that over a constant answer where it is not better than that."""
+        test = self.edo.against_constant.get(self.metric)
+        if test is not None and self.constant is not None:
+            over_constant = Gain.of(self.metric, test, self.constant)
+            if over_constant.standing != "better":
+                return over_constant.sentence("one fixed answer for every item")
+        return self.gains[self.metric].sentence()
+
+
+def find_result(comparison: Comparison | None, evaluation: Evaluation | None) -> Result | None:
+    """From the evaluated items, or from the comparison where those are items of the fit."""
+    source: Any = None if evaluation is None else evaluation.result
+    held_out = None if evaluation is None else evaluation.held_out
+    if comparison is not None and (source is None or held_out is False):
+        source, held_out = comparison, True
+    if source is None:
+        return None
+    scores = {score.name: score for score in source.scores}
+    edo, uniform = scores.get("edo"), scores.get("uniform")
+    if edo is None or uniform is None or edo.headline not in edo.against:
+        return None
+    return Result(edo, uniform, scores.get(CONSTANT), source.level, held_out)
 
 
 def best_values(scores: Sequence[Score]) -> dict[str, str]:

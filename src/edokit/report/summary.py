@@ -1,4 +1,4 @@
-"""The summary: weights, improvement and caveats; the words are in ``assets/summary.txt``."""
+"""The summary: headline, evidence, weights and caveats; the words are in ``assets/summary.txt``."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from edokit.baselines.scores import SHARES, Score
+from edokit.baselines.scores import SHARES
 from edokit.diagnosis.render import render_lines
 from edokit.ensemble import EDOEnsemble
-from edokit.metrics import METRIC, PairedTest, search_metrics
+from edokit.metrics import METRIC
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import FILTERS, clean
 from edokit.report.items import filters, minority_by_chance
-from edokit.report.results import Search
+from edokit.report.results import Search, find_result
 
 # Weights whose largest is less than this many times their smallest are nearly equal.
 EQUAL = 1.2
-# Share of a metric below which a difference, significant or not, is called slight.
-SLIGHT = 0.01
 FEW_ANNOTATIONS = 3
 # Share of an even share below which a class is rare: 10 % of the items with two classes.
 RARE = 0.2
@@ -34,38 +32,40 @@ class Summary:
     Attributes
     ----------
     lead : str
-        The result in one or two sentences.
+        The result in plain words.
+    evidence : list of str
+        What it rests on.
     caveats : list of str
         The gravest first; the last one holds for every ensemble.
-    tiles : list of tuple
-        Name, value and note of each number at the top of the page.
-    weights, improvement : list of str
+    tiles : list of list of str
+        Metric, name, value and note of each number at the top of the page.
+    weights : list of str
     """
 
     lead: str
+    evidence: list[str]
     caveats: list[str]
     tiles: list[list[str]]
     weights: list[str]
-    improvement: list[str]
 
 
 def summarize(data: ReportData) -> Summary:
     """The summary of whatever is known."""
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
-    content: dict[str, Any] = {"edo": None, "uniform": None, "about": None, "other_settings": False}
+    content: dict[str, Any] = {"about": None, "other_settings": False}
     if ensemble is not None:
         content |= _about_weights(ensemble)
         content["other_settings"] = search is not None and _differs(search, ensemble)
-    if evaluation is not None and evaluation.scores:
-        content |= _about_scores(*evaluation.scores[:2])
-        content |= {"about": _about_items(evaluation), "searched": search_metrics(evaluation.scale)}
+    if evaluation is not None and evaluation.annotations is not None:
+        content["about"] = _about_items(evaluation)
     lines = render_lines(
         "summary.txt",
         package="edokit.report",
-        filters=FILTERS | {"named": _named, "short": _short},
+        filters=FILTERS,
         ensemble=ensemble,
         evaluation=evaluation,
         search=search,
+        result=find_result(data.comparison, evaluation),
         changed=[
             ROLES.get(role, role).lower()
             for role, state in data.inputs.items()
@@ -78,40 +78,13 @@ def summarize(data: ReportData) -> Summary:
     topics: dict[str, list[str]] = defaultdict(list)
     for topic, text in (line.split(" | ", 1) for line in lines):
         topics[topic].append(text)
-    tiles = [text.split(" | ") for text in topics["tile"]]
-    texts = topics["weights"], topics["improvement"]
-    return Summary(topics["lead"][0], topics["caveats"], tiles, *texts)
-
-
-def _named(metric: str) -> str:
-    """``cross-entropy (CE)``, ``distance (MD)``."""
-    short, title = METRIC[metric].short, METRIC[metric].title
-    title = "distance" if metric == "md" else title
-    return short if metric == "f1" else title if short in title else f"{title} ({short})"
-
-
-def _short(metric: str) -> str:
-    """``CE``, ``exact match``."""
-    short, title = METRIC[metric].short, METRIC[metric].title
-    return title if short in title and metric != "f1" else short
-
-
-def _standing(metric: str, test: PairedTest) -> str:
-    """Better or worse than the uniform mean; ``noise`` if the interval includes 0."""
-    low, high = (-test.high, -test.low) if METRIC[metric].higher else (test.low, test.high)
-    return "better" if high < 0 else "worse" if low > 0 else "noise"
-
-
-def _about_scores(edo: Score, uniform: Score) -> dict[str, Any]:
-    """The metrics by standing, and which standings are slight."""
-    standings: dict[str, list[str]] = {"better": [], "worse": [], "noise": []}
-    clear: set[str] = set()
-    for name, test in edo.against.items():
-        standings[standing := _standing(name, test)].append(_short(name))
-        if abs(test.difference) >= SLIGHT * abs(uniform.metrics[name]):
-            clear.add(standing)
-    slight = set(standings) - clear
-    return {"edo": edo, "uniform": uniform, "standings": standings, "slight": slight}
+    return Summary(
+        lead=topics["lead"][0],
+        evidence=topics["evidence"],
+        caveats=topics["caveats"],
+        tiles=[text.split(" | ") for text in topics["tile"]],
+        weights=topics["weights"],
+    )
 
 
 def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:

@@ -124,32 +124,10 @@ def intervals(data: Rows, encoding: Spec | None = None, **style: Any) -> Spec:
     return layer("rule", data, ends | (encoding or {}), **{"strokeWidth": 1.5} | style)
 
 
-def histogram(
-    data: Sequence[float] | Floats, edges: Floats, field: str, count: str, **more: Any
-) -> Rows:
-    """A row per bin, for `columns`."""
-    counts = np.histogram(data, edges)[0]
-    gap = 0.03 * (edges[1] - edges[0])
-    return rows(**{field: edges[:-1] + gap, "_to": edges[1:] - gap, count: counts}, **more)
-
-
-def columns(data: Rows, encoding: Spec | None = None, **style: Any) -> Spec:
-    """Vertical bars between the field of x and ``_to``."""
-    ends = {"x2": {"field": "_to"}, "y2": {"datum": 0}}
-    style = {"opacity": 0.6, "tooltip": TIPS} | style
-    return layer("rect", data, ends | (encoding or {}), **style)
-
-
-def reference(field: str, value: float, label: str = "", *, align: str = "left") -> list[Spec]:
-    """A vertical line to compare with, dotted where it has no label."""
-    data = rows(**{field: [value]})
-    style = {"strokeWidth": 2} if label else {"strokeDash": [2, 3], "color": MUTED}
-    top = {"y": {"value": 0}}
-    lines = [layer("rule", data, top | {"y2": {"value": "height"}}, **style)]
-    if label:
-        words, dx = top | {"text": {"value": label}}, 6 if align == "left" else -6
-        lines.append(layer("text", data, words, baseline="top", align=align, dx=dx))
-    return lines
+def reference(field: str, value: float) -> Spec:
+    """A dotted vertical line to compare with."""
+    height = {"y": {"value": 0}, "y2": {"value": "height"}}
+    return layer("rule", rows(**{field: [value]}), height, strokeDash=[2, 3], color=MUTED)
 
 
 def diagonal(x: str, y: str, low: float, high: float) -> Spec:

@@ -9,16 +9,16 @@
   const has = { annotations: Boolean(table.counts), texts: Boolean(table.texts) };
   const sets = table.kind === "multi-label", ordinal = table.kind === "ordinal";
   const measure = ordinal ? "SD" : "entropy";
-  const unit = ordinal ? "standard deviation, in units of the scale" : sets ? "in nats, mean over labels" : "in nats";
+  const help = EDO.terms, divided = ordinal ? help.sd : help.entropy;
   const columns = [
     { key: "text", name: has.texts ? "text" : "item", kind: "text" },
     has.annotations && { key: "counts", name: "annotations", kind: "split" },
     { key: "p", name: "ensemble", kind: "split" },
     has.annotations && ordinal && { key: "cumulative", name: "cumulative shares", kind: "split" },
-    has.annotations && { key: "annotated", name: measure + " of annotations", kind: "num", help: unit },
-    { key: "entropy", name: measure + " of ensemble", kind: "num", help: unit },
-    { key: "spread", name: "member spread", kind: "num", help: "weighted mean distance of the members to their pool" },
-    has.annotations && { key: "distance", name: `distance (${table.metric})`, kind: "num", help: "distance between the ensemble’s probabilities and the soft label" + (ordinal ? ", in units of the scale" : sets ? ", mean over labels" : "") },
+    has.annotations && { key: "annotated", name: measure + " of annotations", kind: "num", help: divided },
+    { key: "entropy", name: measure + " of ensemble", kind: "num", help: divided },
+    { key: "spread", name: "member spread", kind: "num", help: help.spread },
+    has.annotations && { key: "distance", name: `distance (${table.metric})`, kind: "num", help: `${help.distance} ${help[ordinal ? "w1" : "md"]}` },
   ].filter(Boolean);
   const sortable = [
     { key: "", name: "original order" },
@@ -26,7 +26,7 @@
     { key: "text", name: has.texts ? "text" : "item" },
     ...table.classes.map((name, c) => ({ key: "p" + c, name: "P(" + name + ")" })),
   ];
-  const state = { filter: -1, words: "", label: -1, sort: has.annotations ? "distance" : "spread", down: true, page: 0, size: 25 };
+  const state = { filter: -1, words: "", label: -1, sort: has.annotations ? "distance" : "spread", down: true, page: 0, size: narrow ? 5 : 25 };
 
   const values = {};
   function column(key) {
@@ -143,7 +143,8 @@
   const next = Object.assign(text("button", "next →", "quiet"), { type: "button" });
   const where = text("span", "");
   where.setAttribute("aria-live", "polite");
-  const size = choice("Rows on a page", [["25", "25 rows"], ["50", "50 rows"], ["100", "100 rows"]]);
+  const size = choice("Rows on a page", [5, 25, 50, 100].map((rows) => [String(rows), rows + " rows"]));
+  size.value = String(state.size);
   const pager = text("div", undefined, "pager tools");
   pager.append(back, where, size, next);
   root.append(tools, chips, meaning, legend, grid, pager);
@@ -267,7 +268,7 @@
       const full = "annotations: " + row.map((n, c) => `${table.classes[c]} ${tidy(n)}`).join(", ");
       const n = table.annotators[i];
       if (sets) cell.append(chipsOf(row.map((chosen) => chosen / n), (c) => `${tidy(row[c])}/${n}`, `${full}, of ${n}`));
-      else cell.append(bar(row, full, ordinal ? middle(row) : table.classes.length <= 3 ? row.map(tidy).join(" : ") : most(row)));
+      else cell.append(bar(row, full, ordinal ? middle(row) : most(row)));
       cell.dataset.name = "annotations";
     } else if (each.key === "cumulative") {
       cell.append(cumulative(table.counts[i], table.p[i]));

@@ -20,6 +20,7 @@ function themed(value, dark) {
 
 const charts = [...document.querySelectorAll("[data-chart]")];
 const touch = matchMedia("(pointer: coarse)").matches;
+const narrow = matchMedia("(max-width: 760px)").matches;
 
 // Widths in print; charts are not resized by the print layout.
 const PAPER = { whole: 660, grid: 320 };
@@ -45,8 +46,10 @@ function showTip(handler, event, item, row) {
   tip.style.top = (event.clientY + tip.offsetHeight + 24 > height ? event.clientY - tip.offsetHeight - 10 : event.clientY + 14) + "px";
 }
 
-async function draw(dark, paper) {
-  const drawn = charts.map(async (element) => {
+// Charts in closed sections are drawn when these are opened: they have no width before.
+async function draw(dark, paper, within = document) {
+  const shown = charts.filter((element) => within.contains(element) && !element.closest("details:not([open])"));
+  const drawn = shown.map(async (element) => {
     const spec = themed({ ...EDO.figures[element.dataset.chart], config: EDO.config }, dark);
     if (paper) spec.width = element.closest(".grid") ? PAPER.grid : PAPER.whole;
     // Touch scrolls the page.
@@ -68,7 +71,7 @@ function text(tag, content, className) {
 
 // Trials under the pointer or in a box are marked in all views of the front.
 function linkViews() {
-  const views = charts.filter((element) => element.closest("[data-linked=pareto]")).map((element) => element.view);
+  const views = charts.filter((element) => element.closest("[data-linked=pareto]") && element.view).map((element) => element.view);
   const tell = (signal, value) => views.forEach((view) => view.signal(signal, value).runAsync());
   const trialOf = (item) => (item && item.datum && item.datum.trial !== undefined ? item.datum.trial : null);
   let hovered = null;
@@ -130,15 +133,28 @@ function addSaving() {
   }
 }
 
+const sections = [...document.querySelectorAll("section > details")];
+if (narrow) sections.filter((section) => section.matches(".later")).forEach((section) => { section.open = false; });
 draw(isDark());
 addSaving();
+// Not earlier: sections that are open from the start are toggled, too.
+setTimeout(() => sections.forEach((section) => section.addEventListener("toggle", () => {
+  if (section.open) draw(isDark(), false, section);
+})));
+addEventListener("hashchange", () => {
+  const section = sections.find((entry) => "#" + entry.parentElement.id === location.hash);
+  if (section) section.open = true;
+});
 
 document.getElementById("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
   draw(isDark());
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(isDark()));
-addEventListener("beforeprint", () => draw(false, true));
+addEventListener("beforeprint", () => {
+  sections.forEach((section) => { section.open = true; });
+  draw(false, true);
+});
 addEventListener("afterprint", () => draw(isDark()));
 document.addEventListener("click", (event) => {
   const veil = event.target.closest(".veil");
