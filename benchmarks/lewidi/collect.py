@@ -18,7 +18,7 @@ from pathlib import Path
 from tasks import BENCHMARKS, SEED, Data, Run, load_task
 
 from edokit._errors import EDOWarning
-from edokit.members import Group, TrainingData, TrainingOptions, TrainingPlan, make_plan
+from edokit.members import Group, TrainingOptions
 from edokit.members.folder import (
     collect_predictions,
     make_manifest,
@@ -26,6 +26,9 @@ from edokit.members.folder import (
     write_training,
 )
 from edokit.members.groups import check_groups
+from edokit.members.jobs import TrainingPlan
+from edokit.members.train import make_plan
+from edokit.members.training_data import TrainingData
 
 
 def main() -> None:

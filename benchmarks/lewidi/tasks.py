@@ -30,6 +30,8 @@ class Run:
     cross_fit: int | None = None
     manifest: str | None = None
     """Where its manifest goes, relative to the dataset, if another program makes the pool of it."""
+    keep_models: bool = False
+    """Whether other runs start from these members."""
 
 
 class Data(NamedTuple):

@@ -3,7 +3,8 @@
     python benchmarks/lewidi/train.py lewidi2023 LEWIDI_FOLDER RUNS --run HS-Brexit --device cuda
 
 Run it in a folder that holds the weights under the name that the pools give them, such as
-sentence-transformers/all-mpnet-base-v2 (gemma.py makes the decoder's). Models are not kept.
+sentence-transformers/all-mpnet-base-v2 (gemma.py and qwen.py make those of decoders). Models are
+kept only where other runs start from them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main() -> None:
             unlabelled=data.unlabelled,
             jobs=arguments.jobs,
             device=arguments.device,
-            keep_models=False,
+            keep_models=run.keep_models,
             step=print,
         )
 

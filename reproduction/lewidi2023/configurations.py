@@ -13,8 +13,11 @@ from edokit._errors import EDOWarning
 from edokit._types import Floats
 from edokit.fitdata import FitData
 from edokit.metrics import bs_items
-from edokit.objective import CE, Settings, pool, preset
-from edokit.solvers import GumbelSettings, Solution, solve_exact, solve_gumbel
+from edokit.objective.pools import pool
+from edokit.objective.settings import CE, GumbelSettings, Settings, preset
+from edokit.solvers import Solution
+from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
 from reproduction.lewidi2023.study import Missing, Pool, Study
 from reproduction.outcomes import Outcome, Predicted, outcome
 

@@ -14,7 +14,7 @@ from edokit.annotations import Annotations
 from edokit.baselines import make_method
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import ce
-from edokit.objective import sharpen
+from edokit.objective.pools import sharpen
 from edokit.predictions import Predictions
 from edokit.tuning.trials import non_dominated
 from reproduction.lewidi2023.study import Missing, Pool, Study

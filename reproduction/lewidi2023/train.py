@@ -85,9 +85,10 @@ CONSTANTS: Mapping[str, Any] = {
     "annotator_dropout": 0.2,
     "annotator_shrinkage": 10.0,
     "anonymous_weight": 0.5,
+    "link": "softmax",
 }
 """Options of earlier builds, and what they always are today."""
-OF_REGRESSIONS: Mapping[str, Any] = {"loss": "ce", "link": "softmax"}
+OF_REGRESSIONS: Mapping[str, Any] = {"loss": "ce"}
 """The same of the recipes ``linear`` and ``encoder``."""
 
 

@@ -66,11 +66,20 @@ def run(given: argparse.Namespace, typed: Sequence[str]) -> None:
         raise InputError(f"{predictions} holds no predictions", "name a folder: --predictions DIR")
     if given.folds < 2:
         raise InputError(f"--folds is {given.folds}, but must be at least 2", "leave it out")
-    studies = [Study(data, predictions, name, given.folds, _progress) for name in wanted]
+    studies = [
+        study
+        for name in wanted
+        for study in (
+            Study(data, predictions, name, given.folds, cross_fitted, _progress)
+            for cross_fitted in (False, True)
+        )
+        if study.files("dev.npz")
+    ]
     if given.what == "table":
         found = table(studies, given.results, shlex.join(typed))
     else:
-        found = submit(studies, given.out)
+        # Of a dataset with cross-fitted members these alone: its dev set chooses badly.
+        found = submit(list({study.name: study for study in studies}.values()), given.out)
     _progress("")
     sys.stdout.write(json.dumps(found["values"]) + "\n" if given.json else found["text"])
 
@@ -81,15 +90,17 @@ def table(studies: Sequence[Study], results: Path | None, command: str) -> dict[
     for study in studies:
         rows = {"A": list(study.task_a()), "B": list(study.task_b()), "members": study.members()}
         every = {task: list(found) for task, found in rows.items()}
-        rows_by_dataset[study.name] = every
-        values[study.name] = {
+        rows_by_dataset[study.title] = every
+        values[study.title] = {
             task: [_values(row) for row in found] for task, found in every.items()
         }
         words = {task: _words(chosen(every[task])) for task in ("A", "B")}
-        pages += [f"## {study.name}", ""]
-        pages += [f"Chosen on dev: task A {words['A']}; task B {words['B']}.", ""]
+        pages += [f"## {study.title}", ""]
+        items = f"{len(study.labels['dev'].items)} items of " if study.cross_fitted else ""
+        judged = f"{items}train and dev" if study.cross_fitted else "dev"
+        pages += [f"Chosen on {judged}: task A {words['A']}; task B {words['B']}.", ""]
         for task, title in _TITLES.items():
-            pages += [_table(every[task], f"{study.name}: {title}").markdown().rstrip(), ""]
+            pages += [_table(every[task], f"{study.title}: {title}").markdown().rstrip(), ""]
     shown = [f"- {sentence}" for sentence in observations(rows_by_dataset)]
     opening = [
         *_OPENING,
@@ -115,12 +126,13 @@ _OPENING = [
     " for each annotator. Learned weights, and steps that make answers for a metric (`for md`, `for"
     " w1`), are fitted in folds, so that no item is scored by what was fitted on it; uniform means"
     " and constant answers need no fit. The epoch of each fine-tuned member was chosen on all of"
-    " dev."
+    " dev; of cross-fitted members, which answer for items of train and dev that they have not"
+    " seen, on items that they learn from."
     " CE is of the distribution; a step for another metric may raise it. Pools that end in"
     f" `{KNOWN.strip()}` predict the mean over the annotators known to label an item; all others"
     " know the text alone. Chosen for the submission: in task A the pool and weights with the"
-    " lowest CE, and the step if it lowers the score; in task B the lowest score. Test labels are"
-    " held out: nothing here looks at test.",
+    " lowest CE, and the step if it lowers the score; in task B the lowest score; of a dataset with"
+    " cross-fitted members, among these. Test labels are held out: nothing here looks at test.",
     "",
 ]
 _TITLES = {

@@ -56,19 +56,42 @@ class Row:
 
 @dataclass(frozen=True)
 class Study:
-    """The dev set of one dataset, and what members predict for it and for test."""
+    """The dev set of one dataset, and what members predict for it and for test.
+
+    Attributes
+    ----------
+    cross_fitted : bool, default=False
+        Whether to study members that were cross-fitted on train and dev (``fit.npz``): items of
+        both are then judged, each by members that have not seen it.
+    """
 
     data: Path
     predictions: Path
     name: str
     folds: int = FOLDS
+    cross_fitted: bool = False
     step: Callable[[str], None] = field(default=lambda what: None, compare=False)
 
     @cached_property
     def labels(self) -> dict[str, Annotations]:
-        """Annotations of train and dev."""
+        """Annotations of train, and of the items that are judged, called dev."""
         both = read_labelled(self.data, self.name)
-        return {split: both.split(split) for split in ("train", "dev")}
+        return {
+            "train": both.split("train"),
+            "dev": both if self.cross_fitted else both.split("dev"),
+        }
+
+    @property
+    def title(self) -> str:
+        """The dataset, and which of its members are studied."""
+        return f"{self.name}, cross-fitted" if self.cross_fitted else self.name
+
+    def files(self, ending: str) -> list[Path]:
+        """Files of the pools that are studied: ``dev.npz``, ``test-pairs.npz`` and so on."""
+        judged = "fit" if self.cross_fitted else "dev"
+        folders = [path.parent for path in (self.predictions / self.name).glob(f"*/{judged}.npz")]
+        paths = [folder / ending.replace("dev", judged) for folder in sorted(folders)]
+        return [path for path in paths if path.is_file()]
 
     @property
     def scale(self) -> Scale:
@@ -81,10 +104,7 @@ class Study:
         Members that know annotators give two pools: answers for nobody in particular, and the
         mean of those for the annotators of each item.
         """
-        found = {
-            path.parent.name: read_predictions(path)
-            for path in sorted((self.predictions / self.name).glob(f"*/{split}.npz"))
-        }
+        found = {path.parent.name: read_predictions(path) for path in self.files(f"{split}.npz")}
         if not found:
             raise InputError(
                 f"{self.predictions / self.name} holds no predictions ({split}.npz in a folder per"
@@ -107,8 +127,10 @@ class Study:
 
     def pairs(self, split: str) -> dict[str, Predictions]:
         """Predictions for pairs of an item and an annotator, by pool."""
-        paths = sorted((self.predictions / self.name).glob(f"*/{split}-pairs.npz"))
-        return {path.parent.name: self._ready(read_predictions(path)) for path in paths}
+        return {
+            path.parent.name: self._ready(read_predictions(path))
+            for path in self.files(f"{split}-pairs.npz")
+        }
 
     def _ready(self, pool: Predictions) -> Predictions:
         return pool.order_classes(self.labels["dev"].classes).on_scale(self.scale)
