@@ -1,0 +1,143 @@
+"""EDO's metrics of label distributions where people already work; copy what you need.
+
+Each function needs the package that it is for, and imports it when it is called.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from edokit.metrics import compute_metrics
+from edokit.scales import NOMINAL, Scale
+
+METRICS = ("f1", "ce", "md", "entropy_correlation")
+
+
+def trainer_metrics(scale: Scale = NOMINAL) -> Callable[[Any], dict[str, float]]:
+    """``compute_metrics`` of Hugging Face's Trainer: logits against soft labels [N, C]."""
+    names = (*METRICS, "w1") if scale.kind == "ordinal" else METRICS
+
+    def compute(prediction: Any) -> dict[str, float]:
+        logits, soft_labels = prediction
+        p = scale.from_logits(np.asarray(logits, dtype=np.float64))
+        q = np.asarray(soft_labels, dtype=np.float64)
+        values = compute_metrics(p, q, scale.hard(q), metrics=names, scale=scale)
+        return {name: float("nan") if v is None else v for name, v in values.items()}
+
+    return compute
+
+
+def torch_metric(name: str = "ce", scale: Scale = NOMINAL) -> Any:
+    """A `torchmetrics.Metric` whose ``update`` takes probabilities and soft labels [N, C]."""
+    import torch
+    from torchmetrics import Metric
+    from torchmetrics.utilities import dim_zero_cat
+
+    class SoftLabelMetric(Metric):  # type: ignore[misc]
+        full_state_update = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.add_state("probabilities", [], dist_reduce_fx="cat")
+            self.add_state("soft_labels", [], dist_reduce_fx="cat")
+
+        def update(self, probabilities: Any, soft_labels: Any) -> None:
+            self.probabilities.append(probabilities.detach())
+            self.soft_labels.append(soft_labels.detach())
+
+        def compute(self) -> Any:
+            states = (self.probabilities, self.soft_labels)
+            p, q = (dim_zero_cat(state).double().cpu().numpy() for state in states)
+            value = compute_metrics(p, q, scale.hard(q), metrics=[name], scale=scale)[name]
+            return torch.tensor(float("nan") if value is None else value)
+
+    return SoftLabelMetric()
+
+
+def votes_as_soft_label(votes: Sequence[str], classes: Sequence[str]) -> Any:
+    """The share of each class among the votes of people [1, C]."""
+    return np.array([[list(votes).count(name) / len(votes) for name in classes]])
+
+
+def answer_as_probabilities(answer: str, classes: Sequence[str]) -> Any:
+    """What a model said, as probabilities [1, C]: a class, or a JSON object of shares."""
+    try:
+        shares = json.loads(answer)
+    except ValueError:
+        shares = answer.strip()
+    if not isinstance(shares, dict):
+        shares = {str(shares): 1.0}
+    p = np.array([[float(shares.get(name, 0.0)) for name in classes]])
+    return p / p.sum() if p.sum() > 0 else np.full_like(p, 1 / len(classes))
+
+
+def distance_to_people(answer: str, votes: Sequence[str], classes: Sequence[str]) -> float:
+    """The Manhattan distance between a model's answer and the votes, from 0 to 2."""
+    p, q = answer_as_probabilities(answer, classes), votes_as_soft_label(votes, classes)
+    return float(np.abs(p - q).sum())
+
+
+def inspect_scorer(classes: Sequence[str]) -> Any:
+    """A scorer of inspect_ai; the target of a sample is the list of its annotators' votes."""
+    from inspect_ai.scorer import Score, mean, scorer, stderr
+
+    @scorer(metrics=[mean(), stderr()])
+    def soft_label_distance() -> Any:
+        async def score(state: Any, target: Any) -> Any:
+            answer = state.output.completion
+            return Score(value=distance_to_people(answer, list(target), classes), answer=answer)
+
+        return score
+
+    return soft_label_distance()
+
+
+def mlflow_scorer(classes: Sequence[str]) -> Any:
+    """A scorer of `mlflow.genai.evaluate`; ``expectations`` hold the annotators' ``votes``."""
+    from mlflow.genai.scorers import scorer
+
+    @scorer(name="soft_label_distance")
+    def soft_label_distance(outputs: Any, expectations: Any) -> float:
+        return distance_to_people(str(outputs), expectations["votes"], classes)
+
+    return soft_label_distance
+
+
+def label_studio_predictions(
+    bundle: Any, tasks: Sequence[Any], control: str = "label", to_name: str = "text"
+) -> list[dict[str, Any]]:
+    """Predictions of a bundle for tasks of Label Studio: a label, and how sure it is.
+
+    ``bundle`` is what `edokit.load` gives. A low score is a task that divides people.
+    """
+    p = bundle.predict_proba([task["data"]["text"] for task in tasks])
+    predictions = []
+    for row in p:
+        best = int(row.argmax())
+        result = {
+            "from_name": control,
+            "to_name": to_name,
+            "type": "choices",
+            "value": {"choices": [str(bundle.classes[best])]},
+        }
+        predictions.append({"result": [result], "score": float(row[best])})
+    return predictions
+
+
+def label_studio_backend(folder: str) -> Any:
+    """A model of label_studio_ml that answers with a bundle; ``label-studio-ml`` serves it."""
+    from label_studio_ml.model import LabelStudioMLBase
+
+    import edokit
+
+    bundle = edokit.load(folder)
+
+    class EDOBackend(LabelStudioMLBase):  # type: ignore[misc]
+        def predict(self, tasks: Any, context: Any = None, **options: Any) -> Any:
+            return label_studio_predictions(bundle, tasks)
+
+    return EDOBackend

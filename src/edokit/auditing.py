@@ -1,0 +1,732 @@
+"""Audit of a jury: is it several judges or one, and can it replace annotators?
+
+Answers are compared as vectors whose squared distance says how much two of them disagree, from 0 to
+1 (`Scale.vectors`), so that one formula serves classes, points of a scale and sets of labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edokit._errors import InputError, check_number, counted, examples, option
+from edokit._io.markup import Cell, Table
+from edokit._types import Bools, Codes, Floats, Ints
+from edokit.annotations import Annotations
+from edokit.annotator_effects import label_shares
+from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
+from edokit.ensemble.fitted import CLEARLY
+from edokit.ensemble.inputs import as_predictions
+from edokit.ensemble.trade_off import Reduced, TradeOff
+from edokit.metrics import METRIC, Interval, headline_metric, item_values
+from edokit.metrics.resampling import Resampling, intervals_and_tests, quantiles, resampled_means
+from edokit.metrics.scorers import decisions
+from edokit.predictions import Predictions
+from edokit.predictions.core import COST
+from edokit.rows import sums
+from edokit.runs import InputReader, merge_options
+
+if TYPE_CHECKING:
+    from edokit.ensemble import EDOEnsemble
+
+# Squared distances that differ by rounding alone are ties.
+_ROUNDING = 1e-9
+# A share of the annotators that a stand-in must win against.
+_MOST = 0.5
+UNIFORM, LEARNED, CONSTANT, ENSEMBLE = "uniform", "learned", "constant", "ensemble"
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """What is audited, and how surely.
+
+    Parameters
+    ----------
+    replace : bool, default=False
+        Also test whether members, their uniform mean and the ensemble can replace an
+        annotator.
+    epsilon : float, default=0.1
+        What a person may be better by and still be replaced, as a probability: 0.2 for experts,
+        0.15 for skilled annotators, 0.1 for crowd workers.
+    min_items : int, default=30
+        Items that an annotator shares with others, at least, to be compared with.
+    learned : bool, default=True
+        Also learn weights, and learn them again without each member.
+    samples : int, default=1000
+        Bootstrap samples of the intervals over items.
+    level : float, default=0.95
+        Level of the intervals; 1 − level is the false discovery rate of the replacement test.
+    random_state : int, default=0
+        Seed of the bootstrap.
+
+    Examples
+    --------
+    >>> from edokit.auditing import AuditOptions
+    >>> AuditOptions(replace=True).epsilon
+    0.1
+    """
+
+    replace: bool = False
+    epsilon: float = 0.1
+    min_items: int = 30
+    learned: bool = True
+    samples: int = 1000
+    level: float = 0.95
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_number("epsilon", self.epsilon, 0, 1)
+        check_number("min_items", self.min_items, 2, whole=True)
+        check_number("samples", self.samples, 50, whole=True)
+        check_number("level", self.level, 0.5, 0.9999)
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What was found about a jury, as `edokit.audit` returns it.
+
+    Attributes
+    ----------
+    items, annotators : int
+        How many items and annotators the audit is about.
+    metric : str
+        The loss in which members are compared: ``ce``, on an ordinal scale ``rps``.
+    level : float
+        Level of the intervals.
+    judges : Interval or None
+        The effective number of independent judges: how many with independent errors would, as a
+        uniform mean, have the error of these members'. Its ends are None where items can't bound
+        them. None for a jury of one.
+    correlation : float or None
+        The mean correlation of the members' errors against the human distribution; the
+        reciprocal is what ever more members of this kind would count as.
+    correlations : dict of str to dict
+        That of each two members; None where a member has no error beyond the noise of the labels.
+    members : list of dict
+        Of each ``member`` its ``loss``, the mean ``correlation`` of its errors with those of the
+        others, its ``cost``, and what the uniform mean (``uniform``) and learned weights
+        (``learned``) lose without it: ``difference``, ``interval`` and ``verdict`` ("free": worse
+        by 1 % at most).
+    spare : list of str
+        Members that learned weights can do without, all at once, for 1 % of the loss at most.
+    strata : list of dict
+        By division of votes (``stratum``: ``3:0``, ``2:1`` …) and for all items, the
+        ``agreement`` with an annotator of the jury's answer, of another annotator (``human``) and
+        of the best single answer (``best``), ``above_human`` with its interval, and the loss of
+        the jury, of the shares of the other annotators (``human_loss``) and the lowest possible.
+    replacement : list of dict
+        With ``replace``, of each candidate the ``winning_rate``, ``advantage`` (the mean
+        probability to be as good as or better than the annotator who is left out) with
+        ``interval``, whether it ``passes``, and a row for each annotator.
+    epsilon : float
+        The margin of the replacement test.
+    """
+
+    items: int
+    annotators: int
+    metric: str
+    level: float
+    judges: Interval | None = None
+    correlation: float | None = None
+    correlations: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    members: Sequence[Mapping[str, Any]] = ()
+    spare: Sequence[str] = ()
+    strata: Sequence[Mapping[str, Any]] = ()
+    replacement: Sequence[Mapping[str, Any]] = ()
+    epsilon: float = 0.1
+
+    def __repr__(self) -> str:
+        judges = "" if self.judges is None else f", {_number(self.judges.estimate)} judges"
+        return (
+            f"Audit({counted(self.items, 'item')}, {counted(len(self.members), 'member')}{judges})"
+        )
+
+    @property
+    def headline(self) -> list[str]:
+        """The answers in sentences."""
+        lines = []
+        if self.judges is not None:
+            lines += [self._about_judges(), self._about_members()]
+        if self.replacement:
+            lines += self._about_replacement()
+        return lines
+
+    def _about_judges(self) -> str:
+        judges = self.judges or Interval(None, None, None)
+        count = counted(len(self.members), "member")
+        if judges.estimate is None:
+            return (
+                f"The mean of the {count} has no error beyond the noise of the annotators: they"
+                f" count as {_number(judges.low)} independent judges or more."
+            )
+        if self.correlation is None or self.correlation <= 0:
+            more = "Their errors are not correlated."
+        else:
+            more = (
+                f"Their errors correlate by {self.correlation:.2f}: however many more of this kind"
+                f" were asked, they would count as {1 / self.correlation:.1f}."
+            )
+        return (
+            f"{count} count as {judges.estimate:.1f} independent judges ({self.level:.0%} interval"
+            f" {_number(judges.low)} to {_number(judges.high)}). {more}"
+        )
+
+    def _about_members(self) -> str:
+        column = LEARNED if LEARNED in self.members[0] else UNIFORM
+        needed = [row["member"] for row in self.members if row[column]["verdict"] == "worse"]
+        line = "No member is clearly missed if it goes alone."
+        if needed:
+            line = f"Clearly missed if it goes: {examples(needed, 5)}."
+        if self.spare:
+            line += (
+                f" Learned weights do without {examples(self.spare, 10)} together (loss within 1%,"
+                " interval included)."
+            )
+        return line
+
+    def _about_replacement(self) -> list[str]:
+        candidates = {row["candidate"]: row for row in self.replacement}
+        name = next(name for name in (ENSEMBLE, UNIFORM, *candidates) if name in candidates)
+        row, constant = candidates[name], candidates[CONSTANT]
+        verdict = "can" if row["passes"] else "can't be shown to be able to"
+        rows = row["annotators"]
+        lines = [
+            f"{name} {verdict} replace an annotator: it wins against"
+            f" {sum(r['wins'] for r in rows)} of {counted(len(rows), 'annotator')} (winning rate"
+            f" {row['winning_rate']:.2f}, {_MOST:g} is asked for, ε {self.epsilon:g}); it is as"
+            f" good as or better than the one left out with probability {row['advantage']:.2f}"
+            f" ({_number(row['interval'][0], 2)} to {_number(row['interval'][1], 2)})."
+        ]
+        if constant["passes"]:
+            lines.append(
+                "A constant answer passes, too: the labels are so uneven, or the annotators agree"
+                " so little, that passing says little."
+            )
+        return lines
+
+    def tables(self) -> list[Table]:
+        """Return what a terminal and a page show.
+
+        Returns
+        -------
+        list of Table
+            Members, strata of agreement and candidates, as far as there are some.
+        """
+        tables = []
+        if self.judges is not None:
+            tables.append(self._member_table())
+        if self.strata:
+            tables.append(self._strata_table())
+        if self.replacement:
+            tables += [self._candidate_table(), self._annotator_table()]
+        return tables
+
+    def _member_table(self) -> Table:
+        short = METRIC[self.metric].short
+        kinds = [kind for kind in (UNIFORM, LEARNED) if kind in self.members[0]]
+        priced = any(row["cost"] is not None for row in self.members)
+        header = ["member", short, "corr.", *(f"without it: Δ{short} {kind}" for kind in kinds)]
+        rows: list[list[Cell]] = []
+        for row in self.members:
+            drops = [
+                f"{_short_ends(row[kind]['interval'])} {row[kind]['verdict']}" for kind in kinds
+            ]
+            correlation = row["correlation"]
+            cells = [
+                row["member"],
+                row["loss"],
+                None if correlation is None else f"{correlation:.2f}",
+            ]
+            rows.append([*cells, *drops, *[row["cost"]] * priced])
+        notes = [
+            "corr.: of its errors with those of the others, without the noise of the labels."
+            f" Δ{short}: interval of what the uniform mean, and learned weights, lose without it"
+            " alone; free: 1% at most."
+        ]
+        return Table("What each member adds", header + ["cost"] * priced, rows, notes)
+
+    def _strata_table(self) -> Table:
+        short = METRIC[self.metric].short
+        header = ["votes", "items", "jury", "person", "best", "jury − person"]
+        header += [f"{short} jury", "others", "lowest"]
+        rows: list[list[Cell]] = []
+        for row in self.strata:
+            ends = None if row["interval"] is None else _short_ends(row["interval"], 3)
+            cells = [
+                row["stratum"],
+                row["items"],
+                row["agreement"],
+                row["human"],
+                row["best"],
+                ends,
+            ]
+            rows.append([*cells, row["loss"], row["human_loss"], row["lowest_loss"]])
+        notes = [
+            "Agreement with an annotator of the item: of the jury's answer, of another person, of"
+            f" the best single answer. {short} of the jury, of the other annotators' shares, and"
+            " the lowest possible. Where votes are known to be divided, a person agrees seldom, and"
+            " so does everybody: compare within a row."
+        ]
+        return Table("By agreement", header, rows, notes, digits=3)
+
+    def _candidate_table(self) -> Table:
+        header = ["candidate", "winning rate", "advantage", f"{self.level:.0%}", "passes"]
+        rows: list[list[Cell]] = [
+            [
+                row["candidate"],
+                row["winning_rate"],
+                row["advantage"],
+                "{:.3f}–{:.3f}".format(*row["interval"]),
+                "yes" if row["passes"] else "no",
+            ]
+            for row in self.replacement
+        ]
+        left_out = self.annotators - len(self.replacement[0]["annotators"])
+        notes = [
+            f"Winning rate: share of the annotators than whom it is better, or not worse by ε ="
+            f" {self.epsilon:g}, at a false discovery rate of {1 - self.level:.0%}"
+            " (Benjamini–Yekutieli)."
+        ]
+        if left_out:
+            notes.append(f"{counted(left_out, 'annotator')} shared too few items with others.")
+        return Table("Can it replace an annotator?", header, rows, notes, digits=3)
+
+    def _annotator_table(self) -> Table:
+        best = next(row for row in self.replacement if row["candidate"] != CONSTANT)
+        header = ["annotator", "items", "candidate as good", "annotator as good", "p", "wins"]
+        rows: list[list[Cell]] = [
+            [
+                row["annotator"],
+                row["items"],
+                row["advantage"],
+                row["human_advantage"],
+                row["p"],
+                "yes" if row["wins"] else "no",
+            ]
+            for row in best["annotators"][:_SHOWN]
+        ]
+        hidden = len(best["annotators"]) - _SHOWN
+        notes = ["p: corrected for the number of annotators."]
+        notes += [f"{hidden} more: see --json."] if hidden > 0 else []
+        return Table(f"{best['candidate']} against each annotator", header, rows, notes, digits=3)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as ``edo audit --json`` prints it.
+
+        Returns
+        -------
+        dict
+            The attributes, and ``headline``.
+        """
+        return {**asdict(self), "headline": self.headline}
+
+
+# Annotators that a table shows.
+_SHOWN = 15
+
+
+def audit(
+    predictions: Predictions | str | Path | Any,
+    annotations: Annotations | str | Path,
+    options: AuditOptions | None = None,
+    *,
+    ensemble: EDOEnsemble | str | Path | None = None,
+    split: str | Sequence[str] | None = None,
+    **settings: Any,
+) -> Audit:
+    """Audit a jury: whether it is several judges or one, and can replace annotators.
+
+    Errors are measured against the distribution of the annotators' answers; what of them is the
+    noise of few annotators is estimated from how those of an item differ, and taken out.
+
+    Parameters
+    ----------
+    predictions : Predictions, array of shape (N, K, C), str or Path
+        The members' answers.
+    annotations : Annotations, str or Path
+        Annotations of the same items, of which some have two annotators or more.
+    options : AuditOptions, default=None
+        What is audited, and how surely.
+    ensemble : EDOEnsemble, str or Path, default=None
+        One more candidate; it should not have been fitted on these items.
+    split : str or sequence of str, default=None
+        Only these splits of the annotations.
+    **settings
+        Single fields of `AuditOptions`, such as ``replace=True``, and further arguments of
+        `read_annotations` for annotations that are files.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        If no item has two annotators, there is one member and no ``replace``, no annotator shares
+        enough items, or items and classes do not match.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> simulation = edokit.simulate("two-camps", random_state=0, items=(1, 80, 1))
+    >>> people = simulation.annotations.split("dev")
+    >>> truth = simulation.truth[simulation.rows("dev")]
+    >>> jury = {"plain": 0.4 * truth + 0.3, "copy": 0.4 * truth + 0.3}
+    >>> names = {"items": people.items, "classes": people.classes}
+    >>> predictions = edokit.Predictions.from_arrays(jury, **names)
+    >>> audit = edokit.audit(predictions, people, learned=False)
+    >>> round(audit.judges.estimate, 2), round(audit.correlations["plain"]["copy"], 2)
+    (1.0, 1.0)
+    """
+    options, reading = merge_options(AuditOptions, options, settings)
+    files = InputReader(**reading)
+    labelled = files.annotations("annotations", annotations, split)
+    jury, labelled = match_jury(files.predictions("predictions", predictions), labelled)
+    if not (labelled.annotations_per_item > 1).any():
+        raise InputError(
+            "no item has labels of two annotators, so there is nothing to compare a jury with",
+            "annotate some items twice or more; `edo plan` says how many",
+        )
+    count = len(jury.members)
+    if count < 2 and not options.replace:
+        raise InputError(
+            f"a jury of one ({jury.members[0]!r}) is one judge",
+            f"give the predictions of several members (`edo predictions join`), or ask with"
+            f" {option('replace')} whether it can replace an annotator",
+        )
+    answers = Answers(labelled)
+    findings: dict[str, Any] = _audit_members(jury, answers, options) if count > 1 else {}
+    if options.replace:
+        findings["replacement"] = _replacement(jury, answers, ensemble, options)
+    return Audit(
+        items=len(labelled.items),
+        annotators=len(labelled.annotators),
+        metric=headline_metric(labelled.scale),
+        level=options.level,
+        strata=_strata(jury.uniform, answers, options),
+        epsilon=options.epsilon,
+        **findings,
+    )
+
+
+def match_jury(predictions: Any, labelled: Annotations) -> tuple[Predictions, Annotations]:
+    """Members' answers to items and the annotations of them, in the same order and classes."""
+    jury = as_predictions(predictions).annotated(labelled).on_scale(labelled.scale, "annotations")
+    if {*labelled.classes} < {*jury.classes}:
+        labelled = labelled.with_classes(jury.classes)
+    return jury.order_classes(labelled.classes).panel_means().align(labelled.rows), labelled
+
+
+class Answers:
+    """The annotators' answers as vectors, and how those of an item differ."""
+
+    def __init__(self, labelled: Annotations) -> None:
+        self.labelled, self.scale = labelled, labelled.scale
+        self.classes = len(labelled.classes)
+        is_first = ~labelled.repeated
+        self.shares = label_shares(labelled, self.classes)[is_first]
+        self.item_codes: Ints = labelled.item_codes[is_first].astype(np.int64)
+        self.annotator_codes = labelled.annotator_codes[is_first]
+        self.counts = np.bincount(self.item_codes, minlength=len(labelled.items))
+
+    def vectors(self, shares: Floats, *, absolute: bool = True) -> Floats:
+        """Answers [..., C] as vectors [..., D]."""
+        return shares @ self.scale.vectors(self.classes, absolute=absolute)
+
+    def single(self, p: Floats) -> Floats:
+        """The single answer of each distribution, as certain shares [N, C]."""
+        codes: Codes = decisions(p, self.scale)
+        return self.scale.indicators(codes, self.classes).astype(np.float64)
+
+    def by_item(self, values: Floats) -> Floats:
+        """The mean of the annotations' values [M, ...] over those of each item [N, ...]."""
+        totals = sums(values, self.item_codes, len(self.counts))
+        return np.asarray(totals / self.counts.reshape(-1, *[1] * (totals.ndim - 1)))
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The variance between the annotators of each item [N]; NaN where there is one."""
+        vectors = self.vectors(self.shares)
+        squares = np.square(vectors - self.by_item(vectors)[self.item_codes]).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.by_item(squares) * self.counts / (self.counts - 1)
+
+    @property
+    def overlap(self) -> Bools:
+        """Whether each item has two annotators or more [N]."""
+        return np.asarray(self.counts > 1)
+
+    def disagreement(self, p: Floats) -> Floats:
+        """How far an item's single answer is from its annotators' answers, on average [N]."""
+        single = self.vectors(self.single(p))[self.item_codes]
+        return self.by_item(np.square(single - self.vectors(self.shares)).sum(axis=1))
+
+    def losses(self, p: Floats) -> Floats:
+        """The loss of predictions for each annotation [M, C], averaged by item [N]."""
+        loss = item_values(self.scale)[headline_metric(self.scale)]
+        return self.by_item(loss(p, self.shares, self.scale.hard(self.shares)))
+
+    def others(self) -> Floats:
+        """The shares of the other annotators of the item, for each annotation [M, C].
+
+        The shares of all labels count as one more annotator: nobody is sure after two answers.
+        """
+        totals = self.by_item(self.shares) * self.counts[:, None]
+        shares = totals[self.item_codes] - self.shares + self.shares.mean(axis=0)
+        return np.asarray(shares / self.counts[self.item_codes][:, None])
+
+
+def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -> dict[str, Any]:
+    """The effective number of judges, and what each member adds."""
+    P = np.asarray(jury.probabilities, dtype=np.float64)[answers.overlap]
+    q = answers.by_item(answers.shares)[answers.overlap]
+    errors = answers.vectors(P) - answers.vectors(q)[:, None]
+    noise = (answers.spread / answers.counts)[answers.overlap]
+    # Of the mean squared error of a member, and of the members' mean, the labels' own noise.
+    single = np.square(errors).sum(axis=2).mean(axis=1) - noise
+    pooled = np.square(errors.mean(axis=1)).sum(axis=1) - noise
+    judges = _ratio(single, pooled, options)
+    covariance = np.einsum("nkd,nld->kl", errors, errors) / len(errors) - noise.mean()
+    size = len(jury.members)
+    correlation = None
+    if judges.estimate is not None:
+        correlation = (size / judges.estimate - 1) / (size - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variances = np.where(np.diag(covariance) > 0, np.diag(covariance), np.nan)
+        matrix = np.clip(covariance / np.sqrt(np.outer(variances, variances)), -1, 1)
+    trade_off = _learned(jury, answers.labelled, options) if options.learned else None
+    return {
+        "judges": judges,
+        "correlation": correlation,
+        "correlations": {
+            name: dict(zip(jury.members, map(_defined, row), strict=True))
+            for name, row in zip(jury.members, matrix, strict=True)
+        },
+        "members": _members(jury, answers, matrix, trade_off),
+        "spare": _spare(jury, trade_off),
+    }
+
+
+def _ratio(single: Floats, pooled: Floats, options: AuditOptions) -> Interval:
+    """The ratio of two means over items with its interval; None where it has no bound."""
+    rng = np.random.default_rng(options.random_state)
+    means = resampled_means([single, pooled], options.samples, rng, None)
+    # The inverse is finite, and as good as 0 where the members' mean has no error left.
+    inverse = np.where(means > 0, means, 0.0)[1] / np.where(means > 0, means, np.inf)[0]
+    low, high = quantiles(inverse, options.level)
+    estimate = float(single.mean() / pooled.mean()) if pooled.mean() > 0 else None
+    return Interval(estimate, *(1 / end if end > 0 else None for end in (high, low)))
+
+
+def _learned(jury: Predictions, labelled: Annotations, options: AuditOptions) -> TradeOff:
+    """What learned weights lose without each member."""
+    from edokit.ensemble import EDOEnsemble
+
+    learner = EDOEnsemble(groups=False, ties="random", random_state=options.random_state)
+    return learner.fit(jury, labelled).trade_off(jury, labelled)
+
+
+def _members(
+    jury: Predictions, answers: Answers, matrix: Floats, trade_off: TradeOff | None
+) -> list[dict[str, Any]]:
+    """What each member adds to the uniform mean and to learned weights; lowest loss first."""
+    P, size = np.asarray(jury.probabilities, dtype=np.float64), len(jury.members)
+    whole = answers.losses(jury.uniform[answers.item_codes])
+    drops = {} if trade_off is None else {drop.dropped[0]: drop for drop in trade_off.drops}
+    rows = []
+    for k, name in enumerate(jury.members):
+        without = (size * jury.uniform - P[:, k]) / (size - 1)
+        gaps = answers.losses(without[answers.item_codes]) - whole
+        remaining = tuple(member for member in jury.members if member != name)
+        error = float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
+        cost = jury.member_info.get(name, {}).get(COST)
+        loss = float((whole + gaps).mean())
+        correlations = np.delete(matrix[k], k)
+        row = {
+            "member": name,
+            "loss": float(answers.losses(P[answers.item_codes, k]).mean()),
+            "correlation": None
+            if np.isnan(correlations).all()
+            else float(np.nanmean(correlations)),
+            "cost": None if cost is None else float(cost),
+            UNIFORM: _drop(Reduced((name,), remaining, None, loss, float(gaps.mean()), error)),
+        }
+        if trade_off is not None:
+            # Without weight a member can go for nothing.
+            row[LEARNED] = _drop(drops.get(name, trade_off.whole))
+        rows.append(row)
+    return sorted(rows, key=lambda row: row["loss"])
+
+
+def _drop(reduced: Reduced) -> dict[str, Any]:
+    low, high = reduced.interval
+    return {
+        "difference": reduced.difference,
+        "interval": (low, high),
+        "verdict": reduced.verdict,
+    }
+
+
+def _spare(jury: Predictions, trade_off: TradeOff | None) -> list[str]:
+    """The most members that learned weights can do without, all at once."""
+    if trade_off is None:
+        return []
+    fitting = [step for step in trade_off.path if step.verdict in ("free", "better")]
+    kept = min((step.members for step in (trade_off.whole, *fitting)), key=len)
+    return [name for name in jury.members if name not in kept]
+
+
+def _strata(p: Floats, answers: Answers, options: AuditOptions) -> list[dict[str, Any]]:
+    """Agreement and loss of the jury beside those of people, by division of votes."""
+    overlap, q = answers.overlap, answers.by_item(answers.shares)
+    person = 1 - 2 * answers.spread  # two annotators differ by twice the variance
+    agreement, best = 1 - answers.disagreement(p), 1 - answers.disagreement(q)
+    losses = [answers.losses(x[answers.item_codes]) for x in (p, q)]
+    human_loss = answers.losses(answers.others())
+    strata = agreement_strata(answers.labelled) | {ALL: np.ones(len(q), dtype=bool)}
+    rows = []
+    for name, mask in strata.items():
+        members = mask & overlap
+        count = int(members.sum())
+        if not count:
+            continue
+        gap = (agreement - person)[members]
+        ends = None
+        if count >= FEWEST_ITEMS:
+            resampling = Resampling(options.samples, options.level, options.random_state)
+            ends = intervals_and_tests({"gap": gap}, (), resampling)[0]["gap"]
+        rows.append(
+            {
+                "stratum": name,
+                "items": count,
+                "agreement": float(agreement[members].mean()),
+                "human": float(person[members].mean()),
+                "best": float(best[members].mean()),
+                "above_human": float(gap.mean()),
+                "interval": ends,
+                "loss": float(losses[0][members].mean()),
+                "human_loss": float(human_loss[members].mean()),
+                "lowest_loss": float(losses[1][members].mean()),
+            }
+        )
+    return rows
+
+
+def _replacement(
+    jury: Predictions, answers: Answers, ensemble: Any, options: AuditOptions
+) -> list[dict[str, Any]]:
+    """The alternative annotator test (Calderon et al. 2025) of every candidate, best first."""
+    candidates = {UNIFORM: jury.uniform}
+    if ensemble is not None:
+        from edokit.ensemble import EDOEnsemble
+
+        if isinstance(ensemble, str | Path):
+            ensemble = EDOEnsemble.load(ensemble)
+        pooled = ensemble.describe(jury).as_predictions()
+        candidates[ENSEMBLE] = pooled.order_classes(jury.classes).align(jury.rows).uniform
+    P = np.asarray(jury.probabilities, dtype=np.float64)
+    candidates |= {name: P[:, k] for k, name in enumerate(jury.members)}
+    shares = answers.shares.mean(axis=0)
+    candidates[CONSTANT] = np.tile(shares, (len(jury), 1))
+    test = _AlternativeAnnotators(answers, options)
+    rows = [test.of(name, p) for name, p in candidates.items()]
+    return sorted(rows, key=lambda row: -row["advantage"])
+
+
+class _AlternativeAnnotators:
+    """Who is closer to the other annotators of an item: a candidate, or the one left out?"""
+
+    def __init__(self, answers: Answers, options: AuditOptions) -> None:
+        self.answers, self.options = answers, options
+        shared = np.flatnonzero(answers.overlap[answers.item_codes])
+        self.items, people = answers.item_codes[shared], answers.annotator_codes[shared]
+        counts = np.bincount(people, minlength=len(answers.labelled.annotators))
+        self.people = np.flatnonzero(counts >= options.min_items)
+        if not len(self.people):
+            name = answers.labelled.annotators[counts.argmax()]
+            raise InputError(
+                f"no annotator shares {options.min_items} items with others; {name!r} shares most,"
+                f" {counts.max()}",
+                f"annotate more items together, or lower {option('min_items')} (a test on fewer"
+                " than 30 items is rough)",
+            )
+        compared = np.isin(people, self.people)
+        self.shared, self.items = shared[compared], self.items[compared]
+        self.codes = np.searchsorted(self.people, people[compared])
+        self.counts = counts[self.people]
+        vectors = answers.vectors(answers.shares, absolute=False)
+        squares = np.square(vectors).sum(axis=1)
+        peers = (answers.counts[self.items] - 1)[:, None]
+        totals = sums(np.column_stack([vectors, squares]), answers.item_codes, len(answers.counts))
+        means = (totals[self.items] - np.column_stack([vectors, squares])[self.shared]) / peers
+        self.mean, self.square = means[:, :-1], means[:, -1]
+        self.human = self.distance(vectors[self.shared])
+
+    def distance(self, vectors: Floats) -> Floats:
+        """Mean squared distance of answers [R, D] to those of the others [R]."""
+        products = np.einsum("rd,rd->r", vectors, self.mean)
+        return np.asarray(np.square(vectors).sum(axis=1) - 2 * products + self.square)
+
+    def of(self, name: str, p: Floats) -> dict[str, Any]:
+        """The test of one candidate with these probabilities [N, C]."""
+        from scipy.stats import false_discovery_control
+
+        single = self.answers.vectors(self.answers.single(p), absolute=False)
+        candidate = self.distance(single[self.items])
+        as_good = (candidate <= self.human + _ROUNDING).astype(np.float64)
+        human_as_good = (self.human <= candidate + _ROUNDING).astype(np.float64)
+        advantage, human = self.means(as_good), self.means(human_as_good)
+        p_values = false_discovery_control(self.p_values(human_as_good - as_good), method="by")
+        wins = p_values <= 1 - self.options.level
+        # Each item moves the mean over annotators by so much.
+        weights = (as_good - advantage[self.codes]) / (self.counts[self.codes] * len(self.people))
+        within = CLEARLY * float(np.sqrt(np.square(np.bincount(self.items, weights)).sum()))
+        mean, names = float(advantage.mean()), self.answers.labelled.annotators[self.people]
+        columns = (names, self.counts, advantage, human, p_values, wins)
+        keys = ("annotator", "items", "advantage", "human_advantage", "p", "wins")
+        return {
+            "candidate": name,
+            "winning_rate": float(wins.mean()),
+            "advantage": mean,
+            "interval": (max(mean - within, 0.0), min(mean + within, 1.0)),
+            "passes": bool(wins.mean() >= _MOST),
+            "annotators": [
+                dict(zip(keys, row, strict=True))
+                for row in zip(*(column.tolist() for column in columns), strict=True)
+            ],
+        }
+
+    def means(self, values: Floats) -> Floats:
+        """The mean over the items of each annotator [A]."""
+        return np.asarray(np.bincount(self.codes, values) / self.counts)
+
+    def p_values(self, gaps: Floats) -> Floats:
+        """One-sided paired t-tests of the hypothesis that people are better by ε or more [A]."""
+        from scipy.special import stdtr  # Student's t
+
+        means = self.means(gaps)
+        variances = self.means(np.square(gaps - means[self.codes])) * self.counts
+        errors = np.sqrt(variances / (self.counts - 1) / self.counts)
+        # Where nothing varies, the sign decides.
+        t = (means - self.options.epsilon) / np.maximum(errors, _ROUNDING)
+        return np.asarray(stdtr(self.counts - 1, t))
+
+
+def _defined(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "no limit" if value is None else f"{value:.{digits}f}"
+
+
+def _short_ends(ends: Sequence[float], digits: int = 4) -> str:
+    """``−.0012…+.0034``."""
+    text = "…".join(f"{end:+.{digits}f}" for end in ends)
+    return text.replace("+0.", "+.").replace("-0.", "-.").replace("-", "−")

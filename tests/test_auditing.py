@@ -1,0 +1,300 @@
+"""`edokit.audit`: the number of judges, what members add, strata of agreement, replacement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control, ttest_1samp
+
+import edokit
+from commands import answer, edo
+from edokit import Annotations, InputError, Predictions, write_annotations, write_predictions
+from edokit.auditing import AuditOptions
+from edokit.baselines.slices import agreement_strata, find_slices
+
+
+def people_of(q: np.ndarray, annotators: int, rng: np.random.Generator) -> Annotations:
+    """Annotators who answer 1 with these probabilities [N]."""
+    votes = (rng.random((len(q), annotators)) < q[:, None]).astype(int)
+    return Annotations.from_matrix(votes, classes=[0, 1])
+
+
+def jury_of(p: np.ndarray, people: Annotations, **options: object) -> Predictions:
+    """Members with these probabilities of class 1 [N, K]."""
+    P = np.stack([1 - p, p], axis=2)
+    about = {"items": people.items, "classes": people.classes, "layout": "NKC", **options}
+    return Predictions.from_arrays(P, **about)  # type: ignore[arg-type]
+
+
+def correlated(
+    seed: int, correlation: float, items: int = 1000, annotators: int = 5
+) -> tuple[Predictions, Annotations]:
+    """Eight members whose errors correlate by so much."""
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(0.3, 0.7, items)
+    noise = np.sqrt(correlation) * rng.normal(0, 0.1, (items, 1))
+    own = np.sqrt(1 - correlation) * rng.normal(0, 0.1, (items, 8))
+    people = people_of(q, annotators, rng)
+    return jury_of(np.clip(q[:, None] + noise + own, 0, 1), people), people
+
+
+# --- Judges ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("correlation", [0.2, 0.5, 0.9])
+def test_the_known_number_of_judges_is_recovered(correlation: float) -> None:
+    found = edokit.audit(*correlated(0, correlation, items=8000), learned=False, samples=50)
+    assert found.judges is not None
+    assert found.judges.estimate == pytest.approx(8 / (1 + 7 * correlation), rel=0.2)
+    assert found.correlation == pytest.approx(correlation, abs=0.06)
+
+
+def test_the_interval_holds_the_truth_nearly_always() -> None:
+    inside = 0
+    for seed in range(40):
+        found = edokit.audit(*correlated(seed, 0.5, 200), learned=False, samples=100)
+        assert found.judges is not None
+        low, high = found.judges.low or 0.0, found.judges.high or np.inf
+        inside += low <= 8 / 4.5 <= high
+    assert inside >= 34  # 38 are expected
+
+
+def test_copies_are_one_judge() -> None:
+    jury, people = correlated(1, 0.5)
+    copies = jury_of(np.repeat(jury.probabilities[:, :1, 1], 3, axis=1), people)
+    found = edokit.audit(copies, people, samples=50)
+    assert found.judges is not None
+    assert found.judges.estimate == pytest.approx(1)
+    assert found.correlations["0"]["1"] == pytest.approx(1)
+    assert len(found.spare) == 2  # whichever two
+
+
+def test_a_member_with_a_view_of_its_own_is_missed_and_a_useless_one_is_not() -> None:
+    rng = np.random.default_rng(2)
+    q = rng.uniform(0.1, 0.9, 600)
+    people = people_of(q, 5, rng)
+    p = np.column_stack([q, np.clip(q + rng.normal(0, 0.05, 600), 0.05, 0.95), 0 * q + 0.5])
+    names = ["true", "near", "coin"]
+    found = edokit.audit(jury_of(p, people, members=names), people, samples=50)
+    assert [row["member"] for row in found.members] == names  # lowest loss first
+    verdicts = {row["member"]: row["uniform"]["verdict"] for row in found.members}
+    assert verdicts["true"] == "worse"
+    assert verdicts["coin"] == "better"
+    assert "coin" in found.spare
+
+
+# --- Strata ---------------------------------------------------------------------------------------
+
+
+def test_a_person_agrees_with_another_in_a_third_of_divided_votes() -> None:
+    votes = [[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 0]] * 5
+    people = Annotations.from_matrix(votes)
+    jury = jury_of(np.tile([[0.2, 0.1]], (20, 1)), people)
+    rows = {row["stratum"]: row for row in edokit.audit(jury, people, learned=False).strata}
+    assert list(rows) == ["3:0", "2:1", "all"]
+    assert rows["3:0"]["human"] == 1
+    assert rows["2:1"]["human"] == pytest.approx(1 / 3)
+    assert rows["2:1"]["best"] == pytest.approx(2 / 3)
+    assert rows["2:1"]["agreement"] == pytest.approx(1 / 2)  # always 0: right in 2/3 and 1/3
+    assert rows["all"]["items"] == 20
+
+
+def test_evaluate_by_agreement_has_the_same_strata() -> None:
+    people = Annotations.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, None]] * 4)
+    strata = agreement_strata(people)
+    assert list(strata) == ["2:0", "3:0", "2:1"]
+    p = {"item": list(people.items), "p_0": [0.5] * 12, "p_1": [0.5] * 12}
+    found = edokit.evaluate(p, people, by="agreement", samples=0)
+    assert [part.value for part in found.slices] == list(strata)
+    assert {part.value: part.items for part in found.slices} == {
+        name: int(mask.sum()) for name, mask in strata.items() if name
+    }
+
+
+def test_a_column_called_agreement_is_that_column() -> None:
+    rows = {"item": [1, 2], "annotator": ["x", "x"], "label": [0, 1], "agreement": ["low", "high"]}
+    assert set(find_slices(Annotations.from_table(rows), "agreement")["agreement"]) == {
+        "low",
+        "high",
+    }
+
+
+def test_many_divisions_are_put_together_by_the_largest_share() -> None:
+    rng = np.random.default_rng(0)
+    votes = rng.integers(4, size=(300, 9))
+    names = list(agreement_strata(Annotations.from_matrix(votes)))
+    assert set(names) <= {"all agree", "≥ 75%", "> 50%", "≤ 50%"}
+
+
+# --- Replacement ----------------------------------------------------------------------------------
+
+
+def literal_test(
+    labels: list[dict[int, object]], answers: list[object], score: object, epsilon: float
+) -> tuple[list[float], list[float]]:
+    """Advantages and corrected p-values, as the paper defines them, in plain loops."""
+    advantages, p_values = [], []
+    for person, own in enumerate(labels):
+        wins, gaps = [], []
+        for item, label in own.items():
+            others = [x[item] for k, x in enumerate(labels) if k != person and item in x]
+            if others:
+                model, human = score(answers[item], others), score(label, others)  # type: ignore[operator]
+                wins.append(model >= human - 1e-12)
+                gaps.append(int(human >= model - 1e-12) - int(model >= human - 1e-12))
+        advantages.append(float(np.mean(wins)))
+        p_values.append(float(ttest_1samp(gaps, epsilon, alternative="less").pvalue))
+    return advantages, list(false_discovery_control(p_values, method="by"))
+
+
+def accuracy(answer: object, others: list[object]) -> float:
+    return float(np.mean([answer == other for other in others]))
+
+
+def minus_rmse(answer: float, others: list[float]) -> float:
+    return -float(np.sqrt(np.mean([(answer - other) ** 2 for other in others])))
+
+
+def similarity(answer: str, others: list[str]) -> float:
+    """The share of two labels, a and b, on which sets agree."""
+    sets = [[("a" in x) == ("a" in answer), ("b" in x) == ("b" in answer)] for x in others]
+    return float(np.mean(sets))
+
+
+@pytest.mark.parametrize(
+    ("values", "score", "scale"),
+    [
+        (["x", "y", "z"], accuracy, None),
+        ([1, 2, 4], minus_rmse, "ordinal:1,2,4"),
+        (["[]", '["a"]', '["b"]', '["a","b"]'], similarity, "multi-label:a,b"),
+    ],
+)
+def test_the_alternative_annotator_test_is_the_published_one(
+    values: list[object], score: object, scale: str | None
+) -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.integers(len(values), size=90)
+    draw = np.where(rng.random((5, 90)) < 0.6, truth, rng.integers(len(values), size=(5, 90)))
+    people = [
+        {i: values[draw[k, i]] for i in range(90) if rng.random() < 0.7 + 0.1 * k} for k in range(4)
+    ]
+    rows = [(i, f"p{k}", label) for k, own in enumerate(people) for i, label in own.items()]
+    items, annotators, labels = zip(*rows, strict=True)
+    table = {"item": items, "annotator": annotators, "label": labels}
+    annotations = Annotations.from_table(table, scale=scale)
+    answers = [values[code] for code in draw[4]]
+    ids, names = list(map(int, annotations.items)), annotations.classes
+    if scale == "multi-label:a,b":
+        p = np.array([[float(name in str(answers[i])) for name in names] for i in ids])
+    else:
+        p = np.array([[float(name == str(answers[i])) for name in names] for i in ids])
+    jury = Predictions.from_arrays(
+        p[:, None], items=annotations.items, members=["model"], classes=names, layout="NKC",
+        scale=annotations.scale,
+    )  # fmt: skip
+    found = edokit.audit(jury, annotations, replace=True, epsilon=0.1, min_items=20)
+    (row,) = (row for row in found.replacement if row["candidate"] == "model")
+    by_name = {person["annotator"]: person for person in row["annotators"]}
+    advantages, p_values = literal_test(people, answers, score, 0.1)
+    for k in range(4):
+        assert by_name[f"p{k}"]["advantage"] == pytest.approx(advantages[k])
+        assert by_name[f"p{k}"]["p"] == pytest.approx(p_values[k])
+    assert row["winning_rate"] == np.mean(np.array(p_values) <= 0.05)
+
+
+def winning_rates(candidate_noise: float, epsilon: float) -> list[float]:
+    """Winning rates of a candidate beside six people who answer at random in 30 % of the cases."""
+    rates = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(3, size=(80, 1))
+        noise = np.array([0.3] * 6 + [candidate_noise])
+        answers = np.where(rng.random((80, 7)) < noise, rng.integers(3, size=(80, 7)), truth)
+        people = Annotations.from_matrix(answers[:, :6], classes=[0, 1, 2])
+        jury = Predictions.from_arrays(
+            np.eye(3)[answers[:, 6:]], items=people.items, classes=people.classes, layout="NKC"
+        )
+        found = edokit.audit(jury, people, replace=True, epsilon=epsilon, samples=50)
+        rates.append(next(r for r in found.replacement if r["candidate"] == "0")["winning_rate"])
+    return rates
+
+
+def test_a_candidate_no_better_than_people_rarely_wins() -> None:
+    assert np.mean(winning_rates(0.3, epsilon=0.0)) < 0.05
+
+
+def test_a_candidate_better_than_people_passes() -> None:
+    assert np.mean(np.array(winning_rates(0.05, epsilon=0.1)) >= 0.5) > 0.9
+
+
+def test_a_constant_that_passes_is_said() -> None:
+    votes = np.zeros((60, 4), dtype=int)
+    votes[::20, 0] = 1
+    people = Annotations.from_matrix(votes)
+    found = edokit.audit(jury_of(np.full((60, 2), 0.1), people), people, replace=True)
+    assert any("constant" in line for line in found.headline)
+
+
+# --- Bad input ------------------------------------------------------------------------------------
+
+
+def test_everybody_may_agree() -> None:
+    people = Annotations.from_matrix([[0, 0, 0], [1, 1, 1]] * 20)
+    p = np.tile([[0.3, 0.1], [0.6, 0.8]], (20, 1))
+    found = edokit.audit(jury_of(p, people), people, replace=True, samples=50)
+    assert [row["stratum"] for row in found.strata] == ["3:0", "all"]
+    assert found.judges is not None
+
+
+@pytest.mark.parametrize("votes", [[[0], [1]], [[0, None], [None, 1]]], ids=["one", "no overlap"])
+def test_one_annotator_an_item_is_refused(votes: list[list[int | None]]) -> None:
+    people = Annotations.from_matrix(votes)
+    with pytest.raises(InputError, match="two annotators"):
+        edokit.audit(jury_of(np.full((2, 2), 0.5), people), people)
+
+
+def test_a_jury_of_one_is_one_judge_and_may_still_stand_in() -> None:
+    people = Annotations.from_matrix([[0, 0, 1], [1, 1, 1]] * 20)
+    jury = jury_of(np.tile([[0.2], [0.9]], (20, 1)), people)
+    with pytest.raises(InputError, match="jury of one"):
+        edokit.audit(jury, people)
+    found = edokit.audit(jury, people, replace=True)
+    assert found.judges is None
+    assert {row["candidate"] for row in found.replacement} == {"uniform", "0", "constant"}
+
+
+def test_too_few_shared_items_are_counted() -> None:
+    people = Annotations.from_matrix([[0, 1], [1, 1]] * 5)
+    jury = jury_of(np.full((10, 1), 0.5), people)
+    with pytest.raises(InputError, match="30 items with others; '0' shares most, 10"):
+        edokit.audit(jury, people, replace=True)
+
+
+@pytest.mark.parametrize("setting", [{"epsilon": 2}, {"min_items": 1}, {"samples": 3}])
+def test_settings_out_of_range_are_refused(setting: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(setting))):
+        AuditOptions(**setting)  # type: ignore[arg-type]
+
+
+# --- Command --------------------------------------------------------------------------------------
+
+
+def test_the_command_shows_what_python_finds(tmp_path: Path) -> None:
+    jury, people = correlated(4, 0.5, items=60)
+    write_predictions(jury, tmp_path / "jury.npz")
+    write_annotations(people, tmp_path / "people.csv")
+    words = ["audit", "--predictions", f"{tmp_path}/jury.npz", "--annotations"]
+    words += [f"{tmp_path}/people.csv", "--replace", "--no-learned", "--bootstrap", "50"]
+    done = edo(*words)
+    assert done.returncode == 0, done.stderr
+    assert "independent judges" in done.stdout
+    assert "replace an annotator" in done.stdout
+    found = edokit.audit(jury, people, replace=True, learned=False, samples=50)
+    content = answer(*words)
+    assert content == json.loads(json.dumps(found.to_dict()))
+    assert {"judges", "correlations", "members", "strata", "replacement", "headline"} <= set(
+        content
+    )

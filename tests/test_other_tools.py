@@ -1,0 +1,118 @@
+"""The adapters of examples/other-tools give the metrics of EDO in other tools."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edokit.metrics import ce, compute_metrics, md
+from edokit.scales import Scale
+from example_cases import EXAMPLES
+
+CLASSES = ("polite", "rude")
+VOTES = ["rude", "rude", "polite"]
+
+
+@pytest.fixture
+def adapters(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(EXAMPLES / "other-tools"))
+    sys.modules.pop("adapters", None)
+    import adapters
+
+    return adapters
+
+
+def test_trainer_metrics_are_those_of_the_softmax(adapters: Any) -> None:
+    logits, q = np.array([[0.0, 1.0], [2.0, 0.0], [0.3, 0.1]]), np.eye(2)[[1, 0, 0]] * 0.8 + 0.1
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    found = adapters.trainer_metrics()((logits, q))
+    assert found["ce"] == pytest.approx(ce(p, q))
+    assert found["md"] == pytest.approx(md(p, q))
+
+
+def test_trainer_metrics_of_a_scale_have_w1(adapters: Any) -> None:
+    scale = Scale("ordinal", (1, 2, 4))
+    found = adapters.trainer_metrics(scale)((np.zeros((2, 3)), np.eye(3)[[0, 2]]))
+    p, q = np.full((2, 3), 1 / 3), np.eye(3)[[0, 2]]
+    expected = compute_metrics(p, q, [0, 2], metrics=["w1"], scale=scale)["w1"]
+    assert found["w1"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "distance"),
+    [("rude", 2 / 3), ('{"rude": 2, "polite": 1}', 0.0), ("I can't say", 1 / 3)],
+)
+def test_answers_are_compared_with_votes(adapters: Any, answer: str, distance: float) -> None:
+    assert adapters.distance_to_people(answer, VOTES, CLASSES) == pytest.approx(distance)
+
+
+def with_torchmetrics(adapters: Any) -> float:
+    import torch
+
+    metric = adapters.torch_metric("md")
+    metric.update(torch.tensor([[0.4, 0.6]]), torch.tensor([[0.0, 1.0]]))
+    metric.update(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0]]))
+    return float(metric.compute()) - 0.4
+
+
+def with_inspect_ai(adapters: Any) -> float:
+    state = SimpleNamespace(output=SimpleNamespace(completion="rude"))
+    score = asyncio.run(adapters.inspect_scorer(CLASSES)(state, VOTES))
+    return float(score.value) - 2 / 3
+
+
+def with_mlflow(adapters: Any) -> float:
+    scorer = adapters.mlflow_scorer(CLASSES)
+    return float(scorer(outputs="rude", expectations={"votes": VOTES})) - 2 / 3
+
+
+class Divided:
+    """A bundle that gives every text the same answer."""
+
+    classes = CLASSES
+
+    def predict_proba(self, texts: list[str]) -> Any:
+        return np.tile([[0.25, 0.75]], (len(texts), 1))
+
+
+def test_label_studio_gets_a_label_and_a_score(adapters: Any) -> None:
+    tasks = [{"id": 1, "data": {"text": "what a day"}}]
+    (prediction,) = adapters.label_studio_predictions(Divided(), tasks)
+    assert prediction["score"] == 0.75
+    assert prediction["result"][0]["value"] == {"choices": ["rude"]}
+
+
+def with_label_studio_sdk(adapters: Any) -> float:
+    """The SDK takes the prediction for this labelling configuration."""
+    from label_studio_sdk.label_interface import LabelInterface
+
+    choices = "".join(f'<Choice value="{name}"/>' for name in CLASSES)
+    config = (
+        '<View><Text name="text" value="$text"/>'
+        f'<Choices name="label" toName="text">{choices}</Choices></View>'
+    )
+    tasks = [{"data": {"text": "what a day"}}]
+    (prediction,) = adapters.label_studio_predictions(Divided(), tasks)
+    return 0.0 if LabelInterface(config).validate_prediction(prediction) else 1.0
+
+
+# A package that is not installed has no case here, so that nothing is skipped.
+TOOLS = {
+    "torchmetrics": with_torchmetrics,
+    "inspect_ai": with_inspect_ai,
+    "mlflow": with_mlflow,
+    "label_studio_sdk": with_label_studio_sdk,
+}
+INSTALLED = [name for name in TOOLS if find_spec(name)]
+
+
+def test_installed_tools_give_the_same(adapters: Any) -> None:
+    assert {name: TOOLS[name](adapters) for name in INSTALLED} == {
+        name: pytest.approx(0, abs=1e-6) for name in INSTALLED
+    }

@@ -1,0 +1,205 @@
+"""`edokit.plan`: what pilots predict beside closed forms and simulations; bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import edokit
+from commands import answer, assert_one_line, edo
+from edokit import Annotations, InputError, Predictions, Scale, write_annotations
+from edokit.auditing import Answers
+from edokit.planning import (
+    PlanOptions,
+    draw_distributions,
+    draw_soft_labels,
+    fit_prior,
+    soft_label_errors,
+)
+
+QUICK = {"train": False, "samples": 50}
+
+
+def pilot_of(q: Any, annotators: int, seed: int = 0, **options: Any) -> Annotations:
+    """Annotators who draw their answers from these distributions [N, C]."""
+    rng = np.random.default_rng(seed)
+    codes = (rng.random((len(q), annotators, 1)) > np.cumsum(q, axis=1)[:, None, :-1]).sum(axis=2)
+    return Annotations.from_matrix(codes, classes=range(np.shape(q)[1]), **options)
+
+
+@pytest.fixture(scope="module")
+def truth() -> Any:
+    """Distributions of 600 items over two classes."""
+    share = np.random.default_rng(1).beta(0.6, 0.9, 600)
+    return np.column_stack([1 - share, share])
+
+
+# --- Soft labels ----------------------------------------------------------------------------------
+
+
+def test_the_prior_is_recovered() -> None:
+    prior = np.array([0.5, 1.5, 1.0])
+    q = np.random.default_rng(0).dirichlet(prior, 4000)
+    counts = np.random.default_rng(1).multinomial(4, q).astype(float)
+    assert fit_prior(counts) == pytest.approx(prior, rel=0.15)
+
+
+def test_the_error_of_the_soft_label_is_the_variance_within_items_over_annotators(
+    truth: Any,
+) -> None:
+    plan = edokit.plan(pilot_of(truth, 4), annotators=(1, 2, 8), **QUICK)
+    within = (1 - np.square(truth).sum(axis=1)).mean()
+    for row in plan.curve:
+        estimate, low, high = row["soft_label"]["bs"]
+        expected = within / row["annotators"]
+        assert low <= expected <= high
+        assert estimate == pytest.approx(expected, rel=0.1)
+
+
+def test_what_pilots_predict_is_what_other_items_show() -> None:
+    """Two labels of 150 items predict the distance between one, two and five annotators and ten."""
+    inside = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        share = rng.beta(0.5, 0.5, 3000)
+        q = np.column_stack([1 - share, share])
+        answers = Answers(pilot_of(q[:150], 2, seed))
+        soft = soft_label_errors(answers, (1, 2, 5), PlanOptions(samples=60), reference=10)
+        for k, count in enumerate((1, 2, 5)):
+            drawn, target = (draw_soft_labels(q, n, Scale(), rng) for n in (count, 10))
+            measured = np.abs(drawn - target).sum(axis=1).mean()
+            low, high = np.quantile(soft["md"][:, k], [0.025, 0.975])
+            inside.append(low <= measured <= high)
+    assert np.mean(inside) >= 0.85
+
+
+@pytest.mark.parametrize(
+    ("scale", "metrics"),
+    [
+        (None, {"f1", "md", "bs"}),
+        ("ordinal:0,1,2", {"f1", "rps", "w1"}),
+    ],
+)
+def test_each_scale_has_its_metrics(scale: str | None, metrics: set[str]) -> None:
+    q = np.random.default_rng(0).dirichlet([1, 1, 1], 80)
+    plan = edokit.plan(pilot_of(q, 3, scale=scale), annotators=(1, 5), **QUICK)
+    assert set(plan.curve[0]["soft_label"]) == metrics
+
+
+def test_sets_of_labels_have_a_plan() -> None:
+    rows = {
+        "item": np.repeat(np.arange(60), 3),
+        "annotator": np.tile(["x", "y", "z"], 60),
+        "label": (["[]", '["rude"]', '["rude","mocking"]'] * 60),
+    }
+    plan = edokit.plan(
+        Annotations.from_table(rows, scale="multi-label"), annotators=(1, 9), **QUICK
+    )
+    first, last = (row["soft_label"]["md"][0] for row in plan.curve)
+    assert first > last > 0
+
+
+def test_neighbouring_points_of_a_scale_belong_together() -> None:
+    """An item has two neighbouring points; distances would be far larger over all six."""
+    low = np.random.default_rng(0).integers(0, 5, 300)
+    q = (np.eye(6)[low] + np.eye(6)[low + 1]) / 2
+    scale = Scale("ordinal", (1, 2, 3, 4, 5, 6))
+    pilot = pilot_of(q, 3, scale="ordinal:0,1,2,3,4,5")
+    drawn = draw_distributions(
+        pilot.soft_labels, pilot.annotations_per_item, scale, np.random.default_rng(0)
+    )
+    upper = q[:, 3:].sum(axis=1)
+    assert np.abs(drawn[:, 3:].sum(axis=1) - upper).mean() < 0.12
+
+
+# --- Comparisons and models -----------------------------------------------------------------------
+
+
+def test_the_difference_that_shows_follows_between_and_within(truth: Any) -> None:
+    pilot = pilot_of(truth, 5)
+    p = np.clip(truth[:, 1:] + [[-0.1, 0.15]], 0.05, 0.95)
+    jury = Predictions.from_arrays(
+        np.stack([1 - p, p], axis=2), items=pilot.items, classes=pilot.classes, layout="NKC"
+    )
+    plan = edokit.plan(pilot, predictions=jury, budget=1000, annotators=(1, 4), **QUICK)
+    logs = np.log(np.stack([1 - p, p], axis=2))
+    gain = logs[:, 1] - logs[:, 0]  # of the second model, by class
+    means = (truth * gain).sum(axis=1)
+    within = ((truth * gain**2).sum(axis=1) - means**2).mean()
+    for row in plan.curve:
+        spread = np.sqrt(means.var() + within / row["annotators"])
+        expected = (1.96 + 0.8416) * spread / np.sqrt(row["items"])
+        assert row["comparison"]["ce"][0] == pytest.approx(expected, rel=0.1)
+    # Labels are the only cost: one for each of more items is best.
+    assert plan.best["comparison"][0] == 1
+
+
+def test_one_model_is_compared_with_a_constant(truth: Any) -> None:
+    pilot = pilot_of(truth, 2)
+    jury = Predictions.from_arrays(
+        truth[:, None], items=pilot.items, classes=pilot.classes, layout="NKC"
+    )
+    plan = edokit.plan(pilot, predictions=jury, **QUICK)
+    assert plan.compared == ["0", "a constant answer"]
+
+
+def test_a_model_learns_more_from_more_items() -> None:
+    simulation = edokit.simulate("partial-panel", random_state=0, items=(160, 1, 1))
+    pilot = simulation.annotations.split("train")
+    plan = edokit.plan(pilot, budget=2000, annotators=(1, 20), samples=50)
+    losses = [row["model"]["ce"][0] for row in plan.curve]
+    assert losses[0] < losses[1]  # 2,000 items with one annotator, 100 with twenty
+    assert plan.best["model"][0] == 1
+
+
+# --- Budget and bad input -------------------------------------------------------------------------
+
+
+def test_the_budget_buys_items(truth: Any) -> None:
+    plan = edokit.plan(
+        pilot_of(truth, 2), budget=10, price=0.1, item_price=0.3, annotators=(2, 7, 500), **QUICK
+    )
+    assert [(row["annotators"], row["items"]) for row in plan.curve] == [(2, 20), (7, 10)]
+    assert any("no item with 500 annotators" in note for note in plan.notes)
+
+
+def test_all_may_agree() -> None:
+    plan = edokit.plan(Annotations.from_matrix([[0, 0, 0], [1, 1, 1]] * 40), **QUICK)
+    assert plan.curve[0]["soft_label"]["md"][0] < 0.05
+    assert any("up to 4% of the items" in note for note in plan.notes)  # three in eighty
+
+
+@pytest.mark.parametrize("votes", [[[0], [1]], [[0, None], [None, 1]]], ids=["one", "no overlap"])
+def test_one_annotator_an_item_is_refused(votes: list[list[int | None]]) -> None:
+    with pytest.raises(InputError, match="two annotators"):
+        edokit.plan(Annotations.from_matrix(votes))
+
+
+def test_a_budget_for_nothing_is_refused(truth: Any) -> None:
+    with pytest.raises(InputError, match=r"budget=0\.5"):
+        edokit.plan(pilot_of(truth, 2), budget=0.5, **QUICK)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"price": 0}, {"annotators": (0,)}, {"samples": 3}, {"power": 1}]
+)
+def test_settings_out_of_range_are_refused(setting: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(setting))):
+        PlanOptions(**setting)
+
+
+def test_the_command_shows_what_python_finds(truth: Any, tmp_path: Path) -> None:
+    pilot = pilot_of(truth[:60], 3)
+    write_annotations(pilot, tmp_path / "pilot.csv")
+    words = ["plan", tmp_path / "pilot.csv", "--annotators", "1,3", "--bootstrap", "50"]
+    done = edo(*words)
+    assert done.returncode == 0, done.stderr
+    assert "soft label" in done.stdout
+    assert "no texts" in done.stdout
+    plan = edokit.plan(tmp_path / "pilot.csv", annotators=(1, 3), samples=50)
+    assert answer(*words) == json.loads(json.dumps(plan.to_dict()))
+    assert_one_line(edo(*words[:3], "one"), "--annotators", "whole numbers")
