@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ NOISE = {"bert": 0.1, "llm": 0.4, "linear": 0.2}
 def fill(folder: Path) -> None:
     """Write everything that a page may name."""
     simulation = simulate("partial-panel", random_state=0, items=(90, 60, 60))
-    people, truth = simulation.annotations, simulation.truth
+    # The pages' examples have the classes 0 and 1.
+    people = replace(simulation.annotations, classes=("0", "1"))
+    truth = simulation.truth
     _annotations(people, folder)
     _exports(people, folder)
     _lewidi(people, folder / "lewidi2023")

@@ -79,7 +79,7 @@ def _classifier(path: Path) -> Any:
 def _bundle(path: Path) -> Any:
     bundle = Bundle.load(path.parent)
     assert bundle.predict_proba(["One text.", "Another one."]).shape == (2, len(bundle.classes))
-    repr((bundle, bundle.version, bundle.size, bundle.seconds_per_text))
+    repr((bundle, bundle.version, bundle.size))
     return None
 
 
@@ -117,7 +117,8 @@ def _comparison(path: Path) -> Any:
 
 def _in_a_run(path: Path) -> Any:
     """The page of a run of which a document is damaged."""
-    folder = next(one for one in path.parents if (one / "run.json").exists())
+    near = (path.parent.with_name("run"), *path.parents)
+    folder = next(one for one in near if (one / "run.json").exists())
     if path.name == "run.json":
         RunRecord.load(folder).save(_AGAIN)
     if zlib.crc32(path.read_bytes()) % 10:
@@ -227,9 +228,9 @@ ENDINGS: dict[str, list[Reader]] = {
 
 def own_readers(name: str) -> list[Reader]:
     """The readers that a file is meant for."""
-    if name == "run/dev.csv":
+    if name == "run-inputs/dev.csv":
         return [read_annotations, _in_a_run]
-    if name.startswith("run/") and not name.endswith(".log"):
+    if name.startswith(("run/", "run-inputs/")) and not name.endswith(".log"):
         return [*OWN[Path(name).stem], _in_a_run]
     if name.startswith("fine-tuned/"):
         return [_trained]

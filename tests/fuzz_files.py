@@ -179,6 +179,8 @@ def _member() -> dict[str, Any]:
         "supervision": "soft",
         "draw": "once",
         "fingerprint": "abc",
+        "options": {},
+        "classes": ["no", "yes"],
         "scale": "nominal",
         "items": 6,
         "kept": True,
@@ -317,13 +319,14 @@ def whole_folders(folder: Path, *, runs: bool = True, networks: bool = False) ->
             and (path.relative_to(folder).parts[0] != "bundle" or path.name == "bundle.json")
             and path.suffix in (".json", ".npz", ".skops", ".log", ".parquet", ".safetensors")
         )
-        or path.parent == folder / "run"
+        or path.parent in (folder / "run", folder / "run-inputs")
     }
 
 
 def _run(people: Annotations, made: Predictions, folder: Path) -> None:
     dev, test = people.split("dev"), people.split("test")
-    data = (folder / "dev.npz", folder / "dev.csv")
+    inputs = folder.with_name("run-inputs")  # an output folder holds no inputs
+    data = (inputs / "dev.npz", inputs / "dev.csv")
     write_predictions(made, data[0])
     write_annotations(dev, data[1])
     search(*data, out=folder, trials=4, solver="exact", folds=2, population=2)

@@ -45,6 +45,7 @@ ELSEWHERE = {
 CHEAPER = {
     "compare": ["--bootstrap", "50", "--methods", "linear-pool,edo"],
     "demo": ["--members", "2"],
+    "run": ["--time", "1s", "--jobs", "1"],
     "search": ["--trials", "10", "--folds", "0"],
     "train": ["--members", "2", "--jobs", "1"],
     "diagnose": ["--permutations", "39"],

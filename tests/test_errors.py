@@ -113,3 +113,16 @@ def test_a_seed_that_cannot_be_kept_is_refused_before_anything_is_done(seed: Any
 )
 def test_costs_are_written_without_exponents(value: float, shown: str) -> None:
     assert money(value) == shown
+
+
+def test_every_extra_that_an_error_names_is_in_the_readme_and_can_be_installed() -> None:
+    root = Path(__file__).parents[1]
+    section = (root / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1]
+    declared = set(re.findall(r"^(\w+) = \[", section.split("[project.scripts]")[0], re.MULTILINE))
+    table = (root / "README.md").read_text().split("| extra | for |")[1].split("\n\n")[0]
+    listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    assert listed == declared - {"bench", "docs", "dev"}
+    sources = (root / "src" / "edokit").rglob("*.py")
+    pages = [*(root / "docs").rglob("*.md"), root / "README.md"]
+    text = "\n".join(path.read_text() for path in (*sources, *pages))
+    assert 'pip install "edokit[' not in text

@@ -36,6 +36,7 @@ def test_every_example_has_a_page_and_a_script() -> None:
         "content-moderation",
         "llm-jury",
         "mixed-members",
+        "other-tools",
         "serving",
         "sklearn-pool",
     ]

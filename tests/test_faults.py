@@ -154,7 +154,8 @@ def test_the_page_gets_the_table_between_its_marks(tmp_path: Path) -> None:
     row = tally.row("SIGKILL at a step", "fit")
     row.times, row.well = 7, 4
     page = tmp_path / "page.md"
-    page.write_text("Before.\n{}\nold\n{}\nAfter.\n".format(*program.MARKS), encoding="utf-8")
+    marks = "<!-- faults: begin -->", "<!-- faults: end -->"
+    page.write_text("Before.\n{}\nold\n{}\nAfter.\n".format(*marks), encoding="utf-8")
     program.write(page, tally, 1.0)
     text = page.read_text(encoding="utf-8")
     assert "| SIGKILL at a step | fit | 7 | 0 | 4 | 0 |" in text

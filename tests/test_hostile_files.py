@@ -203,10 +203,12 @@ def test_json_of_tens_of_thousands_of_levels_is_refused(nested: str, tmp_path: P
     refused(read_model, tmp_path / "a.jsonl")
 
 
-@pytest.mark.parametrize("levels", [65, 900])
-def test_an_ensemble_of_many_levels_is_refused(levels: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("levels", "message"), [(65, "is not an EDO ensemble"), (900, "nested too deeply")]
+)
+def test_an_ensemble_of_many_levels_is_refused(levels: int, message: str, tmp_path: Path) -> None:
     (tmp_path / "ensemble.json").write_text("[" * levels + "]" * levels)
-    assert "is not an EDO ensemble" in refused(EDOEnsemble.load, tmp_path)
+    assert message in refused(EDOEnsemble.load, tmp_path)
 
 
 def test_brackets_in_texts_and_in_many_rows_are_no_depth(tmp_path: Path) -> None:

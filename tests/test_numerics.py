@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit.fitdata import FitData
-from edokit.objective import Problem, Settings, joint_loss
-from edokit.solvers import solve_exact
+from edokit.objective.loss import joint_loss
+from edokit.objective.settings import Settings
+from edokit.objective.summaries import Problem
+from edokit.solvers.exact import solve_exact
 
 Floats = NDArray[Any]
 Case = tuple[Floats, Floats]

@@ -9,7 +9,10 @@ import edokit
 from edokit import metrics
 
 NAMES = sorted(set(edokit.__all__) - {"__version__"})
-VERBS = ("fit", "search", "compare", "evaluate", "diagnose", "train_members", "load")
+VERBS = (
+    *("run", "fit", "search", "compare", "evaluate", "audit", "diagnose", "plan"),
+    *("train_members", "load"),
+)
 
 
 def sections(text: str) -> set[str]:
@@ -58,8 +61,10 @@ def test_the_verbs_of_the_commands_can_be_imported() -> None:
 
 
 def test_a_submodule_does_not_replace_a_verb() -> None:
+    import edokit.auditing
     import edokit.diagnosis
     import edokit.evaluation
+    import edokit.planning
     import edokit.tuning
 
     assert all(inspect.isfunction(getattr(edokit, name)) for name in VERBS)

@@ -20,7 +20,8 @@ from edokit._errors import InputError
 from edokit.baselines import compare, make_method, method_names, methods
 from edokit.datasets import read as sources
 from edokit.datasets.get import DATASETS
-from edokit.members import find_recipe, recipe_names, recipes
+from edokit.members import recipes
+from edokit.members.recipe import find_recipe, recipe_names
 
 ROOT = Path(__file__).resolve().parent.parent
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

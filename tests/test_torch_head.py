@@ -11,14 +11,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from edokit._errors import InputError, MissingExtraError  # noqa: E402
-from edokit.objective import (  # noqa: E402
-    Problem,
-    Settings,
-    effective_weights,
-    joint_loss,
-    pool,
-    softmax,
-)
+from edokit.objective.loss import joint_loss  # noqa: E402
+from edokit.objective.pools import effective_weights, pool, softmax  # noqa: E402
+from edokit.objective.settings import Settings  # noqa: E402
+from edokit.objective.summaries import Problem  # noqa: E402
 from edokit.torch import EDOHead  # noqa: E402
 
 N, K, C = 30, 4, 3
@@ -202,5 +198,5 @@ def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "torch", None)
     for name in [name for name in sys.modules if name.startswith("edokit.torch")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(MissingExtraError, match=r'pip install "edokit\[transformers\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "\.\[transformers\]"'):
         import_module("edokit.torch")

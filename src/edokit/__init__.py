@@ -13,6 +13,7 @@ from edokit._version import __version__
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
     from edokit.annotations import Annotations
+    from edokit.auditing import audit
     from edokit.baselines import compare
     from edokit.bundle import Bundle, load
     from edokit.datasets import read_annotations, write_annotations
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from edokit.ensemble import EDOClassifier, EDOEnsemble, fit
     from edokit.evaluation import evaluate
     from edokit.members import add_member, score_members, train_members
-    from edokit.objective import Objective
+    from edokit.objective.settings import Exact, Gumbel, Objective
     from edokit.panels import Panel
+    from edokit.pipeline import Run, RunOptions, run
+    from edokit.planning import plan
     from edokit.predictions import Predictions, read_predictions, write_predictions
     from edokit.report import write_report
     from edokit.scales import Scale
-    from edokit.solvers import Exact, Gumbel
     from edokit.tuning import SearchOptions, SearchResult, SearchSpace, search
 
 __all__ = [
@@ -43,19 +45,24 @@ __all__ = [
     "Objective",
     "Panel",
     "Predictions",
+    "Run",
+    "RunOptions",
     "Scale",
     "SearchOptions",
     "SearchResult",
     "SearchSpace",
     "__version__",
     "add_member",
+    "audit",
     "compare",
     "diagnose",
     "evaluate",
     "fit",
     "load",
+    "plan",
     "read_annotations",
     "read_predictions",
+    "run",
     "score_members",
     "search",
     "simulate",
@@ -69,6 +76,7 @@ __getattr__ = lazy_names(
     {
         "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
         "annotations": ("Annotations",),
+        "auditing": ("audit",),
         "baselines": ("compare",),
         "bundle": ("Bundle", "load"),
         "datasets": ("read_annotations", "write_annotations"),
@@ -77,12 +85,13 @@ __getattr__ = lazy_names(
         "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
         "evaluation": ("evaluate",),
         "members": ("add_member", "score_members", "train_members"),
-        "objective": ("Objective",),
+        "objective.settings": ("Exact", "Gumbel", "Objective"),
         "panels": ("Panel",),
+        "planning": ("plan",),
         "predictions": ("Predictions", "read_predictions", "write_predictions"),
         "report": ("write_report",),
+        "pipeline": ("Run", "RunOptions", "run"),
         "scales": ("Scale",),
-        "solvers": ("Exact", "Gumbel"),
         "tuning": ("SearchOptions", "SearchResult", "SearchSpace", "search"),
     },
 )

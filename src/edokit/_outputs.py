@@ -20,7 +20,7 @@ from edokit._errors import InputError, local_path, option, warn
 from edokit._io import cannot_write
 from edokit._io.atomic import keep_others, remove_empty
 
-Kind = Literal["bundle", "demo", "search", "comparison", "members", "ensemble"]
+Kind = Literal["run", "bundle", "demo", "search", "comparison", "members", "ensemble"]
 
 RUN_RECORD = "run.json"
 BUNDLE = "bundle.json"
@@ -30,18 +30,25 @@ REPLACE = f"choose another output folder, or replace it with {option('overwrite'
 
 
 class Layout(NamedTuple):
-    """One kind of output folder."""
+    """One kind of output folder.
+
+    Attributes
+    ----------
+    title : str
+        For messages.
+    markers : dict[str, set[str]]
+        A folder is of this kind if it holds one of these documents, with these keys; a document of
+        this kind is written before all other output.
+    """
 
     title: str
-    """For messages."""
     markers: dict[str, set[str]]
-    """A folder is of this kind if it holds one of these documents, with these keys; a document of
-    this kind is written before all other output."""
 
 
 _MEMBER = {"format", "recipe", "fingerprint"}
 # A kind comes before those that are part of it.
 LAYOUTS: dict[Kind, Layout] = {
+    "run": Layout("a run", {"summary.json": {"options", "summary"}}),
     "bundle": Layout("a bundle", {BUNDLE: {"kind", "format", "files"}}),
     "demo": Layout("a demo", {"results.json": {"regime", "methods"}}),
     "search": Layout(

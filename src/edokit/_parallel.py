@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from edokit._errors import InputError, MissingExtraError, option
+from edokit._errors import InputError, missing_extra, option
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -127,9 +127,8 @@ def dask_client(engine: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise MissingExtraError(
-            f"the engine {engine} needs Dask, but it can't be imported: {error}",
-            'install it with: pip install "edokit[dask]"',
+        raise missing_extra(
+            f"the engine {engine} needs Dask, but it can't be imported: {error}", "dask"
         ) from error
     address = engine.removeprefix(DASK)
     try:

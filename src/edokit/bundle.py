@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import re
-import time
-import warnings
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict
 
 from edokit._errors import (
-    EDOWarning,
     InputError,
     check_number,
     counted,
@@ -25,7 +24,7 @@ from edokit._errors import (
     option,
 )
 from edokit._io.atomic import digest_of, files_below, whole_content
-from edokit._io.documents import Count, Document, Json, read_model
+from edokit._io.documents import Count, Document, read_model
 from edokit._io.json import write_json
 from edokit._io.markup import markdown_text
 from edokit._outputs import BUNDLE, other_content, output_folder
@@ -34,8 +33,16 @@ from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.files import write_fitted
 from edokit.ensemble.pooled import Pooled
-from edokit.members.folder import FolderName, copy_members, groups_of
-from edokit.members.jobs import hardware
+from edokit.members.folder import FolderName, groups_of
+from edokit.members.jobs import CARD as MEMBER_CARD
+from edokit.members.jobs import (
+    JOB_PREDICTIONS,
+    MANIFEST,
+    file_digests,
+    file_sizes,
+    finished_card,
+    write_card,
+)
 from edokit.members.pretrained import (
     check_model,
     copy_model,
@@ -45,7 +52,7 @@ from edokit.members.pretrained import (
     public_name,
     require_packages,
 )
-from edokit.members.recipe import Text, find_recipe, learns
+from edokit.members.recipe import Text, asks_server, find_recipe, learns
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -66,8 +73,6 @@ MAX_LENGTH = 100_000
 # Texts that are predicted at once.
 ROWS = 2048
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
-# Texts that the time per text is measured on.
-_SAMPLE = 16
 
 
 class _File(Document):
@@ -90,8 +95,6 @@ class _Document(Document):
     edokit: str
     models: dict[str, FolderName]
     files: dict[str, _File]
-    seconds_per_text: Annotated[float, Field(ge=0)] | None = None
-    hardware: dict[str, Json] = Field(default_factory=dict)
 
     @property
     def version(self) -> str:
@@ -167,11 +170,6 @@ class Bundle:
     def size(self) -> int:
         """Bytes of all files."""
         return self._document.size
-
-    @property
-    def seconds_per_text(self) -> float | None:
-        """Measured when it was made; None where texts are sent elsewhere."""
-        return self._document.seconds_per_text
 
     def predict_proba(self, texts: Sequence[Text], **view: Any) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes``.
@@ -310,7 +308,7 @@ class Bundle:
         Parameters
         ----------
         folder : str or Path
-            A folder that ``edo bundle`` or `Bundle.create` made.
+            A folder that ``edo bundle``, `Bundle.create` or ``edo run`` made.
         device : str, default=None
             Where members that use torch compute. None: a GPU where there is one.
         trust : sequence of str, default=()
@@ -328,7 +326,7 @@ class Bundle:
         InputError
             If it is no bundle, one of a newer version, or files are missing or changed.
         """
-        folder = local_path(folder)
+        folder = bundle_folder(local_path(folder))
         return cls._load(folder, folder, max_length, device=device, trust=trust)
 
     @classmethod
@@ -413,26 +411,16 @@ class Bundle:
             member_names = fitted.needed_members()
             loaded = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
             _check_classes(loaded, fitted, "name the folder of the members that it was fitted on")
-            models, names = dict[str, str](), dict[str, str]()
-            for model in loaded.models:
-                place, name = copy_model(model, folder / MODELS), public_name(model)
-                names[model] = name if models.get(name, place) == place else f"{name}-{place}"
-                models[names[model]] = place
-            copy_members(loaded.folders, loaded.manifest, folder / MEMBERS, names)
+            models = _copy_members(loaded, folder)
             files = {
                 name: _File(size=path.stat().st_size, sha256=digest_of(path))
                 for name, path in _files(folder, folder).items()
             }
             document = _Document(edokit=__version__, models=models, files=files)
-            write_json(document.model_dump(exclude_unset=True), folder / BUNDLE)
+            write_json(document.model_dump(), folder / BUNDLE)
             bundle = cls.load(folder, device=device, trust=trust)
             if not overwrite:
                 _refuse_other(out, bundle.version)
-            machine = hardware() | ({"gpu": None} if device == "cpu" else {})
-            bundle._document = document.model_copy(
-                update={"seconds_per_text": bundle._measured(), "hardware": machine}
-            )
-            write_json(bundle._document.model_dump(), folder / BUNDLE)
             card = _card(bundle, about, loaded.manifest)
             (folder / CARD).write_text(card, encoding="utf-8")
         bundle.folder, bundle.members.place = out, str(out / MEMBERS)
@@ -512,38 +500,79 @@ class Bundle:
         _check_files(self.folder, home_of(self.folder), self._document.files)
         api = HfApi(token=token)
         parts = [f"{part}/**" for part in (ENSEMBLE, MEMBERS, MODELS)]
-        try:
-            repository = api.create_repo(repo_id, private=private, exist_ok=True)
-            commit = api.upload_folder(
-                repo_id=repository.repo_id,
-                folder_path=self.folder,
-                allow_patterns=[BUNDLE, CARD, *parts],
-                delete_patterns=parts,
-                **{"commit_message": "Upload an EDO bundle", **upload},
-            )
-        except Exception as error:  # of the network, of the hub, of the name
-            reason = str(error).strip().split("\n")[0] or type(error).__name__
-            raise InputError(
-                f"the bundle can't be uploaded to {repo_id!r}: {reason}",
-                "check the name, the network and the token (`hf auth login`)",
-            ) from error
+        repository = api.create_repo(repo_id, private=private, exist_ok=True)
+        commit = api.upload_folder(
+            repo_id=repository.repo_id,
+            folder_path=self.folder,
+            allow_patterns=[BUNDLE, CARD, *parts],
+            delete_patterns=parts,
+            **{"commit_message": "Upload an EDO bundle", **upload},
+        )
         return str(commit)
 
-    def _measured(self) -> float | None:
-        """Seconds per text, on invented texts; none are sent anywhere for that."""
-        if self.members.endpoints:
-            return None
-        words = "the bus was late again so we walked through the park and talked about it all day"
-        texts: list[Text] = [f"{words} {number}" for number in range(_SAMPLE + 1)]
-        has_contexts = self.members.manifest["data"].get("pairs")
-        if has_contexts:
-            texts = [(str(text), words) for text in texts]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)
-            self.predict_proba(texts[:1])  # the first call loads and compiles
-            started = time.perf_counter()
-            self.predict_proba(texts[1:])
-        return round((time.perf_counter() - started) / _SAMPLE, 6)
+
+def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
+    """Copy members, without their predictions, and the encoders that they need.
+
+    Returns the folder of each encoder by its name. A bundle is for others to read: members whose
+    pretrained models were given as folders are saved anew, with the last part of the folder as the
+    name. (Others are copied: skops never writes an estimator the same way twice.)
+    """
+    unneeded = shutil.ignore_patterns(MEMBER_CARD, JOB_PREDICTIONS)
+    encoders, names = dict[str, str](), dict[str, str]()
+    for name, home in loaded.folders.items():
+        member: Any
+        for folder, member in loaded.models(name):
+            card, model = finished_card(folder), member.get_params().get("model")
+            if model is not None and not asks_server(type(member)):
+                if model not in names:
+                    names[model] = _bundled_name(member, out / MODELS, encoders)
+                member.model = names[model]
+                card["options"] |= {"model": names[model]}
+            copied = out / MEMBERS / folder.relative_to(home)
+            if names.get(model, model) == model:
+                shutil.copytree(folder, copied, ignore=unneeded)
+            else:
+                copied.mkdir(parents=True)
+                member.save(copied)
+            files = {"files": file_sizes(copied), "sha256": file_digests(copied)}
+            write_card({**card, **files}, copied)
+    write_json(_copied_manifest(loaded, names), out / MEMBERS / MANIFEST)
+    return encoders
+
+
+def _bundled_name(member: Any, out: Path, encoders: dict[str, str]) -> str:
+    """What a bundle calls a pretrained model, which it holds unless the member does."""
+    name = public_name(member.model)
+    if "models" not in inspect.signature(member.load).parameters:
+        return name
+    place = copy_model(member.model, out)
+    if encoders.get(name, place) != place:  # folders with the same last part
+        name += f"-{place}"
+    encoders[name] = place
+    return name
+
+
+def _copied_manifest(loaded: LoadedMembers, names: Mapping[str, str]) -> dict[str, Any]:
+    """The manifest of the members in a bundle, with pretrained models named as there."""
+    manifest = {key: value for key, value in loaded.manifest.items() if key != "mean"}
+    members = [member for member in manifest["members"] if member["name"] in loaded.folders]
+    groups = []
+    for group in manifest["groups"]:
+        if group["name"] in {member["group"] for member in members}:
+            options = dict(group.get("options") or {})
+            if options.get("model"):
+                options["model"] = names.get(options["model"], options["model"])
+            groups.append({**group, "options": options})
+    source = Path(str(manifest["data"].get("source") or "")).name
+    return {
+        **manifest,
+        "data": {**manifest["data"], "source": source},
+        "groups": groups,
+        "members": members,
+        "failed": [],
+        "predictions": {},
+    }
 
 
 def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
@@ -555,16 +584,8 @@ def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
     document, data = bundle._document, bundle.members.manifest["data"]
     rows, hub_ids = _member_rows(bundle, trained)
     items = data.get("items") if isinstance(data.get("items"), dict) else {}
-    people, machine = bundle.known_annotators, document.hardware
-    if bundle.members.endpoints:
-        addresses = ", ".join(map(markdown_text, bundle.members.endpoints))
-        seconds = f"**Texts are sent to** {addresses}."
-    else:
-        seconds = (
-            f"A text took {1000 * (document.seconds_per_text or 0):.3g} ms, in a batch of {_SAMPLE}"
-            f" short ones, on {machine['gpu'] or machine['machine']} with"
-            f" {counted(int(str(machine['cpus'])), 'processor')}."
-        )
+    people, endpoints = bundle.known_annotators, bundle.members.endpoints
+    addresses = ", ".join(map(markdown_text, endpoints))
     template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
     return template.format(
         base="".join(["base_model:\n", *(f"- {name}\n" for name in hub_ids)]) if hub_ids else "",
@@ -573,7 +594,7 @@ def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
         size=in_bytes(document.size),
         files=len(document.files),
         edokit=__version__,
-        seconds=seconds,
+        endpoints=f"**Texts are sent to** {addresses}.\n" if endpoints else "",
         pairs=" (with a column `context`)" if data.get("pairs") else "",
         source=markdown_text(str(data.get("source") or "texts")),
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
@@ -609,7 +630,7 @@ def _member_rows(bundle: Bundle, trained: Mapping[str, Any]) -> tuple[list[str],
     return rows, list(hub_ids)
 
 
-def load(folder: str | Path, **options: Any) -> Any:
+def load(folder: str | Path, **options: Any) -> Bundle | EDOEnsemble:
     """Load a bundle, or a saved ensemble.
 
     Parameters
@@ -640,8 +661,14 @@ def load(folder: str | Path, **options: Any) -> Any:
 
 
 def is_bundle(folder: str | Path) -> bool:
-    """Whether a folder is a bundle, or the rest of one."""
-    return os.path.lexists(Path(folder) / BUNDLE)
+    """Whether a folder is a bundle, the rest of one, or a run that has one."""
+    return os.path.lexists(bundle_folder(Path(folder)) / BUNDLE)
+
+
+def bundle_folder(folder: Path) -> Path:
+    """The folder itself, or the bundle of a run in it."""
+    inside = folder / "bundle"
+    return inside if (inside / BUNDLE).exists() and not (folder / BUNDLE).exists() else folder
 
 
 def _read(folder: Path) -> _Document:
@@ -699,21 +726,15 @@ def _by_item(
     annotators: Sequence[str | Iterable[str]], items: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
     """The annotators of each text by its item."""
-    hint = f"name those of each text, or ask a panel about all: {option('panel', ['ann', 'ben'])}"
     if isinstance(annotators, str) or len(annotators) != len(items):
         count = "one string" if isinstance(annotators, str) else str(len(annotators))
         raise InputError(
             f"{option('annotators')} must be one entry per text, but are {count} for"
             f" {counted(len(items), 'text')}",
-            hint,
+            f"name those of each text, or ask a panel about all: {option('panel', ['ann', 'ben'])}",
         )
-    by_item = {}
-    for position, (item, entry) in enumerate(zip(items, annotators, strict=True), start=1):
-        names = (entry,) if isinstance(entry, str) or entry is None else tuple(entry)
-        if not all(isinstance(name, str) for name in names):
-            raise InputError(f"{option('annotators')} of text {position} are no names", hint)
-        by_item[item] = names
-    return by_item
+    entries = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in annotators]
+    return dict(zip(items, entries, strict=True))
 
 
 def _listed(texts: Any) -> list[Any]:

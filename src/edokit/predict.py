@@ -64,7 +64,7 @@ class TextSource:
 
     def parts(self, rows: int) -> Iterator[Texts]:
         """Texts, so many at a time."""
-        from edokit.members import read_text_parts
+        from edokit.members.texts import read_text_parts
 
         return read_text_parts(self.path, rows, columns=self.columns, **self._keywords())
 
@@ -227,11 +227,11 @@ class PredictOptions:
 
 def _people(path: Path) -> Any:
     """Annotators with their attributes: annotations, or a table of annotators."""
-    from edokit._io.tables import TABLE_SUFFIXES, read_table
+    from edokit._io.tables import READABLE_SUFFIXES, read_table
     from edokit.datasets import read_annotations
     from edokit.members.texts import read_attributes
 
-    tabular = path.suffix.lower() in TABLE_SUFFIXES
+    tabular = path.suffix.lower() in READABLE_SUFFIXES
     columns = read_table(path).column_names if tabular else ["label"]
     if "annotator" in columns and not {"item", "label"} & {*columns}:
         return read_attributes(path)

@@ -41,29 +41,43 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Input:
-    """A file or folder that a run read."""
+    """A file or folder that a run read.
+
+    Attributes
+    ----------
+    path : str
+        Where, as it was given; inside the run's folder, relative to it.
+    sha256 : str or None
+        Digest of its bytes; none above one GiB.
+    options : Mapping[str, Json]
+        How annotations were read: arguments of ``read_annotations``, ``splits`` and ``learn``; of
+        predictions, the ``scale`` that was declared, and ``learn``.
+    """
 
     path: str
-    """Where, as it was given; inside the run's folder, relative to it."""
     sha256: str | None = None
-    """Digest of its bytes; none above one GiB."""
     options: Mapping[str, Json] = field(default_factory=dict)
-    """How annotations were read: arguments of ``read_annotations``, ``splits`` and ``learn``; of
-    predictions, the ``scale`` that was declared, and ``learn``."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """How results came about."""
+    """How results came about.
+
+    Attributes
+    ----------
+    kind : str
+        ``demo``, ``search``, ``fit`` or ``compare``.
+    inputs : Mapping[str, Input]
+        By role: ``predictions``, ``annotations`` (to fit on), ``test_predictions``,
+        ``test_annotations`` (to judge by).
+    command : str
+        As typed, without credentials; empty from Python.
+    """
 
     kind: str
-    """``demo``, ``search``, ``fit`` or ``compare``."""
     inputs: Mapping[str, Input]
-    """By role: ``predictions``, ``annotations`` (to fit on), ``test_predictions``,
-    ``test_annotations`` (to judge by)."""
     seed: Count = 0
     command: str = ""
-    """As typed, without credentials; empty from Python."""
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def save(self, folder: Path) -> None:
@@ -89,14 +103,19 @@ class RunRecord:
         with errors_in(folder / RUN_RECORD):
             return None if path is None else _read_predictions(path, self.inputs[role].options)
 
-    def annotations(self, role: str, folder: Path) -> Annotations | None:
-        """The annotations of this role, read as the run read them."""
+    def annotations(
+        self, role: str, folder: Path, *, all_splits: bool = False
+    ) -> Annotations | None:
+        """The annotations of this role, read as the run read them, or those of all splits."""
         path = self.path(role, folder)
         if path is None:
             return None
+        options = dict(self.inputs[role].options)
+        if all_splits:
+            options |= {"split": None, "splits": None}
         try:
             with errors_in(folder / RUN_RECORD):
-                return _read_annotations(path, self.inputs[role].options)
+                return _read_annotations(path, options)
         except InputError:
             raise
         except (TypeError, AttributeError, ValueError, LookupError) as error:

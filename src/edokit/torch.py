@@ -6,28 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from edokit._errors import InputError, MissingExtraError
-from edokit.objective import (
-    CE,
-    Loss,
-    Objective,
-    Problem,
-    Regularize,
-    Settings,
-    effective_weights,
-    joint_loss,
-    pool,
-    preset,
-    softmax,
-)
+from edokit._errors import InputError, missing_extra
+from edokit.objective.loss import Loss, joint_loss
+from edokit.objective.pools import effective_weights, pool, softmax
+from edokit.objective.settings import CE, Objective, Regularize, Settings, preset
+from edokit.objective.summaries import Problem
 
 try:
     import torch
     from torch import nn
 except ImportError as error:
-    raise MissingExtraError(
-        f"edokit.torch needs the package torch, but it can't be imported: {error}",
-        'install it with: pip install "edokit[transformers]"',
+    raise missing_extra(
+        f"edokit.torch needs the package torch, but it can't be imported: {error}", "transformers"
     ) from error
 
 _COLDEST = 0.1

@@ -162,7 +162,7 @@ def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
         (["--methods", "nonsense"], "'uniform'"),
         (["--format", "html"], "markdown"),
         (["--extra", "soft-ce"], "NAME=DEV,TEST"),
-        (["--extra", "soft-ce=one.npz"], "two files"),
+        (["--extra", "soft-ce=a.npz,b.npz,c.npz"], "two files"),
         (["--extra", "two=a.npz,b.npz"], "there is no file"),
         (["--test-split", "dev"], "are the same"),
     ],

@@ -11,16 +11,14 @@ from edokit import Predictions, read_predictions, simulate, write_predictions
 from edokit._io.tables import write_table
 
 
-def test_join_takes_costs_by_hand_and_from_a_table(tmp_path: Path) -> None:
+def test_join_takes_costs(tmp_path: Path) -> None:
     shares = np.full((2, 2, 2), 0.5)
     write_predictions(Predictions.from_arrays(shares, layout="NKC"), tmp_path / "one.npz")
-    (tmp_path / "about.csv").write_text("member,model,cost\n0,tiny,3\n1,huge,0.5\n")
     join = ("predictions", "join", tmp_path / "one.npz", "--out")
-    given = ("--cost", "0=0.002", "--member-info", tmp_path / "about.csv")
-    done = edo(*join, tmp_path / "out.npz", *given)
+    done = edo(*join, tmp_path / "out.npz", "--cost", "0=0.002", "--cost", "1=0.5")
     assert done.returncode == 0, done.stderr
     found = read_predictions(tmp_path / "out.npz").member_info
-    assert found == {"0": {"model": "tiny", "cost": 0.002}, "1": {"model": "huge", "cost": 0.5}}
+    assert found == {"0": {"cost": 0.002}, "1": {"cost": 0.5}}
     for wrong, fault in (
         ("0=cheap", "--cost 0=cheap does not end in a number"),
         ("z=1", "describes 'z'"),

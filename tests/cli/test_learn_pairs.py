@@ -247,7 +247,7 @@ def test_runs_on_pairs_make_a_page(tmp_path: Path):
     assert edo("report", tmp_path / "fit", *more).endswith("MB")
     for run, given_name in (("compare-pairs", "test"), ("fit", "given")):
         page = (tmp_path / run / "report.html").read_text()
-        assert f"On 300 {given_name} pairs" in page
+        assert f"on 300 {given_name} pairs" in page
         assert "test-i01 \\u00b7 r0" in page or "test-i01 · r0" in page
         assert "at most 1 annotation" not in page
 

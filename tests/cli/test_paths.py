@@ -103,6 +103,7 @@ INPUTS = {
 }
 OUTPUTS = {"out", "review_out", "figures", "truth", "page"}
 FOLDERS = {  # what each command writes into its folder
+    "run": ("summary.json",),
     "demo": ("results.json", "predictions/dev.npz", "report.html", "ensemble/README.md"),
     "train": ("manifest.json", "predictions/dev.npz", "members/linear-01/mine.txt"),
     "fit": ("ensemble.json", "README.md", "run.json"),
@@ -144,6 +145,7 @@ def words(name: str, data: Path) -> list[str]:
     tested = ["--test-predictions", str(data / "test.npz"), "--test-split", "test"]
     more = {
         "demo": [],
+        "run": [people, "--time", "1s", "--jobs", "1"],
         "train": [people, "--members", "1", "--jobs", "1"],
         "fit": fitted,
         "search": [*fitted, "--trials", "4", "--population", "2", "--solver", "exact"],

@@ -47,6 +47,7 @@ def test_a_document_of_the_right_form_is_a_model(tmp_path: Path) -> None:
         ('{"kind": "k", "members": [{"name": "a"}, {}]}', r"members\[1\]\.name is missing"),
         ('{"kind": "k", "members": [{"name": "a", "size": -1}]}', r"members\[0\]\.size is -1"),
         ('{"kind": "k", "members": [{"name": "a", "size": "3"}]}', r"members\[0\]\.size is '3'"),
+        ('{"kind": "k", "members": [{"name": "a", "size": 9007199254740993}]}', "size is 9007"),
         ('{"kind": "k", "score": []}', "score is a list"),
         ('{"kind": "k", "score": NaN}', "score is nan"),
         ('{"kind": "k", "names": ["a", "a"]}', "names holds a name twice"),

@@ -19,10 +19,11 @@ import pytest
 from commands import edo, invoke
 from edokit import Annotations
 from edokit._errors import EDOWarning, InputError
-from edokit.members import Group, load_member, parse_groups, score_members, train_members
+from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.recipe import MemberData
 from edokit.members.recipes._endpoint import Answer, Endpoint, RefusedError, Request
 from edokit.members.recipes.llm import LanguageModel
+from edokit.members.score import load_member
 from edokit.members.spending import session
 from edokit.members.texts import Texts
 from edokit.members.train import preview_training

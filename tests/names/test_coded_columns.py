@@ -109,7 +109,7 @@ def test_a_date_that_no_calendar_holds_is_refused() -> None:
 )
 def test_numbers_too_large_to_tell_apart_are_no_ids(values: object) -> None:
     with pytest.raises(InputError, match=r"exact to .* digits only.*as text or as whole numbers"):
-        encode(column_of(values), "item")
+        encode(column_of(values, "item"), "item")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_numbers_too_large_to_tell_apart_are_no_ids(values: object) -> None:
         ([2**70], "too large|too big"),
         (["\ud800"], "surrogates not allowed"),
         (np.zeros((2, 2)), "1-dimensional"),
-        (np.array([1j]), "column 'item' mixes types"),
+        (np.array([1j]), "column 'item' is no column"),
     ],
 )
 def test_a_column_holds_one_type_of_value(values: Any, words: str) -> None:
@@ -148,7 +148,7 @@ def test_a_column_holds_one_type_of_value(values: Any, words: str) -> None:
     ],
 )
 def test_the_same_values_in_any_container_are_the_same_column(values: Any) -> None:
-    assert decoded(encode(column_of(values), "item")) == ["1", "2", None]
+    assert decoded(encode(column_of(values, "item"), "item")) == ["1", "2", None]
 
 
 def test_codes_into_declared_names_keep_gaps() -> None:

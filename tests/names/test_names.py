@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from edokit._errors import InputError
 from edokit._names import as_name, as_names, check_positions, check_unique, class_order
 
-IDS = st.lists(st.text(max_size=6), unique=True, min_size=1)
-
 
 @pytest.mark.parametrize("value", [7, 7.0, "7", np.int8(7), np.float32(7), Decimal("7.00"), b"7"])
 def test_seven_is_one_name_however_it_is_written(value: object) -> None:
@@ -125,13 +123,13 @@ def test_positions_may_count_from_the_end() -> None:
 @pytest.mark.parametrize(
     ("positions", "words"),
     [
-        ([3], r"'3' are beyond the 3 items"),
-        ([-4], r"'-4' are beyond the 3 items"),
+        ([3], "index 3 is out of bounds"),
+        ([-4], "index -4 is out of bounds"),
         ([0, 0], "a position is given twice"),
         ([2, -1], "a position is given twice"),
-        ([True], "bool of shape .* mask of length 3"),
-        ([0.5], "list of whole numbers"),
-        ([[0]], "list of whole numbers"),
+        ([True], "a mask of that length: these are bool"),
+        ([0.5], "positions are whole numbers"),
+        ([[0]], "positions are whole numbers"),
     ],
 )
 def test_positions_that_choose_nothing_sensible_are_refused(positions: object, words: str) -> None:

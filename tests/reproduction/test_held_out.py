@@ -96,6 +96,17 @@ def test_near_duplicates_are_what_is_left_out(tmp_path: Path) -> None:
         assert row["F1 without"] < row["F1 all"]
 
 
+def test_the_front_keeps_a_power_that_is_best_in_one_metric() -> None:
+    # F1, CE, MD and an error of each power.
+    worst, *others = [
+        [0.7, 0.6, 0.4, 0],
+        [0.9, 0.6, 0.4, 0],
+        [0.8, 0.5, 0.4, 0],
+        [0.7, 0.6, 0.3, 0],
+    ]
+    assert HeldOut(9, 0.5, 0.5, np.array([worst, *others])).front == [False, True, True, True]
+
+
 def test_sharpening_is_chosen_and_its_front_found_on_held_out_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,17 @@ def test_readme_quotes_the_results_page() -> None:
         assert re.search(rf"{re.escape(change)} (is )?on {dataset}", readme)
 
 
+def test_figures_about_known_annotators_are_those_of_the_results_page() -> None:
+    folder = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2023"
+    page = (folder / "RESULTS.md").read_text(encoding="utf-8").replace("\\", "")
+    shortened = re.sub(r"(?<![\d.])0\.(?=\d)", ".", page)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## Members that know the annotator\n")[1].partition("\n## ")[0]
+    figures = re.findall(r"[−+]?\.\d{4}(?: \[[^\]]*\])?", " ".join(section.split()))
+    assert len(figures) > 20
+    assert [figure for figure in figures if figure not in shortened] == []
+
+
 def test_the_rows_of_both_settings_are_those_with_the_lowest_ce_on_dev(tmp_path: Path) -> None:
     rows = measured(study_with(tmp_path, 1.0))["items"]
     for setting in ("anonymous", "known"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 from lewidi2025_cases import classes_of, write_data, write_pools
 
-from edokit import InputError, read_predictions
+from edokit import InputError, Predictions, read_predictions, write_predictions
 from edokit.metrics import item_values
-from edokit.metrics._arrays import medians
 from edokit.metrics.scorers import decisions, lewidi2025_b_items
+from edokit.metrics.scores import medians
 from reproduction.__main__ import main
 from reproduction.lewidi2025 import study as studies
 from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test
@@ -336,3 +337,33 @@ def test_sentences_about_the_tables_follow_the_sign_and_the_interval() -> None:
     assert "lower task A score than CE on 1 of 1 pools" in sentences[3]
     assert "higher one on 0" in sentences[3]
     assert next(observations(tables(better, better))).endswith("all are clearly below.")
+
+
+def test_cross_fitted_members_are_judged_on_train_and_dev_and_chosen_alone(
+    data: Path, pools: Path, tmp_path: Path
+) -> None:
+    labels = read_labelled(data, "MP")
+    folder = tmp_path / "MP"
+    shutil.copytree(pools / "MP" / "anonymous", folder / "anonymous")
+    shutil.copytree(pools / "MP" / "anonymous", folder / "folds")
+    (folder / "folds" / "dev.npz").unlink()
+    rng = np.random.default_rng(0)
+    good = 0.9 * labels.soft_labels[:, None] + 0.1 * rng.dirichlet([1, 1], (len(labels.items), 3))
+    test = read_predictions(folder / "folds" / "test.npz")
+    names = {"items": labels.items, "classes": labels.classes, "members": test.members}
+    write_predictions(
+        Predictions.from_arrays(good, layout="NKC", **names), folder / "folds" / "fit.npz"
+    )
+    study = Study(data, tmp_path, "MP", 2, cross_fitted=True)
+    rows = list(study.task_a())
+    assert {row.pool for row in rows} == {"constant", "folds"}
+    assert {len(row.score) for row in rows} == {len(labels.items)}
+    assert {row.pool for row in Study(data, tmp_path, "MP", 2).task_a()} == {
+        "constant",
+        "anonymous",
+    }
+    words = ["--data", str(data), "--predictions", str(tmp_path), "--folds", "2"]
+    out = tmp_path / "out"
+    assert main(["lewidi2025", "submit", *words, "--out", str(out)]) == 0
+    choices = json.loads((out / "choices.json").read_text())
+    assert choices["MP"]["A"]["pool"] == "folds"

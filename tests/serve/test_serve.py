@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,10 +33,14 @@ from edokit import EDOError, InputError
 from edokit.panels import Panel
 from edokit.serve import Limits
 from edokit.serve import server as server_module
-from edokit.serve.app import BodyReader, _is_here
+from edokit.serve.app import App, BodyReader, _is_here
 from edokit.serve.batching import Answers, Batcher
 from edokit.serve.requests import About, Question, RefusedError, read_request, request_model
 from edokit.serve.server import _listen, _Log, _Protocol
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
 
 TEXTS = ["how kind of you", "what a rude reply", "the bus was late again"]
 
@@ -109,8 +115,7 @@ def test_answers_are_json_whatever_the_classes_are_called() -> None:
         classes=names,
         known_annotators=(),
         ensemble=SimpleNamespace(fitted_=SimpleNamespace(answers=None)),
-        members=SimpleNamespace(manifest={"data": {}}),
-        seconds_per_text=None,
+        members=SimpleNamespace(manifest={"data": {}}, endpoints=("http://localhost:1",)),
         describe=lambda *texts, **how: found,
     )
     first, second = Answers(bundle)(Question(["a", "b"]))
@@ -158,6 +163,7 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"texts": [PLANTED, "x" * 100_001]}, 422, "text 2: .* at most 100000 characters"),
     (b'{"texts": ["a", "\\ud800"]}', 400, "invalid JSON"),
     ({"texts": [PLANTED], PLANTED: 1}, 422, "unknown field"),
+    (b'{"texts": ["%b"], "texts": ["a"]}' % PLANTED.encode(), 422, "the key 'texts' twice"),
     ({"texts": [PLANTED] * 1025}, 413, "texts: .* at most 1024 items .* not 1025"),
     ({"texts": ["a"], "contexts": [PLANTED]}, 422, "trained on texts without contexts"),
     (
@@ -200,6 +206,18 @@ def test_four_megabytes_of_odd_json_are_one_short_refusal(start: str, entry: str
         with pytest.raises(RefusedError) as refused:
             read_request(body[: body.rindex(b",") + 1] + ending, request_model(1024, 100), about)
         assert len(refused.value.message) < 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory in /proc")
+def test_odd_json_takes_bounded_memory(server: Server) -> None:
+    def peak() -> int:
+        lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+    body = b'{"texts":["a"],"x":[' + b"[[]]," * 800_000 + b"1]}"
+    before = peak()
+    assert post(server, body).status_code == 422
+    assert peak() - before < 150 * len(body)
 
 
 def test_wrong_requests_are_refused_as_json(server: Server) -> None:
@@ -307,15 +325,45 @@ def test_slow_requests_and_too_many_connections_are_refused(
         assert b"did not arrive in 0.3 seconds" in late
 
 
-def test_health_is_answered_on_connections_beyond_the_limit(bundle: Path, tmp_path: Path) -> None:
-    with Server(bundle, tmp_path, "--max-connections", "2") as narrow:
-        lines = [socket.create_connection(("127.0.0.1", narrow.port)) for _ in range(2)]
-        assert httpx.get(f"{narrow.url}/health").status_code == 200
-        refused = post(narrow, {"texts": TEXTS})
+@pytest.fixture(scope="module")
+def unread(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, int]]:
+    """A server whose errors go into a short pipe, and the end of it that nobody reads."""
+    reading, writing = os.pipe()
+    if sys.platform == "linux":
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    folder = tmp_path_factory.mktemp("unread")
+    with Server(bundle, folder, "--max-connections", "500", stderr=writing) as running:
+        yield running, reading
+    os.close(reading)
+    os.close(writing)
+
+
+def test_health_is_answered_beside_500_slow_connections(unread: tuple[Server, int]) -> None:
+    server, _ = unread
+    with contextlib.ExitStack() as open_lines:
+        for _ in range(500):
+            line = socket.create_connection(("127.0.0.1", server.port))
+            open_lines.enter_context(line)
+            line.sendall(b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9")
+        assert httpx.get(f"{server.url}/health").status_code == 200
+        refused = post(server, {"texts": TEXTS})
         assert (refused.status_code, refused.headers["connection"]) == (503, "close")
         assert "too many connections" in refused.json()["error"]
-        for line in lines:
-            line.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the size of a pipe")
+def test_a_full_pipe_of_errors_stops_neither_answers_nor_the_end(
+    unread: tuple[Server, int],
+) -> None:
+    server, reading = unread
+    for _ in range(300):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
+            line.sendall(b"nonsense\r\n\r\n")
+            assert line.recv(100).startswith(b"HTTP/1.1 400 ")
+    waiting = fcntl.ioctl(reading, termios.FIONREAD, bytes(4))
+    assert int.from_bytes(waiting, sys.byteorder) > 4000
+    assert post(server, {"texts": TEXTS}).status_code == 200
+    assert server.stop() == 0
 
 
 def test_bodies_of_requests_under_way_are_limited_together() -> None:
@@ -364,6 +412,25 @@ def test_a_question_that_fails_does_not_fail_those_of_its_batch() -> None:
         batcher.close()
 
     asyncio.run(run())
+
+
+def test_a_failure_is_logged_by_its_type_and_place_alone() -> None:
+    async def fail(question: Question) -> None:
+        raise RuntimeError(PLANTED)
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(App(batcher, Limits(), None, lines.append))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/predict", json={"texts": [PLANTED]})
+
+    about = About("1", ["no", "yes"], frozenset(), (), None)
+    batcher: Any = SimpleNamespace(about=about, stopping=False, waiting=0, ask=fail)
+    lines: list[str] = []
+    answer = asyncio.run(ask())
+    assert answer.status_code == 500
+    (line,) = lines
+    assert re.fullmatch(r"unexpected RuntimeError in line \d+ of test_serve\.py", line)
+    assert "marmalade" not in answer.text
 
 
 def test_a_log_that_nobody_reads_stops_nothing() -> None:

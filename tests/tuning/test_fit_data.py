@@ -9,8 +9,9 @@ from search_cases import arrays, data
 from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items, f1, md
-from edokit.objective import Pool, pool
-from edokit.solvers import solve_gumbel
+from edokit.objective.pools import pool
+from edokit.objective.settings import Pool
+from edokit.solvers.gumbel import solve_gumbel
 from edokit.tuning import SearchSpace
 from edokit.tuning.options import Plan
 from edokit.tuning.run import solve

@@ -106,7 +106,7 @@ def test_trials_of_the_same_scores_share_a_row() -> None:
     lines = [line.split() for line in printed.getvalue().splitlines()]
     assert lines[2][-2:] == ["same", "scores"]
     assert lines[4][-4:] == ["preserve,", "mean", "1", "more"]
-    assert lines[5][-2:] == ["preserve,", "mean"]
+    assert lines[5][-3:] == ["preserve,", "mean", "–"]
 
 
 @pytest.mark.parametrize("results", [True, False], ids=["finished", "interrupted"])

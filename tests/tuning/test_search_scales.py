@@ -15,7 +15,7 @@ from search_cases import arrays, trial
 from edokit._errors import InputError
 from edokit.fitdata import FitData
 from edokit.metrics import compute_metrics, rps
-from edokit.objective import pool
+from edokit.objective.pools import pool
 from edokit.scales import Scale
 from edokit.tuning import ParetoFront, SearchSpace, search
 from edokit.tuning.options import Plan

@@ -11,8 +11,7 @@ import pytest
 from edokit._errors import EDOWarning, InputError
 from edokit.fitdata import FitData
 from edokit.fitdata.sharded import ShardedData
-from edokit.objective import Pool, Settings
-from edokit.solvers import GumbelSettings
+from edokit.objective.settings import GumbelSettings, Pool, Settings
 from edokit.tuning.options import Plan
 from edokit.tuning.run import Evaluator, solve
 from edokit.tuning.space import Configuration

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.solvers.solution import THOROUGH
+from edokit.objective.settings import THOROUGH
 from edokit.tuning import Range, SearchSpace
 from edokit.tuning.space import OBJECTIVE, STEERING, Choice
 

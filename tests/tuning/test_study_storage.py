@@ -283,7 +283,7 @@ def test_a_database_that_goes_away_ends_the_search_in_one_line(database_server: 
 def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage_module, "find_spec", lambda name: None)
     with (
-        pytest.raises(MissingExtraError, match=r"edokit\[postgres\]"),
+        pytest.raises(MissingExtraError, match=r"pip install .*postgres"),
         open_storage("postgresql://db.example/edo"),
     ):
         pass

@@ -23,6 +23,7 @@ READER_LEFT = 141
 stopped early."""
 HELP = ("-h", "--help")
 COMMANDS = {
+    "run": "Train a diverse pool, learn its weights, compare, and write a page and a bundle.",
     "demo": "Simulate annotators who disagree, train ten quick members, and pool them with EDO.",
     "diagnose": "Show coverage, agreement and groups of annotators: structure or noise? Advice.",
     "train": "Train members and write their predictions for dev and test; run it again to resume.",
@@ -33,6 +34,8 @@ COMMANDS = {
     "predict": "Pool the members' predictions: probabilities, entropy, spread and a label.",
     "bundle": "Put an ensemble and its members into one folder that predicts texts.",
     "evaluate": "Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.",
+    "plan": "Plan annotation from a pilot: annotators per item, items, and what a budget buys.",
+    "audit": "Show whether a jury is several judges or one, and whether it can replace annotators.",
     "report": "Show what a run found: one self-contained page that opens from disk.",
     "serve": "Answer texts over HTTP: POST /predict, GET /health, /metrics and /openapi.json.",
     "compare": "Compare EDO with every baseline on the same members, with intervals and tests.",
@@ -54,6 +57,7 @@ GROUPS = {
 OPTIONS = {
     "answer_for": "for",
     "as_annotator": "as",
+    "colours": "colour",
     "columns": "column",
     "random_state": "seed",
     "samples": "bootstrap",
@@ -176,12 +180,9 @@ def call(app: App, words: Sequence[str]) -> int:
 
 def _reason(error: Exception, options: messages.Options) -> str:
     """What went wrong: with the input, the machine or EDO itself, in one line."""
-    causes: list[BaseException] = [error]
-    while cause := causes[-1].__cause__ or causes[-1].__context__:
-        causes.append(cause)
-    for cause in causes:
-        if isinstance(cause, EDOError):
-            return options.render(cause.text)
+    causes = _causes(error)
+    if refusal := next((cause for cause in causes if isinstance(cause, EDOError)), None):
+        return options.render(refusal.text)
     if isinstance(error, CycloptsError):
         command = " ".join(["edo", *(error.command_chain or ())])
         return f"{error} See `{command} --help`."
@@ -189,12 +190,28 @@ def _reason(error: Exception, options: messages.Options) -> str:
         # A full disk for temporary files, a connection that broke.
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return f"{reason}; check the disk and the network, then run it again"
-    if any(isinstance(cause, MemoryError) for cause in causes):
-        return "out of memory; close other programs, or use a smaller file or shards (--memory)"
-    if imports := [cause for cause in causes if isinstance(cause, ImportError)]:
-        name = (imports[-1].name or "edokit").partition(".")[0]
-        remedy = f"install it again: pip install --force-reinstall {name}"
-        return f"can't import {name}: {imports[-1]}; {remedy}"
+    return _broken_machine(causes) or _bug(error)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and what it goes back to."""
+    cause = error.__cause__ or error.__context__
+    return [error, *(_causes(cause) if cause else ())]
+
+
+def _broken_machine(causes: Sequence[BaseException]) -> str:
+    """Too little memory or a damaged installation, where that is the reason."""
+    for cause in reversed(causes):
+        if isinstance(cause, MemoryError):
+            return "out of memory; close other programs, or use a smaller file or shards (--memory)"
+        if isinstance(cause, ImportError):
+            name = (cause.name or "edokit").partition(".")[0]
+            remedy = f"install it again: pip install --force-reinstall {name}"
+            return f"can't import {name}: {cause}; {remedy}"
+    return ""
+
+
+def _bug(error: Exception) -> str:
     # What an unexpected error says may quote somebody's text.
     place = traceback.extract_tb(error.__traceback__)[-1]
     return (

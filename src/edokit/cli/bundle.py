@@ -35,16 +35,13 @@ def bundle(
     bundled = Bundle.create(
         ensemble, members, out, overwrite=overwrite, **options.keywords(loading)
     )
-    seconds = bundled.seconds_per_text
     summary = {
         "out": str(out),
         "version": bundled.version,
         "members": bundled.members.names,
         "classes": list(bundled.classes),
         "bytes": bundled.size,
-        "seconds_per_text": seconds,
     }
     line = f"{out}: {counted(len(bundled.members.names), 'member')}, {in_bytes(bundled.size)}"
-    line += "" if seconds is None else f", {1000 * seconds:.3g} ms per text on this machine"
     line += f"; predict with `edo predict {out} --texts FILE --out FILE`"
     console.print_result(summary, line, json)

@@ -20,16 +20,16 @@ from edokit.cli.report import add_page
 
 
 def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple[Path, Path]]:
-    """``["NAME=DEV,TEST"]`` as ``{"NAME": (DEV, TEST)}``."""
+    """``["NAME=DEV,TEST"]`` as ``{"NAME": (DEV, TEST)}``; one file stands for both."""
     pools = {}
     for name, files in options.key_values(texts, option, form).items():
         paths = options.split_names(files)
-        if len(paths) != 2 or not all(paths):
+        if len(paths) not in (1, 2) or not all(paths):
             raise InputError(
                 f"{option} {name}={files} does not name two files, {form}",
                 f"write {option} soft-ce=soft-ce/dev.npz,soft-ce/test.npz",
             )
-        pools[name] = (local_path(paths[0]), local_path(paths[1]))
+        pools[name] = (local_path(paths[0]), local_path(paths[-1]))
     return pools
 
 
@@ -59,7 +59,7 @@ def compare(
     *,
     predictions: Path,
     annotations: options.AnnotationsPath,
-    test_predictions: Path,
+    test_predictions: Path | None = None,
     files: Annotated[OtherFiles, options.FLAT] = OtherFiles(),
     extra: Annotated[
         dict[str, tuple[Path, Path]] | None, options.parser(extra_pools, "NAME=DEV,TEST")
@@ -78,11 +78,12 @@ def compare(
     ----------
     predictions : Path
         The members' predictions of the items to fit on (dev).
-    test_predictions : Path
-        The same members' predictions of the test items.
+    test_predictions : Path, optional
+        The same members' predictions of the test items. Without them, methods are cross-validated
+        on --predictions, such as fit.npz of `edo train --cross-fit`.
     extra : dict, optional
         Another pool, or a single model, on the same items: its predictions on dev and on test
-        (repeatable).
+        (repeatable); without test predictions one file.
     out : Path, optional
         Folder for the results, tables and EDO's ensemble.
     form : str, optional
@@ -90,8 +91,8 @@ def compare(
     """
     if form is not None:
         one_of("format", form, FORMATS)
-    inputs = [predictions, annotations, test_predictions]
-    inputs += filter(None, [files.test_annotations, files.train_annotations])
+    others = [test_predictions, files.test_annotations, files.train_annotations]
+    inputs = [predictions, annotations, *filter(None, others)]
     guard: Any = nullcontext()
     if out is not None:
         guard = output_folder(out, "comparison", *inputs, overwrite=overwrite)

@@ -105,71 +105,62 @@ def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
             "--dry-run shows the requests of members that ask a server, but there are none here",
             "leave it out",
         )
+    totals = {key: sum(map(itemgetter(key), previews)) for key in ("tokens_in", "tokens_out")}
     new = sum(preview["requests"] - preview["cached"] for preview in previews)
     costs = [preview["cost"] for preview in previews if preview["cost"] is not None]
     cost = sum(costs) if costs else None
-    tokens = {key: sum(map(itemgetter(key), previews)) for key in ("tokens_in", "tokens_out")}
     if json:
-        print_json({"requests": new, **tokens, "cost": cost, "members": list(previews)})
+        print_json({"requests": new, **totals, "cost": cost, "members": list(previews)})
         return
     example = max(previews, key=lambda preview: preview["requests"] > preview["cached"])
-    for message in example["messages"]:
-        for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
-            write_line(printable(line))
+    _print_prompt(example["messages"])
+    endpoints = dict.fromkeys(preview["base_url"] for preview in previews)
+    price = "The options price_in and price_out, per million tokens, add their cost."
     print_records(
-        f"Nothing was asked: {counted(new, 'new request')}, about {tokens['tokens_in']:,} tokens in"
-        f" and {tokens['tokens_out']:,} out. Above is a prompt of {example['member']}.",
+        f"Nothing was asked: {counted(new, 'new request')}, about {totals['tokens_in']:,} tokens in"
+        f" and {totals['tokens_out']:,} out. Above is a prompt of {example['member']}.",
         [
-            {name: preview[key] for key, name in _PREVIEW.items()}
-            | {"cost": None if cost is None else money(preview["cost"])}
+            {"member": preview["member"], "model": preview["model"]}
+            | _request_figures(preview, cost="cost")
             for preview in previews
         ],
         [
             "Tokens of new requests are estimated: four characters each, and answers as long as"
             " max_tokens allows.",
-            f"Endpoint: {', '.join(dict.fromkeys(preview['base_url'] for preview in previews))}",
-            "The options price_in and price_out, per million tokens, add their cost."
-            if cost is None
-            else f"Cost: about {money(cost)}.",
+            f"Endpoint: {', '.join(endpoints)}",
+            price if cost is None else f"Cost: about {money(cost)}.",
             "A server that gives no log-probabilities is asked several times: see the option"
             " samples.",
         ],
     )
 
 
-_PREVIEW = {
-    "member": "member",
-    "model": "model",
-    "requests": "requests",
-    "cached": "answered before",
-    "tokens_in": "tokens in",
-    "tokens_out": "out",
-}
+def _print_prompt(messages: Sequence[Mapping[str, str]]) -> None:
+    for message in messages:
+        for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
+            write_line(printable(line))
+
+
+def _request_figures(details: Mapping[str, Any], **costs: str) -> dict[str, Any]:
+    """What is known of requests, by column; ``costs`` has the column of each kind of cost."""
+    counts = {
+        key.replace("_", " "): f"{details[key]:,}"
+        for key in ("requests", "failures", "tokens_in", "tokens_out")
+        if key in details
+    }
+    prices = {column: details.get(key) for key, column in costs.items()}
+    return counts | {column: money(price) for column, price in prices.items() if price is not None}
 
 
 def print_request_costs(info: Mapping[str, Mapping[str, Any]]) -> None:
     """What members asked a server, and what that cost; nothing if none did."""
-    records = []
-    for name, details in info.items():
-        if "tokens_in" not in details:
-            continue
-        record = {"member": name} | {
-            column: f"{details[key]:,}" for key, column in _ASKED.items() if key in details
-        }
-        for key, column in (("total_cost", "cost"), ("cost", "per item")):
-            if key in details:
-                record[column] = money(details[key])
-        records.append(record)
+    records = [
+        {"member": name} | _request_figures(details, total_cost="cost", cost="per item")
+        for name, details in info.items()
+        if "tokens_in" in details
+    ]
     if records:
         print_records("Requests to servers", records)
-
-
-_ASKED = {
-    "requests": "requests",
-    "failures": "failures",
-    "tokens_in": "tokens in",
-    "tokens_out": "out",
-}
 
 
 def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) -> None:
@@ -217,6 +208,15 @@ def print_result(result: dict[str, Any], line: str, json: bool) -> None:
         print_json(result)
     else:
         print_lines(line.splitlines())
+
+
+def print_answer(result: Any, json: bool) -> None:
+    """The answer to a question: its sentences and tables, or everything as JSON."""
+    if json:
+        print_json(result.to_dict())
+        return
+    print_lines(result.headline)
+    print_tables(*result.tables())
 
 
 @contextmanager

@@ -273,21 +273,34 @@ def _print_described(title: str, description: dict[str, Any]) -> None:
     splits = [description["splits"][name] for name in names]
     rows: list[list[object]] = [[name, *map(value, splits)] for name, value in _FIGURES.items()]
     rows[4:4] = [
-        [f"hard label {name}", *(split["classes"][name] for split in splits)]
+        [f"{heading} {name}", *(f"{split[key][name]:.6g}" for split in splits)]
+        for heading, key in (("annotations", "annotations_per_class"), ("hard label", "classes"))
         for name in description["classes"]
     ]
+    console.print_table(title, ["", *names], rows, _description_notes(description))
+
+
+def _description_notes(description: dict[str, Any]) -> list[str]:
+    """The scale, further columns, and near-duplicate texts."""
     notes = [f"Answer scale: {description['scale']}."]
     for heading, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes")):
         if description[key]:
             notes.append(f"{heading}: {', '.join(description[key])}.")
     duplicates = description.get("near_duplicates", {})
+    if duplicates:
+        notes.append(
+            f"{are(duplicates['items'], verb=HAVE, noun='text')} a near-duplicate among all,"
+            f" in {counted(duplicates['groups'], 'group')}."
+            if duplicates["items"]
+            else "No text has a near-duplicate."
+        )
     for name, counts in duplicates.get("splits", {}).items():
         split_name = "the items in no split" if name == "no split" else name
         notes.append(
             f"Of {split_name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"
             f" {duplicates['also_in']} ({counts['verbatim']} word for word)."
         )
-    console.print_table(title, ["", *names], rows, notes)
+    return notes
 
 
 def _sizes(text: str) -> tuple[int, int, int]:

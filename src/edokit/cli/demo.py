@@ -80,19 +80,21 @@ def _print_scores(result: dict[str, Any], regime: str, members: int) -> None:
 
     sizes = ", ".join(f"{count} {name}" for name, count in result["items"].items())
     metrics = [name for name in METRIC if name in result["methods"][0]]
-    rows = [
-        [METHODS[method["name"]], *(f"{method[key]:.4f}" for key in (*metrics, "truth_ce"))]
+    truth = "true CE ↓"
+    records = [
+        {"test split": METHODS[method["name"]]}
+        | {METRIC[name].label: method[name] for name in metrics}
+        | {truth: method["truth_ce"]}
         for method in result["methods"]
     ]
-    floors = [f"{result['ce_floor']:.4f}" if name == "ce" else "" for name in metrics]
-    rows.append(["best possible", *floors, f"{result['truth_ce_floor']:.4f}"])
+    floors = {METRIC["ce"].label: result["ce_floor"], truth: result["truth_ce_floor"]}
+    records.append({"test split": "best possible", **floors})
     headline = METRIC[result["headline"]].short
     soft = [METRIC[name].short for name in metrics if not METRIC[name].hard]
     gain, search = result["gain"], result["search"]
-    console.print_table(
+    console.print_records(
         f"{result['annotators']} simulated annotators ({regime}), {sizes} items",
-        ["test split", *(METRIC[name].label for name in metrics), "true CE ↓"],
-        rows,
+        records,
         [
             f"{', '.join(soft)}: distance to the annotators' label distribution.",
             "true CE: to the distribution of everyone's labels, which only a simulator knows.",

@@ -34,6 +34,7 @@ def diagnose(
         Seed of the permutations.
     """
     from edokit.diagnosis import diagnose as run_diagnosis
+    from edokit.pipeline import reading_flags
     from edokit.predictions import read_predictions
 
     with console.progress() as bars:
@@ -45,6 +46,8 @@ def diagnose(
             random_state=random_state,
             step=console.add_bar(bars, "permuting labels"),
         )
+    flags = reading_flags({k: v for k, v in options.keywords(reading).items() if k != "split"})
+    diagnosis = diagnosis.with_source(annotations, flags)
     if json:
         console.print_json(diagnosis.to_dict())
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from edokit._errors import counted
+from edokit._errors import are, counted
 from edokit.cli import console, options
 from edokit.evaluation import EvaluateOptions, Evaluation
 from edokit.evaluation import evaluate as evaluate_probabilities
@@ -109,6 +109,16 @@ def _print_official(evaluation: Evaluation) -> None:
     )
 
 
+def _about_ties(evaluation: Evaluation) -> list[str]:
+    """What evenly split items do to the accuracy."""
+    if evaluation.f1_without_ties is None:
+        return []
+    return [
+        f"{are(evaluation.ties, noun='item')} tied, and the order of classes decides their label:"
+        f" without them the accuracy (F1) is {evaluation.f1_without_ties:.4f}."
+    ]
+
+
 def _print_metrics(evaluation: Evaluation, name: str) -> None:
     """All metrics, with the best possible values and those of a constant answer."""
     from edokit.metrics import METRIC
@@ -131,7 +141,7 @@ def _print_metrics(evaluation: Evaluation, name: str) -> None:
     console.print_records(
         f"{name}: {counted(evaluation.items, 'item')}",
         records,
-        _NOTES.get(evaluation.scale.kind, []),
+        [*_NOTES.get(evaluation.scale.kind, []), *_about_ties(evaluation)],
         evaluation.headline,
     )
 

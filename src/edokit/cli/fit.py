@@ -26,9 +26,7 @@ from edokit.ensemble import EDOEnsemble, from_flat
 from edokit.ensemble import fit as fit_ensemble
 from edokit.ensemble.fitted import Fitted
 from edokit.ensemble.options import SHARED, SOLVER_OPTIONS
-from edokit.objective import Objective
-from edokit.objective.settings import FLAT_NAMES
-from edokit.solvers import Gumbel
+from edokit.objective.settings import FLAT_NAMES, Gumbel, Objective
 
 LOSS_TERMS = {
     "f1": "1 − soft F1",
@@ -50,16 +48,19 @@ def _flat_options() -> Iterator[tuple[str, Any, Any]]:
         hints: dict[str, Any] = get_type_hints(kind.__init__)
         help_texts = {part.arg_name: part.description for part in parse(kind.__doc__ or "").params}
         for field, name in names.items():
-            parts = (hints[field], *get_args(hints[field]))
-            choices = [hint for hint in parts if get_origin(hint) is Literal]
-            sides = ("no-",) if bool in parts else ()
-            parameter = Parameter(help=help_texts[field], negative_bool=sides)
             default = inspect.signature(kind).parameters[field].default
-            yield (
-                name,
-                Annotated[(choices or parts)[0] | None, parameter],
-                default if kind is EDOEnsemble else None,  # None: as the preset says
-            )
+            # None: as the preset says.
+            default = default if kind is EDOEnsemble else None
+            yield name, _flag(hints[field], help_texts[field]), default
+
+
+def _flag(hint: Any, help_text: str | None) -> Any:
+    """The type of a flat option: the first that its field may have, or none."""
+    parts = (hint, *get_args(hint))
+    choices = [part for part in parts if get_origin(part) is Literal]
+    sides = ("no-",) if bool in parts else ()
+    parameter = Parameter(help=help_text, negative_bool=sides)
+    return Annotated[(choices or parts)[0] | None, parameter]
 
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:
         f"{out}: {fitted.size} of {_units(fitted)} {verb} weight ({fitted.learned_from})",
         ["term", "value on the fit data"],
         [[name, losses[term]] for term, name in LOSS_TERMS.items() if term in losses],
-        list(filter(None, [*notes, fitted.nothing_learned])),
+        list(filter(None, [*notes, fitted.nothing_learned, fitted.below_constant])),
     )
 
 

@@ -95,8 +95,8 @@ Source = Annotated[
     Path,
     POSITIONAL,
     Parameter(
-        help="A table (CSV, TSV, Parquet, JSONL), a LeWiDi JSON or a folder of its splits, a Label"
-        " Studio or Argilla export."
+        help="A table (CSV, TSV, Parquet, JSONL, XLSX), a LeWiDi JSON or a folder of its splits, a"
+        " Label Studio, Argilla or Potato export."
     ),
 ]
 TableOut = Annotated[Path, POSITIONAL, Parameter(help="The table: .csv, .tsv, .parquet or .jsonl.")]
@@ -112,7 +112,9 @@ Overwrite = Annotated[
 By = Annotated[
     list[str] | None,
     Parameter(
-        help="Also for each value of this item column, e.g. lang (repeatable).", metavar="COLUMN"
+        help="Also for each value of this item column, e.g. lang (repeatable); agreement: by"
+        " how the votes of an item are divided.",
+        metavar="COLUMN",
     ),
 ]
 Normalize = Annotated[bool, Parameter(help="Divide probabilities by their sum.")]
@@ -164,17 +166,26 @@ class Reading(ColumnNames):
         Read a label as another (repeatable).
     duplicates : str, optional
         An annotator twice on an item: error, first or all.
+    empty : str, optional
+        A row without an item, an annotator or a label: error or drop.
+    ignore_case : bool, optional
+        Labels, annotators and splits that differ only in case or blanks are the same.
+    drop_label : list of str, optional
+        Drop annotations with these labels, e.g. skip,unsure.
+    drop_annotator : list of str, optional
+        Drop the annotations of these annotators.
     multi_choice : str, optional
         Several labels in one annotation: error, first, split or join.
     scale : str, optional
         The answer scale: nominal, ordinal, multi-label, or with its classes, e.g.
         ordinal:low=0,mid=1,high=3.
     format : str, optional
-        What the source is, if not recognised: table, lewidi, lewidi2025, label-studio, argilla.
+        What the source is, if not recognised: table, lewidi, lewidi2025, label-studio, argilla,
+        potato.
     control : str, optional
         Label Studio: the name of the labelling control.
     question : str, optional
-        Argilla: the name of the question.
+        Argilla: the name of the question; Potato: of the annotation scheme.
     dialogue : str, optional
         ConvAbuse's conversations: user-last, user-first or user-only.
     clean : bool, optional
@@ -184,6 +195,10 @@ class Reading(ColumnNames):
     classes: Names = None
     label_map: Annotated[dict[str, str] | None, key_value("OLD=NEW")] = None
     duplicates: str | None = None
+    empty: Annotated[str | None, Parameter(metavar="error|drop")] = None
+    ignore_case: bool | None = None
+    drop_label: Names = None
+    drop_annotator: Names = None
     multi_choice: str | None = None
     scale: str | None = None
     format: str | None = None

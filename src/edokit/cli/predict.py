@@ -52,8 +52,8 @@ def predict(
         else:
             console.print_panels(comparison, " and ".join(names.values()))
         return
-    if requests.spent:
-        result["cost"] = requests.spent
+    if requests.budget.spent:
+        result["cost"] = requests.budget.spent
     console.print_result(result, "; ".join(_notes(result, predictor)), json)
 
 

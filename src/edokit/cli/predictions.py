@@ -41,12 +41,9 @@ class Join(JoinOptions):
     columns : dict of str, optional
         Another column name for item, member, group or p_CLASS, e.g. item=id or p_yes=score; of
         sampled answers also for answer, annotator, model, prompt, persona or cost; with --positive
-        also MEMBER=NAME (repeatable).
+        also MEMBER=NAME; of one file alone bert.item=id (repeatable).
     label_map : dict of str, optional
         Read a class, or a sampled answer, as another (repeatable).
-    member_info : Path, optional
-        A table with the column member and what is known about each: model, prompt, persona, cost,
-        ….
     """
 
     names: Annotated[None, options.HIDDEN] = None
@@ -59,7 +56,7 @@ class Join(JoinOptions):
     columns: Annotated[dict[str, str] | None, options.key_value("ROLE=NAME")] = None
     label_map: Annotated[dict[str, str] | None, options.key_value("OLD=NEW")] = None
     scale: str | None = None
-    member_info: Annotated[Path | None, Parameter(metavar="TABLE")] = None
+    member_info: Annotated[None, options.HIDDEN] = None
     classes: options.Names = None
     answer_columns: Annotated[list[str], options.NAMES] = field(default_factory=list)
 
@@ -121,7 +118,7 @@ def join(
         the ensembles fitted on them.
     """
     names, paths, in_logits = zip(*map(_model_file, files), strict=True)
-    inputs = [*paths, *filter(None, (reading.member_info, kept.annotations))]
+    inputs = [*paths, kept.annotations]
     with output_files(out, inputs=inputs, overwrite=overwrite):
         joined = join_models(
             paths,

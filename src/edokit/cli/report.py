@@ -40,6 +40,7 @@ def report(
     annotations: Path | None = None,
     by: options.By = None,
     texts: Annotated[bool, options.TWO_SIDED] = True,
+    colours: Annotated[dict[str, str] | None, options.key_value("CLASS=#RRGGBB")] = None,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
@@ -60,6 +61,8 @@ def report(
         … and their annotations (any source).
     texts : bool, default=True
         Keep the items' texts on the page.
+    colours : dict of str, optional
+        Colour of a class, e.g. offensive=#5e3c99 (repeatable).
     """
     from edokit._outputs import REPORT, check_page, locked, output_files, refuse_links
     from edokit.predictions import read_predictions
@@ -79,7 +82,7 @@ def report(
         annotations=None if annotations is None else reading.annotations(annotations),
         by=by,
     )
-    write_report(content, page, texts=texts, overwrite=overwrite)
+    write_report(content, page, texts=texts, colours=colours, overwrite=overwrite)
     line = f"{page}: {page.stat().st_size / 1e6:.1f} MB"
     figure_files: list[Path] = []
     if figures is not None:

@@ -36,11 +36,6 @@ class Trained(options.PreviewedSpending):
     annotators: Path | None = None
     judges: Path | None = None
 
-    @property
-    def people(self) -> Path | None:
-        """Who is predicted, if anybody is named."""
-        return self.annotators or self.judges
-
 
 @dataclass(frozen=True, kw_only=True)
 class Existing:
@@ -103,12 +98,9 @@ def score(
     _check(members, trained, existing)
     inputs = [texts, trained.annotators, trained.judges]
     check_ending(out)
-    source, annotators = reading.source(texts, pairs), None
+    source, people = reading.source(texts, pairs), trained.annotators or trained.judges
     with output_files(out, inputs=inputs):
-        if trained.people is None:
-            items = source.read()
-        else:
-            items, annotators = source.read_for(trained.people)
+        items, annotators = source.read_for(people) if people else (source.read(), None)
     if not overwrite:
         _refuse_other_texts(out, items)
     labels: dict[str, LabelMap] = {}

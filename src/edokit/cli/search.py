@@ -161,40 +161,35 @@ def _held(out: Path | None, settings: Search) -> Iterator[None]:
 
 def show(result: SearchResult, out: Path | None, requested: int) -> None:
     """The front as a table, the choice and its estimates; ``requested``: trials in all."""
-    goals = [METRIC[name].label for name in result.chosen.metrics]
-    rows = _front(result)
-    header = ["trial", *goals, "size", "diversity, CE", "same scores"]
     notes = [*_resumed(result, requested), *_estimates(result)]
     if out is not None:
         page = ", report.html" if (out / "report.html").exists() else ""
         unlearned = result.ensemble.fitted_.nothing_learned
         notes += [unlearned] if unlearned else []
         notes.append(f"Results in {out}: search, ensemble, run.json{page}.")
-    console.print_table(
-        f"{counted(len(result.trials), 'trial')}, {len(result.front)} on the front",
-        header[: len(rows[0])],
-        rows,
-        notes,
-    )
+    title = f"{counted(len(result.trials), 'trial')}, {len(result.front)} on the front"
+    console.print_records(title, _front(result), notes)
 
 
-def _front(result: SearchResult) -> list[list[str]]:
+def _front(result: SearchResult) -> list[dict[str, object]]:
     """The rows of the front; trials of the same scores share one, named after the chosen one."""
     alike: dict[tuple[str, ...], list[SearchTrial]] = {}
     for trial in result.front:
         scores = tuple(f"{trial.value(name):.4f}" for name in trial.metrics)
         alike.setdefault((*scores, str(trial.size)), []).append(trial)
-    rows = []
+    goals = [*(METRIC[name].label for name in result.chosen.metrics), "size"]
+    records: list[dict[str, object]] = []
     for scores, trials in alike.items():
         is_chosen = any(trial is result.chosen for trial in trials)
         trial = result.chosen if is_chosen else trials[0]
         settings = trial.configuration.settings
-        row = [f"{trial.number}{' ←' if is_chosen else ''}", *scores]
-        row.append(f"{settings.diversity}, {settings.ce}")
-        if len(alike) < len(result.front):
-            row.append(f"{len(trials) - 1} more" if len(trials) > 1 else "")
-        rows.append(row)
-    return rows
+        records.append(
+            {"trial": f"{trial.number}{' ←' if is_chosen else ''}"}
+            | dict(zip(goals, scores, strict=True))
+            | {"diversity, CE": f"{settings.diversity}, {settings.ce}"}
+            | {"same scores": f"{len(trials) - 1} more" if len(trials) > 1 else None}
+        )
+    return records
 
 
 def _resumed(result: SearchResult, requested: int) -> list[str]:

@@ -168,18 +168,13 @@ def _show(trained: Trained, out: Path, json: bool, resumed: int) -> None:
     if json:
         console.print_json({"out": str(out), **{key: manifest[key] for key in _JSON}})
         return
-    members = _trained_here(manifest)
+    members = manifest["members"]
     # Quality is chosen on dev and reported on test once, by other commands.
     splits = [split for split in manifest["predictions"] if split in (FIT, *DEV)]
-    header, rows = _table(trained, splits)
     title = f"{out}: {counted(len(members), 'member')}, {manifest['seconds']:.1f} s"
-    console.print_table(title, header, rows, _notes(trained, out, resumed, splits))
+    notes = _notes(trained, out, resumed, splits)
+    console.print_records(title, _records(trained, splits), notes)
     console.print_request_costs({member["name"]: member.get("details", {}) for member in members})
-
-
-def _trained_here(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """The members but for models from elsewhere, which were not scored."""
-    return [member for member in manifest["members"] if "metrics" in member]
 
 
 def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> list[str]:
@@ -196,37 +191,24 @@ def _notes(trained: Trained, out: Path, resumed: int, splits: Sequence[str]) -> 
     return notes
 
 
-def _table(trained: Trained, splits: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def _records(trained: Trained, splits: Sequence[str]) -> list[dict[str, Any]]:
     """Metrics of each member and of their mean."""
     from edokit.metrics import METRIC, headline_metric
 
-    manifest = trained.manifest
     scale = next(iter(trained.predictions.values())).scale
-    columns = [
-        (split, name)
-        for split in splits
-        for name in dict.fromkeys([headline_metric(scale), "ce", "f1"])
-    ]
-    members = _trained_here(manifest)
-    annotators = [member["targets"].get("annotator", "") for member in members]
-    rows = [
-        [
-            member["name"],
-            annotator,
-            *_figures(member["metrics"], columns),
-            f"{member['seconds']:.1f}",
-        ]
-        for member, annotator in zip(members, annotators, strict=True)
-    ]
-    seconds = f"{manifest['seconds']:.1f}"
-    rows.append(["mean of all", "", *_figures(manifest["mean"], columns), seconds])
-    labels = [f"{split} {METRIC[name].label}" for split, name in columns]
-    header = ["member", "annotator", *labels, "seconds"]
-    if not any(annotators):
-        for row in (header, *rows):
-            del row[1]
-    return header, rows
+    metrics = dict.fromkeys([headline_metric(scale), "ce", "f1"])
 
+    def record(name: str, annotator: str | None, scored: dict[str, Any], scores: str) -> Any:
+        figures = {
+            f"{split} {METRIC[metric].label}": scored[scores][split][metric]
+            for split in splits
+            for metric in metrics
+        }
+        seconds = f"{scored['seconds']:.1f}"
+        return {"member": name, "annotator": annotator, **figures, "seconds": seconds}
 
-def _figures(metrics: Any, columns: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"{metrics[split][name]:.4f}" for split, name in columns]
+    members = [
+        record(member["name"], member["targets"].get("annotator"), member, "metrics")
+        for member in trained.manifest["members"]
+    ]
+    return [*members, record("mean of all", None, trained.manifest, "mean")]

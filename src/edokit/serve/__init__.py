@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from edokit._errors import MissingExtraError
+from edokit._errors import MissingExtraError, missing_extra
 
 try:
     from edokit.serve.app import TOKEN
@@ -16,9 +16,8 @@ try:
 except MissingExtraError:
     raise
 except ImportError as missing:
-    raise MissingExtraError(
-        f"edo serve needs the package {missing.name}, which can't be imported: {missing}",
-        'install it with: pip install "edokit[serve]"',
+    raise missing_extra(
+        f"edo serve needs the package {missing.name}, which can't be imported: {missing}", "serve"
     ) from missing
 
 __all__ = ["About", "Limits", "TOKEN", "serve"]

@@ -81,7 +81,7 @@ class Answers:
             tuple(bundle.ensemble.fitted_.answers or ()),
             bundle.members.manifest["data"].get("pairs"),
         )
-        if bundle.seconds_per_text is not None:  # else texts are sent elsewhere, at a cost
+        if not bundle.members.endpoints:  # else texts are sent elsewhere, at a cost
             self(Question([("warm-up", "")] if self.about.has_contexts else ["warm-up"]))
 
     def __call__(self, question: Question) -> Answer:

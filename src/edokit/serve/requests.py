@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from edokit._errors import EDOError, counted
+from edokit._errors import EDOError, InputError, counted
+from edokit._io.json import parse_json
 
 _HINT = 'send {"texts": ["…"]}; GET /openapi.json lists the fields'
 
@@ -121,8 +122,11 @@ def read_request(body: bytes, model: type[BaseModel], about: About) -> Question:
     """The question that the body of a request asks."""
     try:
         request: Any = model.model_validate_json(body)
+        parse_json(body.decode(), "the request")  # pydantic takes the last of repeated keys
     except ValidationError as error:
         raise _invalid(error) from None
+    except InputError as error:
+        raise RefusedError(422, error.message, error.hint) from None
     _check_fields(request, about)
     for position, names in enumerate(request.annotators or (), start=1):
         _check_annotators(names, f"text {position}", about)

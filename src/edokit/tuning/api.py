@@ -16,12 +16,13 @@ from edokit.ensemble.inputs import (
     align_inputs,
     align_test_inputs,
     check_disjoint,
+    read_inputs,
     select_members,
     warn_if_unanimous,
 )
 from edokit.fitdata import FitData
 from edokit.metrics import search_metrics
-from edokit.predictions import Predictions, Shards
+from edokit.predictions import Predictions
 from edokit.runs import InputReader, RunRecord, command_text, merge_options, with_options
 from edokit.scales import NOMINAL, ScaleLike
 from edokit.tuning.options import Plan, SearchOptions
@@ -187,19 +188,11 @@ def _fit_data(
     streaming: Mapping[str, Any] | None,
 ) -> tuple[FitData, tuple[Any, ...]]:
     """The data to learn from, and what the chosen ensemble is fitted on."""
-    predictions, annotations, split = sources
     drawing: dict[str, Any] = {"ties": options.ties, "random_state": options.random_state}
-    if streaming is not None or isinstance(predictions, Shards):
-        arguments = files.streamed(predictions, annotations, split) | dict(streaming or {})
-        arguments |= {**drawing, "scale": scale}
-        predictions = stack.enter_context(FitData.open(predictions, **arguments))
+    predictions, labels = read_inputs(stack, files, sources, streaming, {**drawing, "scale": scale})
     if isinstance(predictions, FitData):
         return predictions, (predictions,)
-    fit = align_inputs(
-        files.predictions("predictions", predictions),
-        files.annotations("annotations", annotations, split),
-        scale,
-    )
+    fit = align_inputs(predictions, labels, scale)
     return FitData.from_predictions(*fit, **drawing), fit
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from edokit._errors import InputError, check_number, check_seed, one_of, option
 from edokit.annotations import Ties
-from edokit.solvers.solution import ORDERS
+from edokit.objective.settings import ORDERS
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import check_rule
 

@@ -15,7 +15,9 @@ from edokit._errors import InputError, option, warn
 from edokit._types import Floats
 from edokit.fitdata import FitData
 from edokit.metrics import search_metrics
-from edokit.solvers import Solution, solve_exact, solve_gumbel
+from edokit.solvers import Solution
+from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
 from edokit.tuning.options import Plan
 from edokit.tuning.space import Configuration
 from edokit.tuning.storage import StudyStorage
@@ -173,7 +175,7 @@ def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[So
     options = [replace(configuration.options, order=plan.order) for configuration in chosen]
     with np.errstate(all="ignore"):
         solutions = solve_gumbel(
-            data, settings, options, random_state=plan.random_state, keep=True, trajectory=False
+            data, settings, options, random_state=plan.random_state, trajectory=False
         )
     for solution, steps in zip(solutions, options, strict=True):
         if not np.isfinite(solution.weights).all():

@@ -7,11 +7,19 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, examples, one_of, option
-from edokit.objective import CE, Diversity, Pool, Regularize, Settings
-from edokit.objective.settings import FLAT_NAMES, SCALE_TERMS
+from edokit.objective.settings import (
+    CE,
+    FLAT_NAMES,
+    SCALE_TERMS,
+    THOROUGH,
+    Diversity,
+    Gumbel,
+    GumbelSettings,
+    Pool,
+    Regularize,
+    Settings,
+)
 from edokit.scales import Scale
-from edokit.solvers import Gumbel, GumbelSettings
-from edokit.solvers.solution import THOROUGH
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

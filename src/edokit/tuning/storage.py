@@ -15,7 +15,7 @@ from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from edokit._errors import CONNECTION, InputError, MissingExtraError
+from edokit._errors import CONNECTION, InputError, missing_extra
 from edokit._io import cannot_read, cannot_write
 from edokit._io.atomic import remove_empty
 from edokit.tuning.study import quiet
@@ -155,9 +155,8 @@ def _connect(url: URL) -> RDBStorage:
 
     is_postgres = url.drivername.startswith("postgresql")
     if is_postgres and find_spec("psycopg") is None:
-        raise MissingExtraError(
-            "a study in PostgreSQL needs the package psycopg, which is not installed",
-            'install it with: pip install "edokit[postgres]"',
+        raise missing_extra(
+            "a study in PostgreSQL needs the package psycopg, which is not installed", "postgres"
         )
     engine = create_engine(url)
     try:

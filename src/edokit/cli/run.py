@@ -1,0 +1,98 @@
+"""`edo run`: from a table of annotations to an ensemble that answers for new text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from edokit.cli import console, options
+from edokit.pipeline import Run, RunOptions
+from edokit.pipeline import run as run_all
+
+
+@options.evaluated
+@dataclass(frozen=True, kw_only=True)
+class Thoroughness(RunOptions):
+    """The options of a run as one types them.
+
+    Parameters
+    ----------
+    quality : str, default="fast"
+        fast (TF-IDF), good (also a sentence encoder) or best (also transformers, on a GPU).
+    time : str, optional
+        How long it may take, such as 90s, 10m or 2h: the pool is cut to fit.
+    encoder : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        The sentence encoder of good: a folder, or a hub id that has been downloaded.
+    transformer : str, default="microsoft/mpnet-base"
+        The transformer of best: a folder, or a hub id that has been downloaded.
+    jobs : int, optional
+        Members that train at a time; by default one per core.
+    overwrite : bool, default=False
+        Replace a run on other annotations, also what edo did not write.
+    """
+
+    quality: str = "fast"  # type: ignore[assignment]
+
+
+def run(
+    annotations: options.Source,
+    /,
+    *,
+    out: Path,
+    thoroughness: Annotated[Thoroughness, options.FLAT] = Thoroughness(),
+    reading: Annotated[options.Reading, options.FLAT] = options.Reading(),
+    json: options.Json = False,
+) -> None:
+    """Train a diverse pool, learn its weights, compare, and write a page and a bundle.
+
+    Run it again to resume. `edo serve RUN` then answers for new texts.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for members, ensemble, comparison, page and bundle.
+    """
+    with console.kept_if_interrupted(), console.progress() as bars:
+        update = console.add_bar(bars, "reading")
+        result = run_all(
+            annotations,
+            out,
+            thoroughness,
+            step=lambda done, total, what: update(done, total, description=what),
+            command=console.command_line(),
+            **options.keywords(reading),
+        )
+    if json:
+        console.print_json(result.results)
+    else:
+        _print(result)
+
+
+def _print(result: Run) -> None:
+    """The leaderboard, what was left out, the commands, and the sentence."""
+    methods: list[Any] = result.leaderboard.reset_index().to_dict("records")
+    headline = result.results["headline_metric"]
+    metrics = [name for name in methods[0] if name not in ("name", "kind", "low", "high", "weight")]
+    console.print_table(
+        f"{result.folder}: {result.results['items']} items, each answered by models that had not"
+        " seen it",
+        ["", *metrics, f"{headline}, 95% interval", "weight"],
+        [
+            [
+                row["name"],
+                *(f"{row[name]:.4f}" for name in metrics),
+                "" if row["low"] != row["low"] else f"{row['low']:.4f} … {row['high']:.4f}",
+                "" if row["weight"] != row["weight"] else f"{row['weight']:.3f}",
+            ]
+            for row in methods
+        ],
+    )
+    notes = [f"Left out: {reason}." for reason in result.left_out]
+    console.print_lines(
+        [*notes, "The same, step by step:", *(f"  {line}" for line in result.commands)]
+    )
+    page = result.folder / "report.html"
+    console.print_lines(
+        [f"Page: {page}. For new texts: edo serve {result.folder}", "", result.summary]
+    )

@@ -1,0 +1,684 @@
+"""From a table of annotations to an ensemble that answers for new text: the whole job.
+
+Every step is what another command does; `Run.commands` names them. Members are trained in folds of
+all items, so that their weights are learned, and judged, on answers for items that they have not
+seen. The rows of the comparison are cross-validated once more: no item is judged by weights that it
+helped to choose.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import shlex
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from joblib import cpu_count
+
+from edokit._errors import EDOError, EDOWarning, InputError, local_path, one_of, option
+from edokit._io import read_json, whole_file, write_json
+from edokit._outputs import REPORT, RUN_RECORD, begin_run, output_folder
+from edokit._types import Floats
+from edokit.annotations import Annotations
+from edokit.baselines import Comparison, compare
+from edokit.baselines.scores import item_scores
+from edokit.bundle import Bundle
+from edokit.datasets import read_annotations, write_annotations
+from edokit.datasets.read import ScaleWarning
+from edokit.ensemble import EDOEnsemble, fit
+from edokit.members import Group, Trained, train_members
+from edokit.members.pretrained import choose_device, local_folder, require_packages
+from edokit.members.training_data import DEV, TRAIN
+from edokit.metrics import headline_metric, paired_test
+from edokit.report import write_report
+from edokit.runs import Input, RunRecord, digest, merge_options
+from edokit.scales import NOMINAL, looks_ordinal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Quality = Literal["fast", "good", "best"]
+QUALITIES = ("fast", "good", "best")
+Step = Callable[[int, int, str], None]
+FOLDS = 5
+METHODS = ("best-single", "greedy", "linear-pool", "edo")
+"""What EDO is compared with, besides the constant answer and the uniform mean."""
+SOFT = "soft"
+"""The member that is trained first: one model of soft labels, which EDO is compared with, too."""
+RIVALS = {
+    "uniform": "a plain average of your models",
+    SOFT: "one model trained on the shares of answers",
+    "greedy": "greedy selection",
+    "constant": "the same answer for every text",
+}
+"""What the last sentence compares with, in words."""
+# Share of the time after which no member starts to train; the rest is for what follows.
+_TRAINING_SHARE = 0.75
+_ANNOTATIONS, _POOL, _RESULTS = "annotations.parquet", "pool.toml", "summary.json"
+MEMBERS, _FIT = "members", "members/predictions/fit.npz"
+
+
+class _OutOfTimeError(Exception):
+    """Members are still to be trained, and the time for that is over."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How thorough a run is.
+
+    Parameters
+    ----------
+    quality : {"fast", "good", "best"}, default="fast"
+        ``fast`` trains TF-IDF members, ``good`` more of them and members on a sentence encoder,
+        ``best`` also fine-tunes transformers where there is a GPU.
+    time : str, default=None
+        How long it may take, such as ``"90s"``, ``"10m"`` or ``"2h"``: the pool is cut to fit.
+    encoder : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        The sentence encoder of ``good``: a folder, or a hub id that has been downloaded.
+    transformer : str, default="microsoft/mpnet-base"
+        The transformer of ``best``: a folder, or a hub id that has been downloaded.
+    random_state : int, default=0
+        Seed of members, folds and intervals.
+    jobs : int, default=None
+        Members that train at a time, as for `edokit.train_members`.
+    overwrite : bool, default=False
+        Replace a run on other annotations, and files that EDO did not write.
+
+    Examples
+    --------
+    >>> from edokit.pipeline import RunOptions
+    >>> RunOptions(time="10m").seconds
+    600.0
+    """
+
+    quality: Quality = "fast"
+    time: str | None = None
+    encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
+    transformer: str = "microsoft/mpnet-base"
+    random_state: int = 0
+    jobs: int | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("quality", self.quality, QUALITIES)
+        _ = self.seconds  # refuses what is no time
+
+    @property
+    def seconds(self) -> float | None:
+        """The time in seconds."""
+        if self.time is None:
+            return None
+        parts = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", str(self.time).strip())
+        seconds = 0.0
+        if parts is not None:
+            seconds = sum(
+                float(n or 0) * unit for n, unit in zip(parts.groups(), (3600, 60, 1), strict=True)
+            )
+        if seconds <= 0:
+            raise InputError(
+                f"{option('time', self.time)} is no time above 0",
+                f"write {option('time', '10m')}, {option('time', '90s')} or"
+                f" {option('time', '1h30m')}",
+            )
+        return seconds
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """A group of the default pool, and what it costs."""
+
+    group: Group
+    cost: float = 1.0
+    """Seconds that a member trains beside those of the first one."""
+
+    def missing(self) -> str:
+        """What it needs that is not there; empty if it can be trained."""
+        recipe, model = self.group.recipe, str(self.group.options.get("model", ""))
+        try:
+            if model:
+                local_folder(model)  # before torch is loaded
+                require_packages(f"the recipe {recipe}")
+            if recipe == "transformer" and choose_device(None).type == "cpu":
+                return "fine-tuning needs a GPU, and there is none here"
+        except EDOError as error:
+            return str(error)
+        return ""
+
+
+_CHARACTERS = "min_df=3, analyzer='char_wb', ngram_range=(3, 4), max_features=5000"
+
+
+def _forest(name: str, cost: float, words: str, trees: str) -> Ingredient:
+    """Randomised trees on TF-IDF: they err on other texts than a regression does."""
+    vectors = f"sklearn.feature_extraction.text.TfidfVectorizer({words})"
+    forest = f"sklearn.ensemble.ExtraTreesClassifier(50, {trees})"
+    estimator = f"sklearn.pipeline.make_pipeline({vectors}, {forest})"
+    options = {"estimator": estimator, "features": "texts"}
+    return Ingredient(Group("sklearn", 1, name, "soft", options=options), cost)
+
+
+def _linear(
+    name: str, cost: float, supervision: str = "soft", members: int = 1, **options: Any
+) -> Ingredient:
+    return Ingredient(Group("linear", members, name, supervision, options=options), cost)
+
+
+def default_pool(options: RunOptions) -> list[Ingredient]:
+    """The groups that this quality asks for, what matters most first (``benchmarks/run.py``).
+
+    Where time is short the last ones are left out.
+    """
+    pool = [
+        _linear("bold", 2.0, strength=20.0),
+        _forest("forest", 3.0, _CHARACTERS, "min_samples_leaf=3"),
+        _linear("annotators", 6.0, annotators=True),
+        _linear("cautious", 1.0, strength=1.0),
+        _forest("word-forest", 1.0, "min_df=2", "min_samples_leaf=5"),
+        _linear("characters", 1.0, words=0.0),
+        _linear("words", 1.0, words=2.0, strength=1.0),
+        _linear("drawn", 1.0, "random-select", 2, strength=2.0),
+    ]
+    if options.quality in ("good", "best"):
+        model: dict[str, Any] = {"model": options.encoder}
+        known, bold = model | {"annotators": True}, model | {"strength": 20.0}
+        pool.append(Ingredient(Group("encoder", 1, "encoder", "soft", options=known), 10.0))
+        pool.append(Ingredient(Group("encoder", 1, "encoder-bold", "soft", options=bold), 5.0))
+        pool.append(_linear("drawn-words", 1.0, "random-select", 4, words=2.0, strength=1.0))
+    if options.quality == "best":
+        tuned = Group("transformer", 3, options={"model": options.transformer})
+        pool.append(Ingredient(tuned, 500.0))
+    return pool
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What `run` made, read from its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        ``members/``, ``soft/``, ``ensemble/``, ``comparison/``, ``bundle/``, ``report.html``,
+        ``summary.json`` and ``run.json``.
+    results : dict
+        The content of ``summary.json``.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> result = edokit.Run.load("run")  # doctest: +SKIP
+    >>> result.leaderboard["ce"].idxmin()  # doctest: +SKIP
+    'edo'
+    """
+
+    folder: Path
+    results: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Run:
+        """Read the folder of a finished run.
+
+        Parameters
+        ----------
+        folder : str or Path
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        InputError
+            If it is none, or not finished.
+        """
+        place = local_path(folder)
+        if not (place / RUN_RECORD).exists() or not (place / _RESULTS).exists():
+            raise InputError(
+                f"{place} holds no finished run",
+                "name a folder that `edo run` made, or run the same command again to finish it",
+            )
+        return cls(place, read_json(place / _RESULTS))
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        return str(self.results["summary"])
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that do the same, one after the other."""
+        return list(self.results["commands"])
+
+    @property
+    def left_out(self) -> list[str]:
+        """What the run did without, and why."""
+        return list(self.results["left_out"])
+
+    @property
+    def leaderboard(self) -> pd.DataFrame:
+        """Methods and members, the best first: metrics of items that they have not seen.
+
+        Methods have the interval of the headline metric (CE, or RPS on an ordinal scale), members
+        their weight in the ensemble.
+        """
+        import pandas as pd
+
+        table = pd.DataFrame(self.results["leaderboard"]).set_index("name")
+        return table.sort_values(self.results["headline_metric"], kind="stable")
+
+    @cached_property
+    def ensemble(self) -> EDOEnsemble:
+        """The ensemble."""
+        return EDOEnsemble.load(self.folder / "ensemble")
+
+    @cached_property
+    def bundle(self) -> Bundle:
+        """The ensemble with its members, which answers for texts."""
+        return Bundle.load(self.folder / "bundle")
+
+    def predict_proba(self, texts: Sequence[Any], **view: Any) -> Floats:
+        """Probabilities (N, C) of texts; see `Bundle.predict_proba`."""
+        return self.bundle.predict_proba(texts, **view)
+
+    def __repr__(self) -> str:
+        return f"Run {self.folder}: {self.summary}"
+
+
+def run(
+    annotations: str | Path | Annotations | pd.DataFrame,
+    out: str | Path,
+    options: RunOptions | None = None,
+    *,
+    step: Step = lambda done, total, what: None,
+    command: str = "",
+    **settings: Any,
+) -> Run:
+    """Train a diverse pool, learn its weights, compare, and write a page and a bundle.
+
+    Parameters
+    ----------
+    annotations : str, Path, Annotations or DataFrame
+        A source that `read_annotations` reads, with texts, or its content. Items of splits other
+        than train and dev are left alone.
+    out : str or Path
+        The folder of the run. What is finished there is not done again.
+    options : RunOptions, default=None
+        How thorough it is. None: the defaults.
+    step : callable, default: nothing
+        Called as ``step(done, total, what)``.
+    command : str, default=""
+        The command line to record in ``run.json``.
+    **settings
+        Single fields of `RunOptions`, such as ``quality="good"``, and further arguments of
+        `read_annotations`, such as ``columns`` or ``scale``.
+
+    Returns
+    -------
+    Run
+        Leaderboard, ensemble, bundle, and the result in one sentence.
+
+    Raises
+    ------
+    InputError
+        If the annotations leave a decision open, an option is invalid, or `out` holds something
+        else.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> annotations = edokit.simulate("two-camps", items=(60, 10, 10)).annotations
+    >>> result = edokit.run(annotations, "run", time="60s")  # doctest: +SKIP
+    >>> result.predict_proba(["such a rude reply"]).shape  # doctest: +SKIP
+    (1, 2)
+    """
+    started = time.monotonic()
+    options, reading = merge_options(RunOptions, options, settings)
+    folder = local_path(out)
+    path = local_path(annotations) if isinstance(annotations, str | Path) else None
+    with output_folder(folder, "run", path, overwrite=options.overwrite):
+        source = _read(annotations, folder, reading)
+        if (finished := _finished(folder, source, options)) is not None:
+            return finished
+        begin_run(folder)
+        write_json({"options": asdict(options), "summary": None}, folder / _RESULTS)
+        job = _Job(folder, source, options, started, step)
+        results = job.results()
+        write_json(results, folder / _RESULTS)
+        inputs = {"annotations": Input(str(source.path), digest(source.path), source.reading)}
+        RunRecord("run", inputs, options.random_state, command).save(folder)
+    return Run(folder, results)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Annotations, the file that they are in, and how it is read."""
+
+    annotations: Annotations
+    path: Path
+    reading: dict[str, Any]
+    splits: list[str]
+    """The splits to learn from; none where items have no split."""
+
+
+def _read(annotations: Any, folder: Path, reading: dict[str, Any]) -> _Source:
+    """The annotations; what is no file is written into the folder, so that commands can read it."""
+    path = folder / _ANNOTATIONS
+    if isinstance(annotations, str | Path):
+        path = local_path(annotations)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ScaleWarning)  # asked below
+            annotations = read_annotations(path, **reading)
+    elif not isinstance(annotations, Annotations):
+        annotations = Annotations.from_table(annotations, **reading)
+    classes, scale = annotations.classes, annotations.scale
+    if "scale" not in reading and scale == NOMINAL and looks_ordinal(classes):
+        raise InputError(
+            f"the labels {', '.join(classes)} may be points of a scale or classes without an order",
+            f"say which: {option('scale', 'ordinal')} or {option('scale', 'nominal')}",
+        )
+    if path.parent == folder:
+        reading = {"classes": list(classes), "scale": scale.to_text(classes), "duplicates": "all"}
+        write_annotations(annotations, path)
+    splits = [name for name in annotations.split_names if name in (TRAIN, *DEV)]
+    return _Source(annotations, path, reading, splits)
+
+
+def _finished(folder: Path, source: _Source, options: RunOptions) -> Run | None:
+    """The run that the folder holds already, if it is this one and nothing was left out."""
+    if not (folder / RUN_RECORD).exists():
+        return None
+    with suppress(EDOError, LookupError):
+        result, record = Run.load(folder), RunRecord.load(folder)
+        same_data = record.inputs["annotations"].sha256 == digest(source.path)
+        same_options = result.results["options"] == asdict(options)
+        if same_data and same_options and not result.results["out_of_time"]:
+            return result
+    return None
+
+
+@dataclass
+class _Job:
+    """One run: its steps in turn."""
+
+    folder: Path
+    source: _Source
+    options: RunOptions
+    started: float
+    step: Step
+    left_out: list[str] = field(default_factory=list)
+    out_of_time: list[str] = field(default_factory=list)
+
+    def results(self) -> dict[str, Any]:
+        """Do all steps; what ``summary.json`` holds."""
+        seed, splits = self.options.random_state, self.source.splits or None
+        soft = self.train(SOFT, [Group("linear", 1, supervision="soft")])
+        trained = self.train_pool(self.choose(float(soft.manifest["seconds"])))
+        files: Any = (self.folder / _FIT, self.source.path)
+        self.step(0, 4, "learning weights")
+        fit(
+            *files,
+            ensemble=EDOEnsemble(random_state=seed),
+            out=self.folder / "ensemble",
+            split=splits,
+            read_options=self.source.reading,
+        )
+        self.step(1, 4, "comparing")
+        comparison = compare(
+            *files,
+            split=splits,
+            methods=METHODS,
+            random_state=seed,
+            extra={SOFT: (soft.predictions["fit"],) * 2},
+            **self.source.reading,
+        )
+        comparison.save(self.folder / "comparison")
+        self.step(2, 4, "making the bundle")
+        Bundle.create(*map(self.folder.joinpath, ("ensemble", "members", "bundle")), overwrite=True)
+        self.step(3, 4, "making the page")
+        write_report(self.folder / "comparison", self.folder / REPORT, overwrite=True)
+        return self.describe(comparison, trained)
+
+    def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
+        """Train members in folds, perhaps until time is up; those that are finished are kept."""
+
+        def progress(event: dict[str, Any]) -> None:
+            if "done" in event:
+                self.step(event["done"], event["total"], "training members")
+                if in_time and self.seconds_left() < 0:
+                    raise _OutOfTimeError
+
+        return train_members(
+            self.source.annotations,
+            groups,
+            out=self.folder / name,
+            random_state=self.options.random_state,
+            cross_fit=FOLDS,
+            jobs=self.options.jobs,
+            overwrite=self.options.overwrite,
+            source=self.source.path.name,
+            step=progress,
+        )
+
+    def seconds_left(self) -> float:
+        """Seconds until members should be trained."""
+        limit = self.options.seconds
+        if limit is None:
+            return math.inf
+        return self.started + _TRAINING_SHARE * limit - time.monotonic()
+
+    def choose(self, seconds: float) -> list[Group]:
+        """The groups of the pool that fit into the time; ``seconds`` is what the first member took.
+
+        The first group is always among them.
+        """
+        cores = cpu_count()
+        workers = cores if self.options.jobs is None else min(self.options.jobs, cores)
+        left, pool = self.seconds_left(), list[Group]()
+        for ingredient in default_pool(self.options):
+            group = ingredient.group
+            if reason := ingredient.missing():
+                self.left_out.append(f"{group.name}: {reason}")
+                continue
+            if not self.is_trained(group):
+                left -= seconds * ingredient.cost * group.members / workers
+            if left < 0 and pool:
+                self.out_of_time.append(group.name)
+            else:
+                pool.append(group)
+        return pool
+
+    def is_trained(self, group: Group) -> bool:
+        """Whether all folds of the group's members are there."""
+        cards = self.folder.glob(f"members/members/{group.name}-??/fold-*/member.json")
+        return len(list(cards)) == FOLDS * group.members
+
+    def train_pool(self, pool: list[Group]) -> Trained:
+        """Train the pool; groups that are not finished in time are left out."""
+        write_groups(pool, self.folder / _POOL)
+        try:
+            return self.train(MEMBERS, pool, in_time=True)
+        except _OutOfTimeError:
+            finished = [group for group in pool if self.is_trained(group)] or pool[:1]
+        self.out_of_time += [group.name for group in pool if group not in finished]
+        write_groups(finished, self.folder / _POOL)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # of members that are not finished
+            return self.train(MEMBERS, finished)
+
+    def describe(self, comparison: Comparison, trained: Trained) -> dict[str, Any]:
+        """What ``summary.json`` holds."""
+        if self.out_of_time:
+            names = ", ".join(self.out_of_time)
+            self.left_out.append(f"{names}: no time; the same command goes on with them")
+        for failure in trained.failed:
+            self.left_out.append(f"{failure.job.path}: it failed: {failure.reason}")
+        tests = compare_rivals(comparison, self.labels())
+        return {
+            "summary": sentence(tests),
+            "options": asdict(self.options),
+            "left_out": self.left_out,
+            "out_of_time": self.out_of_time,
+            "commands": self.commands(),
+            "headline_metric": comparison.facts["headline_metric"],
+            "items": comparison.facts["items"]["dev"],
+            "differences": {name: asdict(test) for name, test in tests.items()},
+            "leaderboard": leaderboard(comparison, trained),
+            "seconds": round(time.monotonic() - self.started, 1),
+        }
+
+    def labels(self) -> Annotations:
+        """The annotations that were learned from."""
+        annotations, splits = self.source.annotations, self.source.splits
+        return annotations.split(*splits) if splits else annotations
+
+    def commands(self) -> list[str]:
+        """The commands that do the same."""
+        place, source = self.folder, str(self.source.path)
+        reading = reading_flags(self.source.reading)
+        seed = ["--seed", str(self.options.random_state)]
+        folds = ["--cross-fit", str(FOLDS), *seed]
+        labels = ["--predictions", str(place / _FIT), "--annotations", source, *reading]
+        labels += ["--split", ",".join(self.source.splits)] if self.source.splits else []
+        one = ["--recipe", "linear", "--supervision", "soft", "--members", "1"]
+        soft = f"{SOFT}={place / SOFT / 'predictions' / 'fit.npz'}"
+        rows = ["--methods", ",".join(METHODS), "--extra", soft]
+        words = [
+            ["train", source, *reading, *one, *folds, "--out", place / SOFT],
+            [
+                "train",
+                source,
+                *reading,
+                "--recipe",
+                place / _POOL,
+                *folds,
+                "--out",
+                place / MEMBERS,
+            ],
+            ["fit", *labels, *seed, "--out", place / "ensemble"],
+            ["compare", *labels, *rows, *seed, "--no-report", "--out", place / "comparison"],
+            ["bundle", place / "ensemble", "--members", place / MEMBERS, "--out", place / "bundle"],
+            ["report", place / "comparison", "--out", place / REPORT],
+        ]
+        return [shlex.join(["edo", *map(str, line)]) for line in words]
+
+
+def write_groups(groups: Sequence[Group], path: Path) -> None:
+    """Write groups as the TOML file that ``edo train --recipe`` reads."""
+    lines = []
+    for group in groups:
+        lines.append("[[group]]")
+        values = {"name": group.name, "recipe": group.recipe, "members": group.members}
+        values["supervision"] = group.supervision
+        values |= {f"options.{name}": value for name, value in group.options.items()}
+        lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    with whole_file(path) as temporary:
+        temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def reading_flags(reading: Mapping[str, Any]) -> list[str]:
+    """Arguments of `read_annotations` as one types them."""
+    words = []
+    for name, value in reading.items():
+        flag = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
+        if isinstance(value, Mapping):
+            words += [word for pair in value.items() for word in (flag, "=".join(map(str, pair)))]
+        elif isinstance(value, bool):
+            words += [flag] if value else []
+        elif isinstance(value, list | tuple):
+            line = io.StringIO()
+            csv.writer(line, lineterminator="").writerow(value)
+            words += [flag, line.getvalue()]
+        else:
+            words += [flag, str(value)]
+    return words
+
+
+def compare_rivals(comparison: Comparison, labels: Annotations) -> dict[str, Difference]:
+    """How far EDO is below each rival in the headline metric, item by item."""
+    answers = comparison.test_predictions
+    labels = labels.with_classes(answers.classes).align(answers.rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)  # of ties, which the headline metric ignores
+        truth = labels.soft_labels, labels.hard_labels()
+    losses = {}
+    for k, name in enumerate(answers.members):
+        p = np.asarray(answers.probabilities[:, k], dtype=np.float64)
+        scores = item_scores(p, labels.scale.hard(p), *truth, labels.scale)
+        losses[name] = scores[headline_metric(labels.scale)]
+    return {name: Difference.of(losses["edo"], losses[name]) for name in RIVALS if name in losses}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A metric less that of a rival, with its 95 % interval, as shares of the rival's."""
+
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, losses: Floats, rival_losses: Floats) -> Difference:
+        """From values item by item [N]."""
+        test, mean = paired_test(losses, rival_losses), float(rival_losses.mean()) or 1.0
+        return cls(test.difference / mean, test.low / mean, test.high / mean)
+
+    @property
+    def percent(self) -> str:
+        """``4 %``, of less than one ``0.4 %``."""
+        value = 100 * abs(self.share)
+        return f"{value:.0f} %" if value >= 0.95 else f"{value:.1f} %"
+
+
+def sentence(differences: Mapping[str, Difference]) -> str:
+    """The result for somebody who has to decide, from differences to `RIVALS`."""
+    better = {name: d for name, d in differences.items() if d.high < 0}
+    if "constant" not in better:
+        return (
+            f"No better than {RIVALS['constant']}: from these texts the models could not learn how"
+            " your annotators answer."
+        )
+    worse = {name: d for name, d in differences.items() if d.low > 0}
+    equal = [name for name in differences if name not in {**better, **worse}]
+    named = {name: d for name, d in better.items() if name != "constant"} or better
+    parts = [
+        "Matches your annotators "
+        + joined([f"{d.percent} better than {RIVALS[name]}" for name, d in named.items()])
+    ]
+    if worse:
+        parts.append(joined([f"{d.percent} worse than {RIVALS[n]}" for n, d in worse.items()]))
+    if equal:
+        parts.append(f"no better than {joined([RIVALS[name] for name in equal], 'or')}")
+    return "; ".join(parts) + "."
+
+
+def joined(texts: Sequence[str], word: str = "and") -> str:
+    """``a, b and c``."""
+    *first, last = texts
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def leaderboard(comparison: Comparison, trained: Trained) -> list[dict[str, Any]]:
+    """A row for each method and each member."""
+    headline = comparison.facts["headline_metric"]
+    rows: list[dict[str, Any]] = []
+    for score in comparison.scores:
+        low, high = score.intervals[headline]
+        rows.append(
+            {"name": score.name, "kind": "method", **score.metrics, "low": low, "high": high}
+        )
+    weights = comparison["edo"].weights or {}
+    for member in trained.manifest["members"]:
+        metrics = {name: member["metrics"]["fit"][name] for name in comparison["edo"].metrics}
+        weight = weights.get(member["name"])
+        rows.append({"name": member["name"], "kind": "member", **metrics, "weight": weight})
+    return rows

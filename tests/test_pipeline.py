@@ -1,0 +1,216 @@
+"""One command from a table of annotations to an answer for new text."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import edokit
+from commands import answer, assert_one_line, edo
+from edokit import InputError, Run, RunOptions, pipeline, simulate
+from edokit.members import Group
+from edokit.pipeline import Difference, Ingredient, sentence
+
+TEXTS = ["what a lovely day", "such a rude and awful reply"]
+pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
+
+
+def small_pool(options: RunOptions) -> list[Ingredient]:
+    """Three quick groups; the last is wanted of a better quality and needs weights."""
+    known = Group("linear", 1, "annotators", "soft", options={"annotators": True})
+    drawn = Group("linear", 2, "drawn", "random-select")
+    encoder = Group("encoder", 1, options={"model": "nobody/nothing"})
+    pool = [Ingredient(known), Ingredient(drawn)]
+    return pool if options.quality == "fast" else [*pool, Ingredient(encoder)]
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A spreadsheet with column names of its own, and a test split."""
+    people = simulate("two-camps", random_state=0, items=(60, 20, 10)).annotations
+    table = people.to_table().to_pandas().astype(str)
+    path = tmp_path_factory.mktemp("votes") / "votes.csv"
+    table.rename(columns={"item": "post", "text": "comment"}).to_csv(path, index=False)
+    return path
+
+
+COLUMNS = {"item": "post", "text": "comment"}
+
+
+def cards(folder: Path) -> dict[str, int]:
+    """When each finished fit was written."""
+    return {
+        str(path.relative_to(folder)): path.stat().st_mtime_ns
+        for path in folder.rglob("member.json")
+        if "bundle" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(
+    votes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Run, dict[str, int], dict[str, int]]:
+    """A run that was killed while members trained and run again; fits at both ends."""
+    folder = tmp_path_factory.mktemp("run") / "RUN"
+
+    def killed(done: int, total: int, what: str) -> None:
+        if total == 15 and done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "default_pool", small_pool)
+        with pytest.raises(KeyboardInterrupt):
+            edokit.run(votes, folder, columns=COLUMNS, jobs=1, step=killed)
+        before = cards(folder)
+        with pytest.raises(InputError, match="no finished run"):
+            Run.load(folder)
+        words = ("--column", "item=post", "--column", "text=comment", "--jobs", 1)
+        shown = edo("run", votes, "--out", folder, *words)
+    assert shown.returncode == 0, shown.stderr
+    result = Run.load(folder)
+    assert shown.stdout.rstrip().endswith(result.summary)
+    assert all(command in shown.stdout for command in result.commands)
+    return result, before, cards(folder)
+
+
+def test_a_killed_run_goes_on_and_repeats_nothing(finished: Any, votes: Path) -> None:
+    result, before, after = finished
+    assert len(before) == 5 + 7
+    assert before.items() < after.items()
+    assert len(after) == 5 + 3 * 5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "train_members", None)  # nothing is left to do
+        again = edokit.run(votes, result.folder, columns=COLUMNS, jobs=1)
+    assert again.results == result.results
+
+
+def test_a_run_answers_for_texts_at_once(finished: Any) -> None:
+    folder = finished[0].folder
+    probabilities = finished[0].predict_proba(TEXTS)
+    assert probabilities.shape == (2, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    loaded = edokit.load(folder)
+    np.testing.assert_array_equal(loaded.predict_proba(TEXTS), probabilities)
+    whose = loaded.predict_proba(TEXTS, annotators=[loaded.known_annotators[0]] * 2)
+    assert not np.allclose(whose, probabilities)
+
+
+def test_the_leaderboard_ranks_methods_and_members(finished: Any) -> None:
+    table = finished[0].leaderboard
+    assert list(table["ce"]) == sorted(table["ce"])
+    methods = {"constant", "uniform", "soft", "best-single", "greedy", "linear-pool", "edo"}
+    assert set(table.index[table["kind"] == "method"]) == methods
+    assert table.loc[["annotators-01", "drawn-01", "drawn-02"], "weight"].sum() == pytest.approx(1)
+    assert (table["low"] <= table["ce"])[table["kind"] == "method"].all()
+
+
+def test_the_page_and_the_test_items_of_a_run(finished: Any) -> None:
+    result = finished[0]
+    assert (result.folder / "report.html").stat().st_size > 100_000
+    assert result.results["items"] == 80  # train and dev; those of test are left alone
+
+
+def test_the_printed_commands_do_the_same(finished: Any, tmp_path: Path) -> None:
+    result = finished[0]
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    shutil.copy(result.folder / "pool.toml", copy)
+    for command in result.commands:
+        name, *words = shlex.split(command.replace(str(result.folder), str(copy)))
+        assert name == "edo"
+        done = edo(*words)
+        assert done.returncode == 0, done.stderr
+    ours, theirs = result.ensemble, edokit.load(copy / "ensemble")
+    assert theirs.members_ == ours.members_
+    np.testing.assert_array_equal(theirs.weights_, ours.weights_)
+    np.testing.assert_array_equal(
+        edokit.load(copy).predict_proba(TEXTS), result.predict_proba(TEXTS)
+    )
+    assert (copy / "report.html").exists()
+
+
+def test_a_run_keeps_to_its_time_says_what_it_left_out_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "default_pool", small_pool)
+    people = simulate("two-camps", items=(40, 10, 10)).annotations
+    table = people.split("train").to_table().to_pandas().drop(columns="split")
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)  # a second for every look at it
+    monkeypatch.setattr(pipeline, "time", clock)
+    result = edokit.run(table, tmp_path / "RUN", time="1s", quality="good", jobs=1)
+    assert result.ensemble.members_ == ("annotators-01",)
+    assert any("drawn" in reason and "time" in reason for reason in result.left_out)
+    assert any("nobody/nothing" in reason for reason in result.left_out)
+    more = edokit.run(table, tmp_path / "RUN", quality="good", jobs=1)
+    assert len(more.ensemble.members_) == 3
+    with pytest.raises(InputError, match="other members"):
+        edokit.run(table[table["item"] != table["item"].iloc[0]], tmp_path / "RUN", jobs=1)
+
+
+# What it asks for
+
+
+def test_numbers_in_a_row_are_asked_about(tmp_path: Path) -> None:
+    rows = [(f"p{i}", f"a{j}", (i + j) % 5, f"text {i}") for i in range(20) for j in range(3)]
+    table = pd.DataFrame(rows, columns=["item", "annotator", "label", "text"])
+    table.to_csv(tmp_path / "ratings.csv", index=False)
+    refused = edo("run", tmp_path / "ratings.csv", "--out", tmp_path / "RUN")
+    assert_one_line(refused, "0, 1, 2, 3, 4", "--scale ordinal", "--scale nominal")
+    assert not (tmp_path / "RUN").exists()
+
+
+def test_columns_that_are_missing_are_named_with_their_flag(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("post,who,vote\n1,a,yes\n", encoding="utf-8")
+    refused = edo("run", tmp_path / "votes.csv", "--out", tmp_path / "RUN")
+    assert_one_line(refused, "item", "annotator", "label", "--column", "vote")
+    (tmp_path / "votes.csv").write_text("item,annotator,label\n1,a,yes\n1,b,no\n", encoding="utf-8")
+    refused = edo("run", tmp_path / "votes.csv", "--out", tmp_path / "RUN")
+    assert_one_line(refused, "text", "--column text=NAME")
+
+
+def test_times_and_qualities_are_checked() -> None:
+    assert RunOptions(time="1h30m").seconds == 5400
+    for time in ("ten", "0s", "10", ""):
+        with pytest.raises(InputError, match="time"):
+            RunOptions(time=time)
+    with pytest.raises(InputError, match="quality"):
+        RunOptions(quality="excellent")  # type: ignore[arg-type]
+
+
+# The last sentence
+
+BETTER, EQUAL, WORSE = (
+    Difference(-0.04, -0.06, -0.02),
+    Difference(-0.001, -0.01, 0.01),
+    Difference(0.02, 0.01, 0.03),
+)
+
+
+def test_the_sentence_says_what_the_intervals_say() -> None:
+    text = sentence({"uniform": BETTER, "greedy": EQUAL, "constant": BETTER})
+    assert text == (
+        "Matches your annotators 4 % better than a plain average of your models; no better than"
+        " greedy selection."
+    )
+    text = sentence({"uniform": EQUAL, "soft": WORSE, "constant": BETTER})
+    assert "4 % better than the same answer for every text" in text
+    assert "2 % worse than one model" in text
+    assert "no better than a plain average" in text
+    for constant in (EQUAL, WORSE):
+        text = sentence({"uniform": BETTER, "constant": constant})
+        assert text.startswith("No better than the same answer for every text")
+
+
+def test_json_has_the_sentence_and_the_commands(finished: Any, votes: Path) -> None:
+    columns = ("--column", "item=post", "--column", "text=comment")
+    shown = answer("run", votes, "--out", finished[0].folder, "--jobs", 1, *columns)
+    assert shown["summary"] == finished[0].summary
+    assert shown["commands"] == finished[0].commands
