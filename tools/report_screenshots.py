@@ -30,7 +30,7 @@ CLASSES = {
 }
 SCALES = ("seven-points", "three-labels")
 """Regimes of the simulator whose labels are no classes."""
-WIDTHS = (1240, 400)
+WIDTHS = (1280, 390)
 ITEMS = (240, 160, 120)
 DRAWN = "[...document.querySelectorAll('[data-chart]')].every(chart => chart.querySelector('svg'))"
 
@@ -92,6 +92,7 @@ def for_docs(browser: Any, folder: Path) -> None:
     page = write_report(run).as_uri()
     summary(browser, page, IMAGES / "report-summary.png")
     items(browser, page, IMAGES / "report-items.png")
+    phone(browser, (run / "panels.html").as_uri(), IMAGES / "panels-phone.png")
     for name in SCALES:
         scale_items(browser, page_of(simulate(name, items=ITEMS).annotations, folder / name), name)
 
@@ -108,13 +109,19 @@ def summary(browser: Any, page: str, out: Path) -> None:
 
 
 def items(browser: Any, page: str, out: Path) -> None:
-    """The explorer in dark: a named filter, the simulated texts shown."""
+    """The explorer in dark: a named filter, texts blurred."""
     tab = browser.new_page(viewport={"width": 1240, "height": 900}, color_scheme="dark")
     tab.goto(page)
     tab.locator(".chips button", has_text="Annotators divided, ensemble confident").click()
-    tab.check("#bare")
     tab.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
     tab.evaluate("document.getElementById('items').scrollIntoView()")
+    tab.screenshot(path=out)
+
+
+def phone(browser: Any, page: str, out: Path) -> None:
+    """The head of a page about two panels on a phone, in light."""
+    tab = browser.new_page(viewport={"width": 390, "height": 1080}, color_scheme="light")
+    tab.goto(page)
     tab.screenshot(path=out)
 
 

@@ -56,14 +56,16 @@ def make_bundle(folder: Path, members: int = 2, recipe: str = "linear", **option
 class Server:
     """`edo serve` as a process of its own; what it writes is kept."""
 
-    def __init__(self, bundle: Path, folder: Path, *options: str, **env: str) -> None:
+    def __init__(
+        self, bundle: Path, folder: Path, *options: str, stderr: int | None = None, **env: str
+    ) -> None:
         command = [sys.executable, "-c", "from edokit.cli import main; main()", "serve"]
         self.out, self.err = folder / "serve.out", folder / "serve.err"
         with self.out.open("ab") as out, self.err.open("ab") as err:
             self.process = subprocess.Popen(
                 [*command, str(bundle), "--port", "0", "--json", *options],
                 stdout=out,
-                stderr=err,
+                stderr=err if stderr is None else stderr,
                 env={**os.environ, **env},
             )
         self._before = self.out.stat().st_size
@@ -230,9 +232,9 @@ def main() -> int:
             counts = under_load(server, expected, given.requests, clients=32, seed=given.seed)
             print(f"{given.requests} requests in {time.monotonic() - begun:.0f} s: {dict(counts)}")
             troubles += [key for key in counts if key != "right"]
-            print(
-                "beside nonsense:", dict(nonsense(server, expected, 30 * given.minutes, given.seed))
-            )
+            beside = nonsense(server, expected, 30 * given.minutes, given.seed)
+            print("beside nonsense:", dict(beside))
+            good = beside.pop("good requests right")
             troubles += [] if server.process.poll() is None else ["the server ended"]
             status = server.stop()
             troubles += [f"exit status {status}"] if status else []
@@ -244,7 +246,11 @@ def main() -> int:
         print(f"{rounds} times ended while clients asked")
         left = (folder / "serve.out").read_text() + (folder / "serve.err").read_text()
         troubles += ["a text was written"] if PLANTED in left or "marmalade" in left else []
-    print("\n".join(sorted(set(troubles))) or "nothing was lost, nothing was wrong")
+    tried = (
+        f"{given.requests:,} requests, {good:,} beside {beside.total():,} malformed ones, {rounds}"
+    )
+    outcome = "; ".join(sorted(set(troubles))) or "nothing was lost, nothing was wrong"
+    print(f"{tried} ends of the server: {outcome}")
     return bool(troubles)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
 import sys
 import tempfile
 import time
@@ -17,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from soak import put_between
 
 from faults import disk, kills
 from faults.cases import Case, make_cases, make_inputs
@@ -26,7 +27,6 @@ from faults.tally import Tally
 from faults.workers import dask_worker_dies, own_worker_dies
 from faults.zygote import Ran, Zygote
 
-MARKS = "<!-- faults: begin -->", "<!-- faults: end -->"
 ROUND = 12
 """Kills in one way before the next command has its turn."""
 OTHERS = 0.6
@@ -126,16 +126,10 @@ def _in_processes(case: Case) -> Case:
 
 
 def write(page: Path, tally: Tally, minutes: float) -> None:
-    """Replace what is between the marks of a page."""
-    text = page.read_text(encoding="utf-8")
-    first, last = MARKS
+    """Put the table into a page, between its marks."""
     tried = "".join(f"\n\nNot tried: {what}." for what in tally.skipped)
     lines = f"{tally.killed} kills among {tally.times} faults, in {minutes:.0f} minutes:"
-    new = f"{first}\n{lines}\n\n{tally.table()}{tried}\n{last}"
-    marked = re.compile(f"{re.escape(first)}.*{re.escape(last)}", re.DOTALL)
-    if not marked.search(text):
-        raise SystemExit(f"{page} must hold {first} and {last}, but does not")
-    page.write_text(marked.sub(lambda _: new, text), encoding="utf-8")
+    put_between(page, "faults", f"{lines}\n\n{tally.table()}{tried}")
 
 
 if __name__ == "__main__":

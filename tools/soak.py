@@ -1,0 +1,88 @@
+"""The slow tests, damaged files, faults and a server under load, each in full; and what they did.
+
+    python tools/soak.py --jobs 2 --write docs/reliability.md
+
+Each part prints what it did in its last line. The exit status is 1 if one of them failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
+    """The command of each part, with this share of its full length."""
+    processes = ["--jobs", f"{jobs}"]
+    seconds, inputs = f"{400 * share:.0f}", f"{20_000 * share:.0f}"
+    faults = ["tools/faults", "--minutes", f"{10 * share:g}"]
+    return {
+        "slow tests": ["-m", "pytest", "-q", "-m", "slow"],
+        "files damaged by coverage": [
+            *("tools/fuzz_guided.py", "--seconds", seconds),
+            *processes,
+        ],
+        "files damaged at random": [
+            *("tools/fuzz_loaders.py", "--inputs", inputs, "--seed", "0", "--networks"),
+            *processes,
+        ],
+        "faults (below)": faults if page is None else [*faults, "--write", str(page)],
+        "server": [
+            *("tools/serve_soak.py", "--requests", f"{10_000 * share:.0f}"),
+            *("--minutes", f"{4 * share:g}"),
+        ],
+    }
+
+
+def put_between(page: Path, mark: str, text: str) -> None:
+    """Replace what is between the marks of a page."""
+    first, last = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
+    marked = re.compile(f"{re.escape(first)}.*{re.escape(last)}", re.DOTALL)
+    content = page.read_text(encoding="utf-8")
+    if not marked.search(content):
+        raise SystemExit(f"{page} must hold {first} and {last}, but does not")
+    page.write_text(marked.sub(lambda _: f"{first}\n{text}\n{last}", content), encoding="utf-8")
+
+
+def run(command: list[str]) -> tuple[str, int]:
+    """The last line that a command prints, and its exit status; all lines are shown."""
+    last = ""
+    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last = line.strip(" =\n") or last
+    return last, process.returncode
+
+
+def main() -> int:
+    """Run all parts, also those after one that failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--share", type=float, default=1.0, help="of the full length")
+    parser.add_argument("--only", help="the part whose name begins so")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--write", type=Path, help="put the table into this page")
+    asked = parser.parse_args()
+    rows, failed = ["| part | minutes | what it did |", "|---|---:|---|"], False
+    for name, command in parts(asked.share, asked.jobs, asked.write).items():
+        if not name.startswith(asked.only or ""):
+            continue
+        print(f"== {name}: python {' '.join(command)}", flush=True)
+        started = time.monotonic()
+        last, status = run(command)
+        failed |= status != 0
+        outcome = f"**failed** ({status}): {last}" if status else last
+        rows.append(f"| {name} | {(time.monotonic() - started) / 60:.0f} | {outcome} |")
+    table = "\n".join(rows)
+    print(table)
+    if asked.write is not None:
+        put_between(asked.write, "soak", table)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
