@@ -23,7 +23,7 @@ import numpy as np
 from scales import pool
 
 from edokit import EDOEnsemble, simulate
-from edokit.ensemble.answers import _STEPS, ORDERED_STEP, _lowest
+from edokit.ensemble.answers import _STEPS, ORDERED_STEP, _best_temperature
 from edokit.metrics import md_items, w1_items
 
 FOLDS, ROUNDS = 5, 4
@@ -75,16 +75,15 @@ def held_out(p: Any, q: Any, step: str, metric: str) -> Any:
     """[N] the metric of every item whose fold was held out, the mean over shuffles."""
     value, found = METRICS[metric], np.zeros((ROUNDS, len(p)))
 
-    def mean(temperature: float, rest: Any) -> float:
-        return float(value(_STEPS[step](p[rest], temperature), q[rest]).mean())
+    def losses_at(temperature: float, rows: Any) -> Any:
+        return value(_STEPS[step](p[rows], temperature), q[rows])
 
     for r in range(ROUNDS):
         fold = np.random.default_rng(r).permutation(len(p)) % FOLDS
         for k in range(FOLDS):
             rest = fold != k
-            temperature, _ = _lowest(partial(mean, rest=rest), mean(1.0, rest))
-            made = _STEPS[step](p[~rest], temperature)
-            found[r, ~rest] = value(made, q[~rest])
+            temperature, *_ = _best_temperature(partial(losses_at, rows=rest), losses_at(1.0, rest))
+            found[r, ~rest] = losses_at(temperature, ~rest)
     return found.mean(axis=0)
 
 

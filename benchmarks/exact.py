@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from edokit.fitdata import FitData
-from edokit.objective import Settings
-from edokit.solvers import solve_exact
+from edokit.objective.settings import Settings
+from edokit.solvers.exact import solve_exact
 
 SIZES = [(1_104, 10, 2), (10_000, 50, 2), (5_000, 20, 11), (100_000, 20, 2), (100_000, 200, 2)]
 SETTINGS = {

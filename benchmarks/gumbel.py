@@ -20,9 +20,13 @@ from seconds import timed
 
 from edokit.datasets.simulate import REGIMES
 from edokit.fitdata import FitData
-from edokit.objective import PRESETS, Problem, Settings, Summaries, joint_loss, softmax
-from edokit.solvers import Gumbel, GumbelSettings, Solution, solve_gumbel
+from edokit.objective.loss import joint_loss
+from edokit.objective.pools import softmax
+from edokit.objective.settings import PRESETS, Gumbel, GumbelSettings, Settings
+from edokit.objective.summaries import Problem, Summaries
+from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
 
 SEEDS = tuple(range(20))
 

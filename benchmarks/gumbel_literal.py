@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edokit.objective import CE, Regularize, Settings
-from edokit.solvers import GumbelSettings
+from edokit.objective.settings import CE, GumbelSettings, Regularize, Settings
 from edokit.solvers.batches import Draws
 
 EPSILON = 1e-12

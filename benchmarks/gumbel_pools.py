@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edokit.datasets.simulate import simulate
-from edokit.objective import Summaries, rank_members, softmax
+from edokit.objective.pools import softmax
+from edokit.objective.summaries import Summaries, rank_members
 
 KINDS = ("three of ten", "graded", "alike")
 MEMBERS = 10

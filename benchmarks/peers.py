@@ -28,7 +28,9 @@ from threadpoolctl import threadpool_limits
 from edokit import read_annotations, read_predictions
 from edokit.fitdata import FitData
 from edokit.metrics import ce
-from edokit.objective import Problem, Settings, pool
+from edokit.objective.pools import pool
+from edokit.objective.settings import Settings
+from edokit.objective.summaries import Problem
 
 POOLS = Path(__file__).resolve().parent / "lewidi2023"
 DATASETS = ("ArMIS", "HS-Brexit", "ConvAbuse", "MD-Agreement")

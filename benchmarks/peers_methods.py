@@ -11,8 +11,11 @@ import numpy as np
 from edokit.baselines import make_method
 from edokit.baselines.wel import evolve
 from edokit.fitdata import FitData
-from edokit.objective import Problem, Settings, Summaries, joint_loss, rank_members
-from edokit.solvers import GumbelSettings, solve_exact, solve_gumbel
+from edokit.objective.loss import joint_loss
+from edokit.objective.settings import GumbelSettings, Settings
+from edokit.objective.summaries import Problem, Summaries, rank_members
+from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
 
 CE_ONLY = Settings(f1=0.0, reg=0.0)
 DEFAULT = Settings()
@@ -99,7 +102,7 @@ def evolution(data: Data) -> np.ndarray:
     rows = np.ascontiguousarray(data.P.transpose(1, 0, 2)).reshape(data.P.shape[1], -1)
     targets = data.q.ravel()
 
-    def loss(points: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    def loss(points: np.ndarray) -> np.ndarray:
         weights = simplex(points)
         step = max(1, _BLOCK // len(targets))
         blocks = range(0, len(weights), step)

@@ -2,11 +2,10 @@
 
     python benchmarks/search.py                  # against the literal search; needs torch
     python benchmarks/search.py --spaces         # the default space beside the paper's
-    python benchmarks/search.py --wel            # WEL's search beside its literal loss
     python benchmarks/search.py --grid           # the paper's full grid, on two cores
     python benchmarks/search.py --growth FILE    # cost against items, members and trials; a figure
 
-Prints Markdown tables, the first three also into ``RESULTS.md``. How to read them:
+Prints Markdown tables, the first two also into ``RESULTS.md``. How to read them:
 ``docs/search.md``.
 """
 
@@ -25,14 +24,13 @@ from gumbel_pools import Pool, make_pool
 from joblib import Parallel, delayed
 from results import machine, write_section
 from seconds import timed
-from threadpoolctl import threadpool_limits
 
 from edokit.baselines import make_method
-from edokit.baselines.wel import WEL, _Loss, _weights, evolve
 from edokit.datasets.simulate import REGIMES
 from edokit.fitdata import FitData
 from edokit.metrics import ce
-from edokit.objective import Summaries, softmax
+from edokit.objective.pools import softmax
+from edokit.objective.summaries import Summaries
 from edokit.tuning import SearchSpace, search
 
 TRIALS, POPULATION = 50, 10
@@ -166,112 +164,6 @@ def wel(pool: Pool) -> float:
     return ce(method.predict_proba(pool.P), pool.q)
 
 
-class EveryPoint:
-    """WEL's loss as one would write it: of every point of a generation all terms, at once."""
-
-    precision: type = np.float32
-
-    def __init__(
-        self, P: np.ndarray, q: np.ndarray, y: np.ndarray, parts: list[float], squash: bool
-    ) -> None:
-        rows = [P, np.eye(P.shape[2])[P.argmax(axis=2)]]
-        # [C, K, N] both.
-        self.rows, self.votes = (
-            np.ascontiguousarray(part.transpose(2, 1, 0), dtype=self.precision) for part in rows
-        )
-        self.q, self.y, self.parts, self.squash = q.T.astype(self.precision), y, parts, squash
-        self.weights = np.full((1, P.shape[1]), np.nan)
-
-    def __call__(self, points: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        weights = _weights(points)
-        # The same weights have the same loss, whatever the rounding.
-        same = (weights == self.weights).all(axis=1)
-        found = np.where(same, limits, self.losses(weights))
-        self.weights = np.where((found <= limits)[:, None], weights, self.weights)
-        return found
-
-    def losses(self, weights: np.ndarray) -> np.ndarray:
-        mean, votes = (weights.astype(self.precision) @ rows for rows in (self.rows, self.votes))
-        q, items = self.q[:, None], len(self.y)
-        f1 = (votes.argmax(axis=0) == self.y).mean(axis=1)
-        ce = -(q * np.log(np.maximum(mean, 1e-12))).sum(axis=(0, 2)) / items
-        md = np.abs(mean - q).sum(axis=(0, 2)) / items
-        alpha, beta, gamma, mu = self.parts
-        squashed = 1 / (1 + np.exp(-ce)) if self.squash else ce
-        return -alpha * f1 + beta * squashed + gamma * md + mu * np.linalg.norm(weights, axis=1)
-
-
-class PointByPoint(EveryPoint):
-    """The same, called once a point, as scipy's differential evolution calls it."""
-
-    def losses(self, weights: np.ndarray) -> np.ndarray:
-        return np.concatenate([super(PointByPoint, self).losses(w) for w in weights[:, None]])
-
-
-def in_double(kind: type) -> type:
-    return type(kind.__name__, (kind,), {"precision": np.float64})
-
-
-def wel_search() -> None:
-    """WEL's search beside the literal loss: the same seeds, the same choices."""
-    table = [
-        "| items | members | whole search, s | literal, a generation at once | … point by point "
-        "| same points |",
-        "|---|---|---|---|---|---|",
-    ]
-    print("\n".join(table))
-    trials, generations, reached = 4, 100, {}
-    for items, members in ((300, 10), (1000, 20), (1000, 50)):
-        P, q = made(items, members)
-        y = q.argmax(axis=1)
-        whole, _ = timed(lambda P=P, q=q, y=y: WEL().find_weights(P, q, y))
-        taken = dict.fromkeys((_Loss, EveryPoint, PointByPoint), 0.0)
-        same = 0
-        for trial in range(trials):
-            parts = list(10 ** np.random.default_rng(trial).uniform(-6, 0, size=4))
-
-            def run(kind: type, length: int, P=P, q=q, y=y, parts=parts, seed=trial) -> Any:
-                low, high = np.zeros(P.shape[1] + 1), np.append(np.ones(P.shape[1]), P.shape[1])
-                loss, rng = kind(P, q, y, parts, True), np.random.default_rng(seed)
-                with threadpool_limits(1):
-                    return timed(partial(evolve, loss, low, high, rng, generations=length))
-
-            for kind in taken:
-                # Point by point takes minutes: two generations of it.
-                length = generations if kind is not PointByPoint else 2
-                seconds = run(kind, length)[0].processor
-                taken[kind] += seconds * (generations + 1) / (length + 1)
-            points = [run(in_double(kind), 30)[1][0] for kind in (_Loss, EveryPoint)]
-            same += np.array_equal(*points)
-        ours, *others = taken.values()
-        reached[members] = others[0] / ours
-        ratios = " | ".join(f"{other / ours:.0f}" for other in others)
-        table.append(f"| {items} | {members} | {whole} | {ratios} | {same} of {trials} |")
-        print(table[-1], flush=True)
-    text = [
-        "    python benchmarks/search.py --wel",
-        "",
-        machine("numpy", "optuna"),
-        "",
-        *(
-            f"- Ten times the literal loss, a generation at once, {members} members:"
-            f" {'reached' if times >= 10 else 'missed'} ({times:.1f})."
-            for members, times in reached.items()
-        ),
-        "",
-        "*Whole search*: 50 trials, each a differential evolution of 100 generations with 15 points"
-        " per member; seconds on the clock / of the processor. *Literal*: how many times as long"
-        f" the evolutions of {trials} trials take (of the processor, one thread) if the loss is"
-        " evaluated as it reads, for a whole generation in one call, or point by point (estimated"
-        " from two generations). *Same points*: in how many trials both end at the same point to"
-        " the last bit, after 30 generations in double precision (in single precision rounding"
-        " decides between points that are equally good to six digits).",
-        "",
-        *table,
-    ]
-    write_section("WEL's search (`search.py --wel`)", "\n".join(text))
-
-
 def grid(jobs: int) -> None:
     """4 datasets × 3 kinds of CE × 2 signs × 5 seeds × 50 trials."""
     pools = [make_pool(regime, "graded") for regime in REGIMES]
@@ -360,7 +252,6 @@ def draw(path: Path, axes: dict[str, list[int]], found: dict[str, list[float]]) 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spaces", action="store_true", help="the default space and the paper's")
-    parser.add_argument("--wel", action="store_true", help="WEL's search beside its literal loss")
     parser.add_argument("--grid", action="store_true", help="the paper's full grid")
     parser.add_argument("--growth", type=Path, metavar="FILE", help="cost against size; a figure")
     parser.add_argument("--rounds", type=int, default=5, help="of edokit; the median counts")
@@ -368,8 +259,6 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.spaces:
         both_spaces(arguments.rounds)
-    elif arguments.wel:
-        wel_search()
     elif arguments.grid:
         grid(arguments.jobs)
     elif arguments.growth:

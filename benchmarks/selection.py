@@ -27,7 +27,7 @@ from scipy.stats import spearmanr
 from edokit.datasets import read_annotations
 from edokit.datasets.simulate import REGIMES, simulate
 from edokit.metrics import ce
-from edokit.objective import softmax
+from edokit.objective.pools import softmax
 from edokit.predictions import read_predictions
 from edokit.tuning import SearchSpace, search
 

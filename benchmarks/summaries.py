@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edokit.objective import Summaries
+from edokit.objective.summaries import Summaries
 
 
 def problem(

@@ -48,7 +48,6 @@ def main(folder: Path) -> None:
 def moderated_posts() -> list[dict[str, Any]]:
     """What *Export → JSON* gives for a project with one choice, here of simulated moderators."""
     people = simulate("partial-panel", random_state=0, items=(600, 0, 0)).annotations
-    verdicts = {"0": "fine", "1": "offensive"}
     tasks = [
         {"id": number, "data": {"text": str(text)}, "annotations": [], "predictions": []}
         for number, text in enumerate(people.texts, start=1)
@@ -56,7 +55,7 @@ def moderated_posts() -> list[dict[str, Any]]:
     for number, (item, person, label) in enumerate(
         zip(people.item_codes, people.annotator_codes, people.label_codes, strict=True), start=1
     ):
-        choice = verdicts[people.classes[label]]
+        choice = people.classes[label]
         tasks[item]["annotations"].append(answer(number, int(person) + 1, choice))
     tasks[0]["annotations"].append(answer(0, 99, "fine") | {"was_cancelled": True})
     return tasks

