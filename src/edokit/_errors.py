@@ -57,6 +57,20 @@ def show_options(text: str, show: Callable[..., str] | None = None) -> str:
     return _MARKED.sub(rendered, text)
 
 
+def typed_values(value: Any) -> list[str]:
+    """The value of an option as one types it: once for each key, names separated by commas."""
+    if isinstance(value, dict):
+        return [f"{old}={new}" for old, new in value.items()]
+    if isinstance(value, list | tuple):
+        doubled = [name.replace('"', '""') for name in value]
+        quoted = [
+            f'"{name}"' if name.strip() != name or set(',"') & set(name) else name
+            for name in doubled
+        ]
+        return [",".join(quoted)]
+    return [str(value)]
+
+
 def _python_option(name: str, *value: object) -> str:
     return f"{name}={value[0]!r}" if value else name
 

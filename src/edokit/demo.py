@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,24 @@ from edokit._io import write_json
 from edokit._io.tables import write_table
 from edokit._outputs import begin_run, output_folder
 from edokit.annotations import Annotations
-from edokit.baselines.methods import ConstantAnswer
-from edokit.baselines.scores import Score, item_scores, score_methods
+from edokit.baselines import Comparison, compare
 from edokit.datasets.simulate import Simulation, simulate
 from edokit.ensemble import EDOEnsemble, compare_panels
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
-from edokit.metrics import ce, entropy, headline_metric
-from edokit.metrics.resampling import Resampling
+from edokit.metrics import ce, entropy
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, write_predictions
 from edokit.report import write_panel_page
 from edokit.runs import Input, RunRecord, digest
-from edokit.tuning import SearchResult, search
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50
 CAMPS = "two-camps"
 """The regime whose two groups of annotators are the panels."""
-SAMPLES = 1000
+METHODS = ("best-single", "edo", "edo-paper")
+"""What is compared, besides the constant answer and the uniform mean."""
 TRAIN_SHARES = (1.0, 1.0, 1.0, 1.0, 0.2, 0.2, 0.2, 0.04, 0.04, 0.04)
 """The share of the training items that each of ten members is trained on, so that they differ."""
 
@@ -49,7 +46,7 @@ def run_demo(
     step: Step = lambda done, total, what: None,
     command: str = "",
 ) -> tuple[dict[str, Any], PanelComparison]:
-    """Simulate annotations, train members, learn their weights on dev, evaluate on test.
+    """Simulate annotations, train members, learn their weights on dev, compare on test.
 
     Weights come from EDO's defaults, and from the paper's search of fifty trials. With ``out`` the
     data, the predictions, the ensemble, the trials and the results are written there; what EDO did
@@ -64,27 +61,34 @@ def run_demo(
         annotations = simulation.annotations
         shares = [TRAIN_SHARES[k % len(TRAIN_SHARES)] for k in range(members)]
         predictions = train_quick_members(annotations, members, random_state, step, shares)
-        dev, test = annotations.split("dev"), annotations.split("test")
-        ensemble = EDOEnsemble(random_state=random_state).fit(predictions["dev"], dev)
-        searched = search(
+        comparison = compare(
             predictions["dev"],
-            dev,
-            trials=TRIALS,
-            space="paper",
+            annotations.split("dev"),
+            predictions["test"],
+            annotations.split("test"),
+            train_annotations=annotations.split("train"),
+            methods=METHODS,
             random_state=random_state,
-            progress=lambda done, total, best: step(done, total, "searching"),
+            step=step,
         )
-        searched.test = searched.evaluate(predictions["test"], test)
-        result = {"regime": regime, "seed": random_state, "members": members}
-        result |= evaluate_pools(simulation, predictions["test"], ensemble, searched, random_state)
         step(0, 1, "asking two panels")
         items, panels = compare_camps(random_state)
-        result["panels"] = {"regime": CAMPS, **panels.summary()}
+        ensemble: Any = comparison.fitted["edo"]
+        searched: Any = comparison.fitted["edo-paper"]
+        result = {
+            "regime": regime,
+            "annotators": len(annotations.annotators),
+            **comparison.to_dict(),
+            **compare_with_truth(simulation, comparison),
+            "ensemble": ensemble.summary(),
+            "search": searched.search_.to_dict(),
+            "panels": {"regime": CAMPS, **panels.summary()},
+        }
         if out is not None:
             begin_run(out)
             write_json(result, out / "results.json")
             ensemble.save(out / "ensemble", overwrite=overwrite)
-            searched.save_trials(out)
+            searched.search_.save_trials(out)
             write_table(
                 ensemble.describe(predictions["test"]).to_table(), out / "probabilities.csv"
             )
@@ -96,51 +100,15 @@ def run_demo(
     return result, panels
 
 
-def evaluate_pools(
-    simulation: Simulation,
-    on_test: Predictions,
-    ensemble: EDOEnsemble,
-    searched: SearchResult,
-    random_state: int,
-) -> dict[str, Any]:
-    """The ensembles on test beside a constant answer, the best member and the uniform mean."""
-    annotations = simulation.annotations
-    test = annotations.split("test")
-    constant = ConstantAnswer().take_shares(annotations.split("train"), "train")
-    ensemble._keep(replace(ensemble.fitted_, constant=constant.constant_))
-    probabilities = {
-        "constant": constant.predict_proba(on_test),
-        "best-single": on_test.probabilities[:, int(ensemble.member_ce_.argmin())],
-        "uniform": on_test.uniform,
-        "edo": ensemble.predict_proba(on_test),
-        "edo-paper": searched.ensemble.predict_proba(on_test),
-    }
-    q, y, scale = test.soft_labels, test.hard_labels(), test.scale
-    headline = headline_metric(scale)
-    scores = score_methods(
-        [Score(name, "") for name in probabilities],
-        {name: item_scores(p, scale.hard(p), q, y, scale) for name, p in probabilities.items()},
-        "uniform",
-        Resampling(SAMPLES, random_state=random_state),
-        scale,
-    )
-    # Only a simulation knows the true distribution of labels.
-    truth = scale.rows(simulation.truth[simulation.rows("test")])
+def compare_with_truth(simulation: Simulation, comparison: Comparison) -> dict[str, Any]:
+    """The CE against the true distribution of labels, which only a simulation knows."""
+    answers = comparison.test_predictions
+    scale, rows = answers.scale, simulation.rows("test")
+    truth = scale.rows(simulation.truth[rows])
+    by_method = dict(zip(answers.members, answers.probabilities.swapaxes(0, 1), strict=True))
     return {
-        "items": {name: len(annotations.split(name).items) for name in annotations.split_names},
-        "annotators": len(annotations.annotators),
-        "methods": [
-            score.on_items() | {"truth_ce": ce(scale.rows(probabilities[score.name]), truth)}
-            for score in scores
-        ],
-        "scale": scale.to_text(test.classes),
-        "ce_floor": entropy(scale.rows(q)),
+        "truth_ce": {name: ce(scale.rows(p), truth) for name, p in by_method.items()},
         "truth_ce_floor": entropy(truth),
-        "ensemble": ensemble.summary(),
-        "search": searched.to_dict(),
-        "explanation": [str(reason) for reason in ensemble.explain()],
-        "headline": headline,
-        "gain": next(asdict(score.against[headline]) for score in scores if score.name == "edo"),
     }
 
 

@@ -8,11 +8,8 @@ helped to choose.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-import re
 import shlex
 import time
 import warnings
@@ -21,18 +18,27 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from joblib import cpu_count
 
-from edokit._errors import EDOError, EDOWarning, InputError, local_path, one_of, option
+from edokit._errors import (
+    EDOError,
+    EDOWarning,
+    InputError,
+    local_path,
+    one_of,
+    option,
+    typed_values,
+)
 from edokit._io import read_json, whole_file, write_json
-from edokit._outputs import REPORT, RUN_RECORD, begin_run, output_folder
+from edokit._outputs import RUN_RECORD, begin_run, output_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.baselines import Comparison, compare
-from edokit.baselines.scores import item_scores
+from edokit.baselines.scores import Gain, item_scores
 from edokit.bundle import Bundle
 from edokit.datasets import read_annotations, write_annotations
 from edokit.datasets.read import ScaleWarning
@@ -40,13 +46,10 @@ from edokit.ensemble import EDOEnsemble, fit
 from edokit.members import Group, Trained, train_members
 from edokit.members.pretrained import choose_device, local_folder, require_packages
 from edokit.members.training_data import DEV, TRAIN
-from edokit.metrics import headline_metric, paired_test
+from edokit.metrics import paired_test
 from edokit.report import write_report
 from edokit.runs import Input, RunRecord, digest, merge_options
 from edokit.scales import NOMINAL, looks_ordinal
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Quality = Literal["fast", "good", "best"]
 QUALITIES = ("fast", "good", "best")
@@ -119,15 +122,12 @@ class RunOptions:
         """The time in seconds."""
         if self.time is None:
             return None
-        parts = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", str(self.time).strip())
         seconds = 0.0
-        if parts is not None:
-            seconds = sum(
-                float(n or 0) * unit for n, unit in zip(parts.groups(), (3600, 60, 1), strict=True)
-            )
-        if seconds <= 0:
+        with suppress(ValueError):
+            seconds = pd.Timedelta(self.time).total_seconds()
+        if not seconds >= 1:
             raise InputError(
-                f"{option('time', self.time)} is no time above 0",
+                f"{option('time', self.time)} is no time of a second or more",
                 f"write {option('time', '10m')}, {option('time', '90s')} or"
                 f" {option('time', '1h30m')}",
             )
@@ -271,8 +271,6 @@ class Run:
         Methods have the interval of the headline metric (CE, or RPS on an ordinal scale), members
         their weight in the ensemble.
         """
-        import pandas as pd
-
         table = pd.DataFrame(self.results["leaderboard"]).set_index("name")
         return table.sort_values(self.results["headline_metric"], kind="stable")
 
@@ -445,7 +443,7 @@ class _Job:
         self.step(2, 4, "making the bundle")
         Bundle.create(*map(self.folder.joinpath, ("ensemble", "members", "bundle")), overwrite=True)
         self.step(3, 4, "making the page")
-        write_report(self.folder / "comparison", self.folder / REPORT, overwrite=True)
+        write_report(self.folder, overwrite=True)
         return self.describe(comparison, trained)
 
     def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
@@ -522,16 +520,16 @@ class _Job:
             self.left_out.append(f"{names}: no time; the same command goes on with them")
         for failure in trained.failed:
             self.left_out.append(f"{failure.job.path}: it failed: {failure.reason}")
-        tests = compare_rivals(comparison, self.labels())
+        gains = compare_rivals(comparison, self.labels())
         return {
-            "summary": sentence(tests),
+            "summary": sentence(gains),
             "options": asdict(self.options),
             "left_out": self.left_out,
             "out_of_time": self.out_of_time,
             "commands": self.commands(),
             "headline_metric": comparison.facts["headline_metric"],
             "items": comparison.facts["items"]["dev"],
-            "differences": {name: asdict(test) for name, test in tests.items()},
+            "gains": {name: asdict(gain) for name, gain in gains.items()},
             "leaderboard": leaderboard(comparison, trained),
             "seconds": round(time.monotonic() - self.started, 1),
         }
@@ -543,31 +541,24 @@ class _Job:
 
     def commands(self) -> list[str]:
         """The commands that do the same."""
-        place, source = self.folder, str(self.source.path)
+        place, source = self.folder, self.source.path
         reading = reading_flags(self.source.reading)
-        seed = ["--seed", str(self.options.random_state)]
-        folds = ["--cross-fit", str(FOLDS), *seed]
-        labels = ["--predictions", str(place / _FIT), "--annotations", source, *reading]
+        seed = ["--seed", self.options.random_state]
+        folds = ["--cross-fit", FOLDS, *seed]
+        labels = ["--predictions", place / _FIT, "--annotations", source, *reading]
         labels += ["--split", ",".join(self.source.splits)] if self.source.splits else []
-        one = ["--recipe", "linear", "--supervision", "soft", "--members", "1"]
-        soft = f"{SOFT}={place / SOFT / 'predictions' / 'fit.npz'}"
-        rows = ["--methods", ",".join(METHODS), "--extra", soft]
-        words = [
-            ["train", source, *reading, *one, *folds, "--out", place / SOFT],
-            [
-                "train",
-                source,
-                *reading,
-                "--recipe",
-                place / _POOL,
-                *folds,
-                "--out",
-                place / MEMBERS,
-            ],
+        soft = ["--recipe", "linear", "--supervision", "soft", "--members", 1]
+        extra = f"{SOFT}={place / SOFT / 'predictions' / 'fit.npz'}"
+        rows = ["--methods", ",".join(METHODS), "--extra", extra, "--no-report"]
+        pool = ["--recipe", place / _POOL]
+        members = ["--members", place / MEMBERS]
+        words: list[list[Any]] = [
+            ["train", source, *reading, *soft, *folds, "--out", place / SOFT],
+            ["train", source, *reading, *pool, *folds, "--out", place / MEMBERS],
             ["fit", *labels, *seed, "--out", place / "ensemble"],
-            ["compare", *labels, *rows, *seed, "--no-report", "--out", place / "comparison"],
-            ["bundle", place / "ensemble", "--members", place / MEMBERS, "--out", place / "bundle"],
-            ["report", place / "comparison", "--out", place / REPORT],
+            ["compare", *labels, *rows, *seed, "--out", place / "comparison"],
+            ["bundle", place / "ensemble", *members, "--out", place / "bundle"],
+            ["report", place],
         ]
         return [shlex.join(["edo", *map(str, line)]) for line in words]
 
@@ -587,25 +578,19 @@ def write_groups(groups: Sequence[Group], path: Path) -> None:
 
 def reading_flags(reading: Mapping[str, Any]) -> list[str]:
     """Arguments of `read_annotations` as one types them."""
-    words = []
+    words: list[str] = []
     for name, value in reading.items():
         flag = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
-        if isinstance(value, Mapping):
-            words += [word for pair in value.items() for word in (flag, "=".join(map(str, pair)))]
-        elif isinstance(value, bool):
+        if isinstance(value, bool):
             words += [flag] if value else []
-        elif isinstance(value, list | tuple):
-            line = io.StringIO()
-            csv.writer(line, lineterminator="").writerow(value)
-            words += [flag, line.getvalue()]
         else:
-            words += [flag, str(value)]
+            words += [word for text in typed_values(value) for word in (flag, text)]
     return words
 
 
-def compare_rivals(comparison: Comparison, labels: Annotations) -> dict[str, Difference]:
-    """How far EDO is below each rival in the headline metric, item by item."""
-    answers = comparison.test_predictions
+def compare_rivals(comparison: Comparison, labels: Annotations) -> dict[str, Gain]:
+    """What EDO gains on each rival in the headline metric, item by item."""
+    answers, headline = comparison.test_predictions, comparison.facts["headline_metric"]
     labels = labels.with_classes(answers.classes).align(answers.rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)  # of ties, which the headline metric ignores
@@ -613,52 +598,35 @@ def compare_rivals(comparison: Comparison, labels: Annotations) -> dict[str, Dif
     losses = {}
     for k, name in enumerate(answers.members):
         p = np.asarray(answers.probabilities[:, k], dtype=np.float64)
-        scores = item_scores(p, labels.scale.hard(p), *truth, labels.scale)
-        losses[name] = scores[headline_metric(labels.scale)]
-    return {name: Difference.of(losses["edo"], losses[name]) for name in RIVALS if name in losses}
+        losses[name] = item_scores(p, labels.scale.hard(p), *truth, labels.scale)[headline]
+    return {
+        name: Gain.of(headline, paired_test(losses["edo"], losses[name]), comparison[name])
+        for name in RIVALS
+        if name in losses
+    }
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A metric less that of a rival, with its 95 % interval, as shares of the rival's."""
-
-    share: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, losses: Floats, rival_losses: Floats) -> Difference:
-        """From values item by item [N]."""
-        test, mean = paired_test(losses, rival_losses), float(rival_losses.mean()) or 1.0
-        return cls(test.difference / mean, test.low / mean, test.high / mean)
-
-    @property
-    def percent(self) -> str:
-        """``4 %``, of less than one ``0.4 %``."""
-        value = 100 * abs(self.share)
-        return f"{value:.0f} %" if value >= 0.95 else f"{value:.1f} %"
-
-
-def sentence(differences: Mapping[str, Difference]) -> str:
-    """The result for somebody who has to decide, from differences to `RIVALS`."""
-    better = {name: d for name, d in differences.items() if d.high < 0}
-    if "constant" not in better:
+def sentence(gains: Mapping[str, Gain]) -> str:
+    """The result for somebody who has to decide, from the gains on `RIVALS`."""
+    if gains["constant"].standing != "better":
         return (
             f"No better than {RIVALS['constant']}: from these texts the models could not learn how"
             " your annotators answer."
         )
-    worse = {name: d for name, d in differences.items() if d.low > 0}
-    equal = [name for name in differences if name not in {**better, **worse}]
-    named = {name: d for name, d in better.items() if name != "constant"} or better
-    parts = [
-        "Matches your annotators "
-        + joined([f"{d.percent} better than {RIVALS[name]}" for name, d in named.items()])
-    ]
-    if worse:
-        parts.append(joined([f"{d.percent} worse than {RIVALS[n]}" for n, d in worse.items()]))
-    if equal:
+    by_standing: dict[str, list[str]] = {"better": [], "worse": [], "unclear": []}
+    for name, gain in gains.items():
+        by_standing[gain.standing].append(name)
+    better = [name for name in by_standing["better"] if name != "constant"] or ["constant"]
+    parts = ["Matches your annotators " + joined([_against(name, gains) for name in better])]
+    if worse := by_standing["worse"]:
+        parts.append(joined([_against(name, gains) for name in worse]))
+    if equal := by_standing["unclear"]:
         parts.append(f"no better than {joined([RIVALS[name] for name in equal], 'or')}")
     return "; ".join(parts) + "."
+
+
+def _against(name: str, gains: Mapping[str, Gain]) -> str:
+    return f"{gains[name].percent} {gains[name].standing} than {RIVALS[name]}"
 
 
 def joined(texts: Sequence[str], word: str = "and") -> str:

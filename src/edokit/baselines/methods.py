@@ -424,7 +424,7 @@ class EDOPaper(SortedEnsemble):
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
         from edokit.tuning import search
 
-        result = search(
+        self.search_ = search(
             predictions,
             annotations,
             trials=self.trials,
@@ -433,4 +433,4 @@ class EDOPaper(SortedEnsemble):
             random_state=self.random_state,
             ties=self.ties,
         )
-        return self._keep(result.ensemble.fitted_)
+        return self._keep(self.search_.ensemble.fitted_)

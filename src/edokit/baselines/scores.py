@@ -140,13 +140,18 @@ class Gain:
         """``better`` or ``worse`` if the interval excludes 0, else ``unclear``."""
         return "better" if self.low > 0 else "worse" if self.high < 0 else "unclear"
 
+    @property
+    def percent(self) -> str:
+        """``4 %``, of less than one ``0.4 %``."""
+        size = abs(100 * self.share)
+        return f"{size:.0f} %" if size >= 0.95 else f"{size:.1g} %"
+
     def sentence(self, rival: str = "a plain average of your models") -> str:
         """The result in plain words; better and worse only where the interval says so."""
         if self.standing == "unclear":
             return f"Matches your annotators about as well as {rival}"
-        size = abs(100 * self.share)
-        percent = f"{size:.0f}" if size >= 0.95 else f"{size:.1g}"
-        return f"Matches your annotators {percent}\u00a0% {self.standing} than {rival}"
+        percent = self.percent.replace(" ", "\u00a0")  # it does not break
+        return f"Matches your annotators {percent} {self.standing} than {rival}"
 
 
 def item_scores(

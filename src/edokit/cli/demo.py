@@ -62,7 +62,7 @@ def demo(
     if json:
         console.print_json(result)
         return
-    _print_scores(result, regime, members)
+    _print_scores(result)
     console.print_lines([""])
     console.print_panels(panels, rows=3)
     if out:
@@ -74,32 +74,31 @@ def demo(
         )
 
 
-def _print_scores(result: dict[str, Any], regime: str, members: int) -> None:
+def _print_scores(result: dict[str, Any]) -> None:
     """The methods side by side, and what EDO and the search kept."""
     from edokit.metrics import METRIC
 
     sizes = ", ".join(f"{count} {name}" for name, count in result["items"].items())
     metrics = [name for name in METRIC if name in result["methods"][0]]
-    truth = "true CE ↓"
+    by_name = {method["name"]: method for method in result["methods"]}
     records = [
-        {"test split": METHODS[method["name"]]}
-        | {METRIC[name].label: method[name] for name in metrics}
-        | {truth: method["truth_ce"]}
-        for method in result["methods"]
+        {"test split": title}
+        | {METRIC[name].label: by_name[method][name] for name in metrics}
+        | {"true CE ↓": result["truth_ce"][method]}
+        for method, title in METHODS.items()
     ]
-    floors = {METRIC["ce"].label: result["ce_floor"], truth: result["truth_ce_floor"]}
-    records.append({"test split": "best possible", **floors})
-    headline = METRIC[result["headline"]].short
-    soft = [METRIC[name].short for name in metrics if not METRIC[name].hard]
-    gain, search = result["gain"], result["search"]
+    floors = {METRIC["ce"].label: result["ce_floor"], "true CE ↓": result["truth_ce_floor"]}
+    headline = result["headline_metric"]
+    gain, search = by_name["edo"]["against_reference"][headline], result["search"]
     console.print_records(
-        f"{result['annotators']} simulated annotators ({regime}), {sizes} items",
-        records,
+        f"{result['annotators']} simulated annotators ({result['regime']}), {sizes} items",
+        [*records, {"test split": "best possible", **floors}],
         [
-            f"{', '.join(soft)}: distance to the annotators' label distribution.",
+            f"{', '.join(METRIC[name].short for name in metrics if not METRIC[name].hard)}:"
+            " distance to the annotators' label distribution.",
             "true CE: to the distribution of everyone's labels, which only a simulator knows.",
-            f"EDO keeps {result['ensemble']['size']} of {members} members."
-            f" Δ{headline} vs uniform: {gain['difference']:+.4f}",
+            f"EDO keeps {result['ensemble']['size']} of {result['members']} members."
+            f" Δ{METRIC[headline].short} vs uniform: {gain['difference']:+.4f}",
             f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
             f"The paper's search of {search['trials']} trials keeps"
             f" {search['chosen']['size']}; {are(len(search['front']), noun='trial')} on the"

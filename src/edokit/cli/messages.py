@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import one_line, option, show_options
+from edokit._errors import one_line, option, show_options, typed_values
 
 if TYPE_CHECKING:
     from cyclopts import App, Argument
@@ -61,7 +61,7 @@ class Options:
             if not value[0] and not argument.negatives:
                 return show_options(option(name, *value))
             return argument.name if value[0] else argument.negatives[0]
-        return " ".join(f"{argument.name} {shlex.quote(word)}" for word in _words(value[0]))
+        return " ".join(f"{argument.name} {shlex.quote(word)}" for word in typed_values(value[0]))
 
     def _not_taken(self, name: str, *value: Any) -> str:
         if not value:
@@ -74,16 +74,6 @@ class Options:
                 text = str(value[0]).lower() if isinstance(value[0], bool) else value[0]
                 return f"{self.by_name[part].name} {name}={text}"
         return f"{show_options(option(name, *value))} (in Python)"
-
-
-def _words(value: Any) -> list[str]:
-    """A value as one types it: once for each key, names separated by commas."""
-    if isinstance(value, dict):
-        return [f"{old}={new}" for old, new in value.items()]
-    if isinstance(value, list):
-        quoted = (f'"{name}"' if name.strip() != name or "," in name else name for name in value)
-        return [",".join(quoted)]
-    return [str(value)]
 
 
 class Notes:
