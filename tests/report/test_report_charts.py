@@ -37,7 +37,7 @@ def column(rows: list[dict[str, Any]], name: str) -> list[Any]:
 
 def test_every_chart_is_valid_vega_lite(tmp_path: Path) -> None:
     run_charts = charts.all_charts(collect(make_run(tmp_path, search=8, preset="paper-fixed")))
-    expected = {"weights", "sizes", "gain", "reliability", "members", "pareto-f1-ce"}
+    expected = {"weights", "classes", "gain", "reliability", "members", "pareto-f1-ce"}
     assert expected <= set(run_charts)
     for chart in run_charts.values():
         drawn(chart)
@@ -178,7 +178,7 @@ def test_a_diagnosis_shows_shares_and_people() -> None:
         }
     )
     assert set(figures) == {"variance", "annotators", "agreement"}
-    assert column(drawn(figures["variance"], "bar")[0], "share") == [0.25] * 3
+    assert column(drawn(figures["variance"])[0], "share") == [0.25] * 3
     assert column(drawn(figures["annotators"])[0], "agreement") == [0.7] * 3
 
 

@@ -100,7 +100,7 @@ def test_a_full_run_has_every_section_and_chart(page: Reader) -> None:
     assert ids == SECTIONS
     wanted = {
         *("pareto-f1-ce", "pareto-f1-md", "pareto-ce-md"),
-        *("weights", "sizes", "gain", "methods"),
+        *("weights", "classes", "gain", "methods"),
         *("reliability", "entropy-entropy", "members"),
     }
     assert wanted <= set(page.charts)
@@ -236,8 +236,8 @@ def test_missing_inputs_are_named(tmp_path: Path) -> None:
     for name in ("dev.npz", "test.parquet"):
         (tmp_path / name).unlink()
     reader = page_of(tmp_path)
-    assert "Test annotations are no longer at test.parquet" in reader.text
-    assert "Predictions of the fit are no longer at dev.npz" in reader.text
+    assert "Test annotations could not be shown" in reader.text
+    assert "Predictions of the fit could not be shown" in reader.text
     assert "items" not in menu(reader)
     assert reader.charts == ["weights"]
 
@@ -366,7 +366,7 @@ def test_inputs_too_large_for_a_page_are_named(
     make_run(tmp_path)
     monkeypatch.setattr(module, "digest", lambda path: None)
     reader = page_of(tmp_path)
-    assert "are over one GiB, too large for a page" in reader.text
+    assert "is over one GiB, too large for a page" in reader.text
 
 
 def test_weights_of_groups_are_called_so(tmp_path: Path) -> None:

@@ -106,15 +106,13 @@ def drawn(chart: Spec, layer: int, field: str) -> list[float]:
     return [row[field] for row in chart["layer"][layer]["data"]["values"]]
 
 
-def test_cumulative_shares_and_mean_ratings_are_charted(ordinal: ReportData) -> None:
+def test_shares_of_points_and_mean_ratings_are_charted(ordinal: ReportData) -> None:
     charts, people = all_charts(ordinal), ordinal.evaluation.annotations
     pooled = ordinal.evaluation.pooled.probabilities
     means = [people.soft_labels.mean(axis=0), pooled.mean(axis=0)]
     close = partial(np.testing.assert_allclose, atol=1e-6)
-    close(drawn(charts["cumulative"], 0, "share"), np.cumsum(means, axis=1).ravel())
-    x = charts["cumulative"]["encoding"]["x"]
-    assert (x["scale"]["domain"], x["axis"]["labelAngle"]) == (list("1234567"), 0)
-    close(drawn(charts["ratings"], 1, "mean of ensemble"), pooled @ np.arange(1, 8))
+    close(drawn(charts["classes"], 0, "share"), np.ravel(means))
+    assert charts["classes"]["encoding"]["y"]["scale"]["domain"] == list("1234567")
     ratings = [person["mean"] for person in ordinal.diagnosis["people"]]
     close(drawn(charts["annotators"], 0, "mean rating"), ratings)
     assert "Distance" in charts["agreement"]["title"]
@@ -122,9 +120,8 @@ def test_cumulative_shares_and_mean_ratings_are_charted(ordinal: ReportData) -> 
 
 def test_shares_of_labels_are_charted(sets: ReportData) -> None:
     charts, people = all_charts(sets), sets.evaluation.annotations
-    shares = drawn(charts["labels"], 0, "share")[: len(people.classes)]
+    shares = drawn(charts["classes"], 0, "share")[: len(people.classes)]
     np.testing.assert_allclose(shares, people.soft_labels.mean(axis=0), atol=1e-6)
-    assert "cumulative" not in charts
     assert "by the label they differ most in" in charts["annotators"]["title"]
 
 
@@ -283,9 +280,9 @@ def test_annotations_of_another_scale_are_refused_by_name() -> None:
 
 
 def test_figures_for_papers_know_the_scale(ordinal: ReportData, tmp_path: Path) -> None:
-    charts = {name: all_charts(ordinal)[name] for name in ("cumulative", "ratings")}
+    charts = {name: all_charts(ordinal)[name] for name in ("classes", "methods")}
     written = {path.stem for path in write_all(charts, tmp_path)}
-    assert written == {"cumulative", "ratings"}
+    assert written == {"classes", "methods"}
 
 
 def test_a_comparison_of_ratings_is_ranked_by_rps(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from report_cases import make_run, people_and_pool
 
-from edokit import Annotations, EDOEnsemble, Predictions
+from edokit import EDOEnsemble
 from edokit._io import write_json
 from edokit.baselines import Score, compare
 from edokit.baselines.scores import Gain
@@ -18,7 +18,7 @@ from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.charts import all_charts
 from edokit.report.data import ReportData
-from edokit.report.evaluation import Evaluation, evaluate_items
+from edokit.report.evaluation import Evaluation
 from edokit.report.summary import Summary, summarize
 
 
@@ -85,7 +85,7 @@ def test_the_gain_in_every_metric_is_one_chart(found: ReportData) -> None:
     evaluation = with_differences(found.evaluation, **tests)
     chart = all_charts(ReportData("run", evaluation=evaluation))["gain"]
     rows = chart["layer"][-1]["data"]["values"]
-    assert [row["metric"].split()[0] for row in rows] == [
+    assert [row["name"].split()[0] for row in rows] == [
         "cross-entropy",
         "F1",
         "distance",
@@ -237,19 +237,3 @@ def test_the_page_says_when_nothing_was_learned(tmp_path: Path) -> None:
         first = [text for text in summarize(collect(run)).caveats if "Nothing was learned" in text]
         assert bool(first) == (name == "short")
         assert all("10 epochs" in text for text in first)
-
-
-@pytest.mark.parametrize("count", [2, 11])
-@pytest.mark.parametrize("biased", [False, True])
-def test_a_minority_is_underestimated_by_more_than_chance(count: int, biased: bool) -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.dirichlet(np.ones(count), size=200)
-    names = [f"c{k}" for k in range(count)]
-    codes = np.array([rng.choice(count, size=4, p=row) for row in truth])
-    people = Annotations.from_matrix(np.array(names, dtype=object)[codes], classes=names)
-    p = truth**4 / (truth**4).sum(axis=1, keepdims=True) if biased else truth
-    pool = Predictions.from_arrays(p[:, None], items=people.items, classes=names, layout="NKC")
-    ensemble = EDOEnsemble(ties="random").fit(pool, people)
-    evaluation = evaluate_items(ensemble, pool, people, name="test items", held_out=True)
-    shown = summarize(ReportData("run", ensemble=ensemble, evaluation=evaluation)).caveats
-    assert any("half of its share" in line for line in shown) is biased

@@ -13,7 +13,6 @@ from edokit._types import Floats, Ints
 from edokit.baselines.scores import Score
 from edokit.baselines.slices import Slice
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.trade_off import TradeOff
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.planning import Plan
 from edokit.report import vega
@@ -31,7 +30,6 @@ from edokit.report.results import (
 )
 from edokit.report.vega import Spec, rows
 from edokit.scales import Declared, Scale
-from edokit.solvers import Trajectory
 
 PARTS = {
     "item": "items",
@@ -62,9 +60,7 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
         pairs = combinations(data.search.metrics, 2)
         charts |= {f"pareto-{x}-{y}": pareto(data.search, x, y) for x, y in pairs}
     if data.ensemble is not None:
-        charts |= _learned(data.ensemble)
-    if data.trade_off is not None and len(data.trade_off.path) > 1:
-        charts["cost"] = costs(data.trade_off)
+        charts["weights"] = weights(data.ensemble)
     if data.evaluation is not None:
         charts |= _evaluated(data.evaluation)
     has_weights = data.ensemble is None or len(data.ensemble.members_) > 1
@@ -77,14 +73,6 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     return charts | diagnosis(data.diagnosis)
 
 
-def _learned(ensemble: EDOEnsemble) -> dict[str, Spec]:
-    """The weights and, of the gumbel solver, the sizes over the epochs."""
-    charts, trajectory = {"weights": weights(ensemble)}, ensemble.trajectory_
-    if trajectory is not None and len(trajectory):
-        charts["sizes"] = sizes(trajectory, int(ensemble.settings_.get("min_members") or 1))
-    return charts
-
-
 def _evaluated(evaluation: Evaluation) -> dict[str, Spec]:
     """Reliability, entropies and slices where there are annotations, distances of members."""
     charts = {}
@@ -94,12 +82,25 @@ def _evaluated(evaluation: Evaluation) -> dict[str, Spec]:
         p, q = evaluation.pooled.probabilities, evaluation.annotations.soft_labels
         charts["reliability"] = reliability(reliability_curve(p, q, scale=evaluation.scale))
         charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, largest, rho)
-        charts |= _on_scale(evaluation, q)
+        charts["classes"] = class_shares(p, q, evaluation.pooled.classes)
     if evaluation.result is not None and evaluation.result.slices:
         charts["slices"] = slices(evaluation.result.slices)
     if len(evaluation.predictions.members) > 1:
         charts["members"] = members(evaluation.distances, evaluation.predictions.members)
     return charts
+
+
+def dots(
+    title: str, x: Spec, labels: Sequence[str], colour: Spec | None = None, **columns: Any
+) -> Spec:
+    """A dot for each name, with the interval between the columns ``low`` and ``high``."""
+    data = rows(name=labels, **columns)
+    encoding = {} if colour is None else {"color": colour}
+    layers = [vega.points(data, encoding, size=9)]
+    if "low" in columns:
+        layers.insert(0, vega.intervals(data, encoding))
+    names = list(dict.fromkeys(labels))
+    return vega.chart(title, layers, x, vega.names("name", names), 100 + 26 * len(names))
 
 
 def weights(ensemble: EDOEnsemble) -> Spec:
@@ -121,122 +122,35 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     return vega.chart("Weight of each member", layers, x, y, 90 + 22 * len(order))
 
 
-def costs(trade_off: TradeOff) -> Spec:
-    """Cost per item against what is lost, from the whole ensemble to one member."""
-    path, short = trade_off.path, METRIC[trade_off.metric].short
-    sizes = [len(step.members) for step in path]
-    title, y = f"{trade_off.unit}s with weight", np.array(sizes, dtype=np.float64)
-    if all(step.cost is not None for step in path):
-        title, y = "cost per item", np.array([step.cost for step in path], dtype=np.float64)
-    lows, highs = zip(*(step.interval for step in path), strict=True)
-    data = rows(
-        **{
-            "without": [clean(step.dropped[-1], 40) if step.dropped else "–" for step in path],
-            f"Δ{short}": [step.difference for step in path],
-            short: [step.loss for step in path],
-            title: y,
-            "low": lows,
-            "high": highs,
-            f"{trade_off.unit}s": sizes,
-        }
+def class_shares(p: Floats, q: Floats, classes: Sequence[str]) -> Spec:
+    """How often annotators and the ensemble choose each class, in the declared order."""
+    labels = [clean(name, 24) for name in classes]
+    means = np.ravel([q.mean(axis=0), p.mean(axis=0)])
+    return dots(
+        "How often each class is chosen, mean over items",
+        vega.numbers("share", "share", domain=(0, 1.08 * float(means.max())), percent=True),
+        labels * 2,
+        vega.colours("of", SOURCES),
+        share=means,
+        of=np.repeat(list(SOURCES), len(labels)),
     )
-    layers = [
-        vega.reference(f"Δ{short}", 0.0),
-        # In the order of the path, not of x.
-        vega.layer(
-            "line", data, {"order": {"field": f"{trade_off.unit}s", "type": "quantitative"}}
-        ),
-        vega.intervals(data),
-        vega.points(data, size=9),
-    ]
-    return vega.chart(
-        f"{title.capitalize()} and {short} of cheaper ensembles",
-        layers,
-        vega.numbers(f"Δ{short}", f"Δ{short} (95 % interval; right is worse)"),
-        vega.numbers(title, title, domain=(0, 1.08 * float(y.max()))),
-        height=340,
-    )
-
-
-def sizes(trajectory: Trajectory, smallest: int) -> Spec:
-    """The distribution over ensemble sizes at each epoch."""
-    epoch = np.arange(1, len(trajectory) + 1)
-    size = np.arange(smallest, smallest + trajectory.sizes.shape[1])
-    # A uniform distribution is shown half-way up the colour scale.
-    high = min(max(float(trajectory.sizes.max()), 2 / len(size)), 1.0)
-    return vega.heatmap(
-        "Probability of each ensemble size",
-        trajectory.sizes.T[::-1],
-        vega.names("epoch", epoch.tolist(), "epoch", labelAngle=0, labelOverlap=True),
-        vega.names("size", size[::-1].tolist(), "ensemble size", labelOverlap=True),
-        "probability",
-        domain=(0, high),
-        height=300,
-    )
-
-
-def _on_scale(evaluation: Evaluation, q: Floats) -> dict[str, Spec]:
-    """Ordinal: cumulative shares, and mean ratings; sets: how often each label is chosen."""
-    p = evaluation.pooled.probabilities
-    labels = [clean(name, 24) for name in evaluation.pooled.classes]
-    means = [shares.mean(axis=0) for shares in (q, p)]
-    source = np.repeat(list(SOURCES), len(labels))
-    by_source = {"color": vega.colours("of", SOURCES)}
-    if (places := evaluation.scale.positions) is not None:
-        at_most = np.cumsum(means, axis=1).ravel()
-        data = rows(of=source, point=labels * 2, share=at_most, _at=[*range(len(labels))] * 2)
-        in_order = by_source | {"order": {"field": "_at", "type": "quantitative"}}
-        ends = (places[0], places[-1])
-        fields = ("mean of annotations", "mean of ensemble")
-        cloud = _cloud(*fields, q @ places, p @ places, *ends)
-        return {
-            "cumulative": vega.chart(
-                "Cumulative shares, mean over items",
-                [vega.layer("line", data, in_order), vega.points(data, by_source, size=8)],
-                vega.names_below("point", labels, "at most this point of the scale"),
-                vega.numbers("share", "share", percent=True),
-                height=340,
-            ),
-            "ratings": vega.chart(
-                "Mean rating of annotations and ensemble",
-                [vega.diagonal(*fields, *ends), *cloud],
-                *_both_axes(*fields, *ends),
-                height=340,
-            ),
-        }
-    if not evaluation.scale.is_multi_label:
-        return {}
-    data = rows(of=source, label=labels * 2, share=np.ravel(means))
-    return {
-        "labels": vega.chart(
-            "How often each label is chosen, mean over items",
-            [vega.points(data, by_source, size=10)],
-            vega.numbers("share", "share", domain=(0, 1.08 * float(np.max(means))), percent=True),
-            vega.names("label", labels),
-            height=max(110 + 30 * len(labels), 200),
-        )
-    }
 
 
 def gain(result: Result) -> Spec:
     """How much better than a plain average in each metric, in colour where the interval says so."""
     gains = pd.DataFrame([vars(gain) for gain in result.gains.values()])
-    metrics = [named(name) for name in result.gains]
-    is_clear = [gain.standing != "unclear" for gain in result.gains.values()]
-    data = rows(metric=metrics, gain=gains.share, low=gains.low, high=gains.high, _clear=is_clear)
-    shade = {"color": {"condition": {"test": "datum._clear", "value": BLUE}, "value": MUTED}}
-    layers = [
-        vega.reference("gain", 0.0),
-        vega.intervals(data, shade, strokeWidth=3),
-        vega.points(data, shade, size=11),
-    ]
-    return vega.chart(
+    chart = dots(
         "How much better than a plain average, by metric",
-        layers,
         vega.numbers("gain", "worse ← plain average → better", percent=True),
-        vega.names("metric", metrics),
-        height=80 + 34 * len(metrics),
+        [named(name) for name in result.gains],
+        _blue_if("datum._clear"),
+        gain=gains.share,
+        low=gains.low,
+        high=gains.high,
+        _clear=[gain.standing != "unclear" for gain in result.gains.values()],
     )
+    chart["layer"].insert(0, vega.reference("gain", 0.0))
+    return chart
 
 
 def annotators_needed(plan: Plan) -> Spec:
@@ -244,34 +158,39 @@ def annotators_needed(plan: Plan) -> Spec:
     name = next(name for name in ("w1", "md") if name in plan.curve[0]["soft_label"])
     labels = [count(row["annotators"], "annotator") for row in plan.curve]
     values, lows, highs = zip(*(row["soft_label"][name] for row in plan.curve), strict=True)
-    data = rows(annotators=labels, **{METRIC[name].short: values, "low": lows, "high": highs})
-    layers = [vega.intervals(data), vega.points(data, size=9)]
-    x, y = _metric_axis(name), vega.names("annotators", labels)
-    return vega.chart("Error of the soft label", layers, x, y, 100 + 26 * len(labels))
+    columns: dict[str, Any] = {METRIC[name].short: values, "low": lows, "high": highs}
+    return dots("Error of the soft label", _metric_axis(name), labels, **columns)
 
 
 def methods(scores: Sequence[Score]) -> Spec:
     """The headline metric of each method with its interval, EDO's in colour."""
     labels = [PLAIN_NAMES.get(score.name, clean(score.name, 60)) for score in scores]
-    ours = {"condition": {"test": "datum._ours", "value": BLUE}, "value": MUTED}
-    data = rows(method=labels, **_with_ends(scores), _ours=[is_ours(score) for score in scores])
-    layers = [vega.intervals(data, {"color": ours}), vega.points(data, {"color": ours}, size=9)]
-    return _headline_chart("method", scores[0], layers, labels)
+    is_edo = [is_ours(score) for score in scores]
+    return _headlines("method", labels, scores, _blue_if("datum._ours"), _ours=is_edo)
 
 
 def slices(parts: Sequence[Slice]) -> Spec:
     """The headline metric of the ensemble on each slice, beside uniform mean and constant."""
     labels = [f"{clean(part.name, 60)} ({part.items})" for part in parts]
+    shades = vega.colours("of", RIVALS | {"ensemble": BLUE})
     ours = [part.scores[0] for part in parts]
-    shade = {"color": vega.colours("of", RIVALS | {"ensemble": BLUE})}
-    layers = []
+    chart = _headlines("slice", labels, ours, shades, of="ensemble")
     for name in RIVALS:
         scores = [score for part in parts if (score := part.score(name.split()[0])) is not None]
-        data = rows(slice=labels, **_with_ends(scores), of=name)
-        layers.append(vega.points(data, shade, size=9, shape="diamond"))
-    data = rows(slice=labels, **_with_ends(ours), of="ensemble")
-    layers += [vega.intervals(data, shade), vega.points(data, shade, size=9)]
-    return _headline_chart("slice", ours[0], layers, labels)
+        if len(scores) == len(parts):
+            data = rows(name=labels, **_with_ends(scores), of=name)
+            rivals = vega.points(data, {"color": shades}, size=9, shape="diamond")
+            chart["layer"].insert(0, rivals)
+    return chart
+
+
+def _headlines(
+    noun: str, labels: Sequence[str], scores: Sequence[Score], colour: Spec, **columns: Any
+) -> Spec:
+    """The headline metric of scores, with its intervals."""
+    metric = scores[0].headline
+    title = f"{METRIC[metric].title.capitalize()} of each {noun}"
+    return dots(title, _metric_axis(metric), labels, colour, **_with_ends(scores), **columns)
 
 
 def _with_ends(scores: Sequence[Score]) -> dict[str, Sequence[float | None]]:
@@ -282,11 +201,8 @@ def _with_ends(scores: Sequence[Score]) -> dict[str, Sequence[float | None]]:
     return {METRIC[scores[0].headline].short: values, "low": lows, "high": highs}
 
 
-def _headline_chart(noun: str, score: Score, layers: Sequence[Spec], labels: Sequence[str]) -> Spec:
-    metric = METRIC[score.headline]
-    x, y = _metric_axis(score.headline), vega.names(noun, labels)
-    height = 100 + 26 * len(labels)
-    return vega.chart(f"{metric.title.capitalize()} of each {noun}", layers, x, y, height)
+def _blue_if(test: str) -> Spec:
+    return {"condition": {"test": test, "value": BLUE}, "value": MUTED}
 
 
 def _metric_axis(name: str) -> Spec:
@@ -343,7 +259,7 @@ def reliability(curve: Reliability) -> Spec:
     data = rows(**bins, **ends, _area=_areas(curve.count, 14))
     layers = [vega.diagonal(*fields, 0, 1), vega.layer("line", data), vega.points(data, vega.AREA)]
     return vega.chart(
-        f"Reliability (ECE {number(curve.ece, 3)})", layers, *_both_axes(*fields, 0, 1), 340
+        f"Reliability (ECE {number(curve.ece, 3)})", layers, *_both_axes(*fields, 1), 340
     )
 
 
@@ -354,31 +270,21 @@ def entropy_against_entropy(
     # Shares of a few annotators take few values, so points are moved apart a little.
     jitter = (np.arange(len(annotated)) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
     fields = ("entropy of annotations", "entropy of ensemble")
-    layers = _cloud(*fields, annotated, predicted, 0.0, max_entropy, jitter)
-    axes = _both_axes(*fields, 0.0, max_entropy, unit=" (nats)")
-    return vega.chart(f"Entropy correlation (ρ = {number(rho, 2)})", layers, *axes, 340)
-
-
-def _cloud(
-    x_field: str, y_field: str, x: Floats, y: Floats, low: float, high: float, jitter: Any = 0.0
-) -> list[Spec]:
-    """A point per item, and the means of y per tenth of x, which is between low and high."""
-    drawn = np.linspace(0, max(len(x) - 1, 0), min(len(x), POINTS)).astype(np.int64)
-    items = rows(**{x_field: (x + jitter)[drawn], y_field: y[drawn]})
-    at, mean, size = binned_means(x - low, y - low, high - low)
-    means = rows(
-        **{x_field: at + low, y_field: mean + low, "items": size, "_area": _areas(size, 8)}
-    )
-    return [
-        vega.points(items, size=5, opacity=0.28, tooltip=None),
+    drawn = np.linspace(0, max(len(annotated) - 1, 0), min(len(annotated), POINTS)).astype(np.int64)
+    items = zip(fields, ((annotated + jitter)[drawn], predicted[drawn]), strict=True)
+    *at, size = binned_means(annotated, predicted, max_entropy)
+    means = rows(**dict(zip(fields, at, strict=True)), items=size, _area=_areas(size, 8))
+    layers = [
+        vega.points(rows(**dict(items)), size=5, opacity=0.28, tooltip=None),
         vega.layer("line", means, color=INK),
         vega.points(means, vega.AREA, color=INK),
     ]
+    axes = _both_axes(*fields, max_entropy, unit=" (nats)")
+    return vega.chart(f"Entropy correlation (ρ = {number(rho, 2)})", layers, *axes, 340)
 
 
-def _both_axes(x: str, y: str, low: float, high: float, unit: str = "") -> tuple[Spec, Spec]:
-    margin = 0.04 * (high - low)
-    ends = (low - margin, high + margin)
+def _both_axes(x: str, y: str, high: float, unit: str = "") -> tuple[Spec, Spec]:
+    ends = (-0.04 * high, 1.04 * high)
     return vega.numbers(x, x + unit, domain=ends), vega.numbers(y, y + unit, domain=ends)
 
 
@@ -425,7 +331,11 @@ def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
     scale = Declared(content["scale"]).on(content["classes"])
     parts = {name: (content["variance"] or {}).get(key) for key, name in PARTS.items()}
     if parts := {name: part for name, part in parts.items() if part and part["share"] is not None}:
-        charts["variance"] = _variance(parts)
+        ends: Any = {
+            key: [part[key] for part in parts.values()] for key in ("share", "low", "high")
+        }
+        axis = vega.numbers("share", "share of the label variance", percent=True, zero=True)
+        charts["variance"] = dots("Components of the label variance", axis, list(parts), **ends)
     people = [person for person in content["people"] if person["agreement"] is not None]
     if len(people) > 1 and len(content["classes"]) > 1:
         charts["annotators"] = _annotators(people, content["classes"], scale)
@@ -433,22 +343,6 @@ def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
     if len(matrix["annotators"]) > 2:
         charts["agreement"] = _agreement(matrix, scale.span)
     return charts
-
-
-def _variance(parts: dict[str, Any]) -> Spec:
-    """The share of each component in the variance of the labels."""
-    ends = {key: [part[key] for part in parts.values()] for key in ("share", "low", "high")}
-    data = rows(component=list(parts), **ends)
-    return vega.chart(
-        "Components of the label variance",
-        [
-            vega.layer("bar", data, height={"band": 0.6}, tooltip=vega.TIPS),
-            vega.intervals(data, color=INK, tooltip=None),
-        ],
-        vega.numbers("share", "share of the label variance", percent=True, zero=True),
-        vega.names("component", list(parts)),
-        height=70 + 34 * len(parts),
-    )
 
 
 def _annotators(people: Sequence[dict[str, Any]], classes: Sequence[str], scale: Scale) -> Spec:

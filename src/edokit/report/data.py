@@ -88,6 +88,12 @@ class ReportData:
     inputs: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
+    @property
+    def source(self) -> str:
+        """The name of the file of annotations, where it is recorded."""
+        record = None if self.record is None else self.record.inputs.get("annotations")
+        return "" if record is None else Path(record.path).name
+
     def attempt(self, title: str, read: Callable[[], Value]) -> Value | None:
         """The result of ``read``; if it fails, a note instead."""
         try:
@@ -146,36 +152,45 @@ def collect(
     >>> data.missing
     []
     """
-    folder = Path(run)
+    top = Path(run)
+    folder = top / "comparison" if (top / "comparison").is_dir() else top  # that of `edo run`
     data = _read_folder(folder)
+    data.name = top.resolve().name
     if annotations is not None and predictions is None and data.ensemble is not None:
         raise InputError(
             "there are annotations, but no predictions of the same items",
             f"pass {option('predictions')} as well",
         )
     source = _Source(data, folder, predictions, annotations, fit_items)
-    if data.ensemble is not None:
-        data.evaluation = source.evaluation(data.ensemble, by)
-        data.trade_off = data.attempt("What cheaper ensembles lose", source.trade_off)
-    evaluation = data.evaluation
-    if by and (evaluation is None or evaluation.annotations is None):
-        raise InputError(
-            "there are no annotated items to slice",
-            f"pass {option('predictions')} and {option('annotations')}, or no {option('by')}",
-        )
-    if evaluation is None:
-        return data
-    if not evaluation.pooled.rows.people:  # items are reviewed, not pairs
-        data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
-        _add_answers(data, evaluation.predictions, evaluation.annotations)
-    if evaluation.annotations is not None:
-        diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
-        data.diagnosis = data.attempt("The diagnosis", diagnosis)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EDOWarning)  # the run warned already
+        if data.ensemble is not None:
+            data.evaluation = source.evaluation(data.ensemble, by)
+            data.trade_off = data.attempt(
+                "What cheaper ensembles lose", partial(source.trade_off, data.ensemble)
+            )
+        evaluation = data.evaluation
+        if by and (evaluation is None or evaluation.annotations is None):
+            raise InputError(
+                "there are no annotated items to slice",
+                f"pass {option('predictions')} and {option('annotations')}, or no {option('by')}",
+            )
+        if evaluation is not None:
+            _add_answers(data, evaluation)
+            if evaluation.annotations is not None:
+                diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
+                data.diagnosis = data.attempt("The diagnosis", diagnosis)
+    data.missing = list(dict.fromkeys(data.missing))
     return data
 
 
-def _add_answers(data: ReportData, jury: Predictions, labels: Annotations | None) -> None:
-    """Whether the members are several judges, and what more annotators would bring."""
+def _add_answers(data: ReportData, evaluation: Evaluation) -> None:
+    """The items to review, whether the members are several judges, and what more annotators
+    would bring."""
+    if evaluation.pooled.rows.people:  # items are reviewed, not pairs
+        return
+    data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
+    jury, labels = evaluation.predictions, evaluation.annotations
     if labels is None or not (labels.annotations_per_item > 1).any():
         return
     if len(jury.members) > 1:
@@ -187,7 +202,7 @@ def _add_answers(data: ReportData, jury: Predictions, labels: Annotations | None
 def _read_folder(folder: Path) -> ReportData:
     """The record, the ensemble, the search and the comparison of a run."""
     ensemble_folder = _ensemble_folder(folder)
-    data = ReportData(folder.resolve().name)
+    data = ReportData(folder.name)
     if (folder / RUN_RECORD).exists():
         data.record = data.attempt("The record of the run", lambda: RunRecord.load(folder))
     if (ensemble_folder / "ensemble.json").exists():
@@ -280,22 +295,18 @@ class _Source:
             return evaluate(
                 self.predictions, self.annotations, name="given items", held_out=held_out
             )
-        pass_items = "pass predictions and annotations to show items"
-        if record is None:
-            data.missing.append(
-                "The page has no items, since the folder does not record where they are;"
-                f" {pass_items}."
-            )
-            return None
         for prefix, name in (("test_", "test items"), ("", "fit items")):
             if not prefix and not self.fit_items:
                 data.missing.append("The items of the fit were read shard by shard.")
-            elif (items := self._read(record, prefix)) is not None:
+            elif (items := self.read(prefix)) is not None:
                 find_slices(items[1], by)  # a column that is not there is the caller's error
                 evaluated = partial(evaluate, *items, name=name, held_out=bool(prefix))
                 if (evaluation := data.attempt(f"The {name}", evaluated)) is not None:
                     return evaluation
-        data.missing.append(f"The page has no items; {pass_items}.")
+        reason = ", since the folder does not record where they are" if record is None else ""
+        data.missing.append(
+            f"The page has no items{reason}; pass predictions and annotations to show items."
+        )
         return None
 
     def diagnosis(self, evaluation: Evaluation, labels: Annotations) -> dict[str, Any]:
@@ -306,39 +317,22 @@ class _Source:
         """
         data, pooled, role = self.data, evaluation.pooled, "test_annotations"
         data.diagnosed = f"the {len(pooled.items):,} {evaluation.name} of this page"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)
-            if data.record is not None and evaluation.name == "test items":
-                file_labels = data.record.annotations(role, self.folder, all_splits=True)
-                assert file_labels is not None
-                labels, name = file_labels, Path(data.record.inputs[role].path).name
-                splits = f" ({listed(labels.split_names)})" if len(labels.split_names) > 1 else ""
-                data.diagnosed = f"all {len(labels.items):,} items of {name}{splits}"
-            return _diagnosis(labels, pooled)
+        if data.record is not None and evaluation.name == "test items":
+            file_labels = data.record.annotations(role, self.folder, all_splits=True)
+            assert file_labels is not None
+            labels, name = file_labels, Path(data.record.inputs[role].path).name
+            splits = f" ({listed(labels.split_names)})" if len(labels.split_names) > 1 else ""
+            data.diagnosed = f"all {len(labels.items):,} items of {name}{splits}"
+        return _diagnosis(labels, pooled)
 
-    def trade_off(self) -> TradeOff | None:
+    def trade_off(self, ensemble: EDOEnsemble) -> TradeOff | None:
         """From the items that the ensemble was fitted on, where members have costs."""
-        data, ensemble = self.data, self.data.ensemble
-        assert ensemble is not None
         if not any(COST in info for info in ensemble.fitted_.member_info.values()):
             return None
-        items: tuple[Predictions, Annotations] | None = None
-        if self.predictions is not None and self.annotations is not None:
-            ce = None if data.evaluation is None else data.evaluation.metrics.get("ce")
-            if ce is not None and np.isclose(ce, ensemble.metrics_["ce"] or 0.0, atol=1e-6):
-                items = self.predictions, self.annotations
-        elif self.predictions is None and data.record is not None and self.fit_items:
-            items = self._read(data.record, "")
-            data.missing = list(dict.fromkeys(data.missing))  # read a second time
+        items = self.read("") if self.fit_items else None
         if items is None:
-            data.missing.append(
-                "What cheaper ensembles lose is not shown: it needs the items that the ensemble was"
-                " fitted on; pass them as predictions and annotations."
-            )
-            return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)
-            return ensemble.trade_off(*items)
+            raise InputError("it needs the items of the fit", "fit the ensemble on files")
+        return ensemble.trade_off(*items)
 
     def _held_out(self, predictions: Predictions) -> bool | None:
         """Whether these were no part of the fit, by its record; None if that is not known."""
@@ -354,28 +348,21 @@ class _Source:
             return False
         return None
 
-    def _read(self, record: RunRecord, prefix: str) -> tuple[Predictions, Annotations] | None:
+    def read(self, prefix: str) -> tuple[Predictions, Annotations] | None:
         """Predictions and annotations of a role, as the run read them."""
-        data, roles = self.data, [prefix + "predictions", prefix + "annotations"]
-        if not all(role in record.inputs for role in roles):
+        record, roles = self.data.record, (f"{prefix}predictions", f"{prefix}annotations")
+        if record is None or not all(role in record.inputs for role in roles):
             return None
-        reasons = {
-            "gone": "{} are no longer at {}.",
-            "large": "{} ({}) are over one GiB, too large for a page; pass a part of them as"
-            " predictions and annotations.",
-        }
-        unread = [role for role in roles if data.inputs[role] in reasons]
-        for role in unread:
-            reason = reasons[data.inputs[role]]
-            data.missing.append(reason.format(ROLES[role], record.inputs[role].path))
-        if unread:
-            return None
-        with warnings.catch_warnings():
-            # The run warned already.
-            warnings.simplefilter("ignore", EDOWarning)
-            readers: Any = record.predictions, record.annotations
-            predictions, annotations = (
-                data.attempt(ROLES[role], partial(read, role, self.folder))
-                for role, read in zip(roles, readers, strict=True)
-            )
+        predictions, annotations = (
+            self.data.attempt(ROLES[role], partial(self._read_role, record, role)) for role in roles
+        )
         return None if predictions is None or annotations is None else (predictions, annotations)
+
+    def _read_role(self, record: RunRecord, role: str) -> Any:
+        if self.data.inputs[role] == "large":
+            raise InputError(
+                f"{record.inputs[role].path} is over one GiB, too large for a page",
+                "pass a part of them as predictions and annotations",
+            )
+        read = record.predictions if role.endswith("predictions") else record.annotations
+        return read(role, self.folder)

@@ -22,8 +22,6 @@ LONGEST = 2_000
 DIVIDED, SURE = 2 / 3, 0.9
 # The share of annotations from which a class counts as a minority's.
 MINORITY = 0.2
-# Draws of labels from the ensemble, for what chance explains.
-DRAWS = 20
 # The quantile above which spread and distance are high.
 TOP = 0.9
 # Standard deviation of ratings as a share of the range (at most a half): from the first on people
@@ -75,25 +73,6 @@ def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
     lost = ((q >= MINORITY - 1e-9) & ~majority & (p < q / 2)).any(axis=1)
     mask: Bools = scale.per_item(lost, items) > 0
     return mask
-
-
-def minority_by_chance(evaluation: Evaluation) -> tuple[float, float]:
-    """How many items would pass the filter of minorities if labels were drawn from the ensemble.
-
-    Mean and standard deviation: few labels on many classes often fall on an unlikely one.
-    """
-    if evaluation.annotations is None:
-        return 0.0, 0.0
-    p, scale = evaluation.pooled.probabilities, evaluation.scale
-    n = np.maximum(evaluation.annotations.annotations_per_item, 1)
-    n = np.repeat(n, scale.rows_per_item(evaluation.pooled.classes))
-    rows = scale.rows(p)
-    rows = rows / rows.sum(axis=1, keepdims=True)
-    rng, passing = np.random.default_rng(0), []
-    for _ in range(DRAWS):
-        shares = scale.from_rows(rng.multinomial(n, rows) / n[:, None], p.shape[1])
-        passing.append(minority_lost(p, shares, scale).sum())
-    return float(np.mean(passing)), float(np.std(passing))
 
 
 def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:

@@ -43,7 +43,6 @@ def _is_metric(name: str) -> str:
 class _ChosenTrial(Document):
     rule: str | None = None
     estimates: dict[str, dict[str, float | None] | None] = Field(default_factory=dict)
-    weights: dict[str, float] = Field(default_factory=dict)
 
 
 class _SearchFile(Document):
@@ -138,8 +137,6 @@ class Search:
         What it optimised: F1, the headline metric of the answer scale, and a distance.
     estimates : dict[str, float]
         Headline metric of the chosen trial by kind of estimate.
-    weights : dict[str, float]
-        Of the chosen trial, by member.
     """
 
     trials: list[Trial]
@@ -147,7 +144,6 @@ class Search:
     rule: str = ""
     metrics: tuple[str, ...] = search_metrics()
     estimates: dict[str, float] = field(default_factory=dict)
-    weights: dict[str, float] = field(default_factory=dict)
 
     @property
     def headline(self) -> str:
@@ -192,7 +188,6 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
         str(chosen.rule),
         tuple(document.metrics),
         {kind: value for kind, value in estimates.items() if value is not None},
-        chosen.weights,
     )
 
 

@@ -15,8 +15,8 @@ from edokit.metrics import METRIC
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import FILTERS, clean
-from edokit.report.items import filters, minority_by_chance
-from edokit.report.results import Search, find_result
+from edokit.report.items import filters
+from edokit.report.results import find_result
 
 # Weights whose largest is less than this many times their smallest are nearly equal.
 EQUAL = 1.2
@@ -52,10 +52,9 @@ class Summary:
 def summarize(data: ReportData) -> Summary:
     """The summary of whatever is known."""
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
-    content: dict[str, Any] = {"about": None, "other_settings": False}
+    content: dict[str, Any] = {"about": None}
     if ensemble is not None:
         content |= _about_weights(ensemble)
-        content["other_settings"] = search is not None and _differs(search, ensemble)
     if evaluation is not None and evaluation.annotations is not None:
         content["about"] = _about_items(evaluation)
     lines = render_lines(
@@ -110,17 +109,6 @@ def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
     }
 
 
-def _differs(search: Search, ensemble: EDOEnsemble) -> bool:
-    """Whether the ensemble has other weights than the chosen trial.
-
-    Weights of groups can't be compared with those of members.
-    """
-    ours = dict(zip(ensemble.members_, ensemble.weights_.tolist(), strict=True))
-    return set(ours) == set(search.weights) and any(
-        abs(search.weights[name] - weight) >= 1e-6 for name, weight in ours.items()
-    )
-
-
 def _about_items(evaluation: Evaluation) -> dict[str, Any]:
     """What there is to say about annotated items, and what the ensemble misses there."""
     annotations, hard = evaluation.annotations, evaluation.hard_labels
@@ -138,7 +126,6 @@ def _about_items(evaluation: Evaluation) -> dict[str, Any]:
     if len(np.unique(hard, axis=0)) == 1:
         only_label = ", ".join(clean(classes[c], 40) for c in present) or "none"
     masks = filters(evaluation)
-    minority, (chance, deviation) = int(masks["minority"].sum()), minority_by_chance(evaluation)
     return {
         "members": len(evaluation.predictions.members),
         "distance": float(evaluation.distances.max()),
@@ -148,6 +135,4 @@ def _about_items(evaluation: Evaluation) -> dict[str, Any]:
         "rare": clean(classes[rarest], 40) if shares[rarest] * even < RARE else None,
         "rare_share": float(shares[rarest]),
         "sure": int(masks["sure"].sum()),
-        "minority": minority if minority > chance + 2 * deviation else 0,
-        "chance": chance,
     }
