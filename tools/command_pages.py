@@ -26,7 +26,6 @@ TOPICS = {
     "demo": ("Ten minutes", "guide.md"),
     "diagnose": ("What kind of disagreement is this?", "diagnose.md"),
     "evaluate": ("Metrics", "metrics.md"),
-    "explain": ("Cost against loss", "report.md"),
     "fit": ("The method", "method.md"),
     "plan": ("How many annotators do I need?", "plan.md"),
     "predict": ("Ten minutes", "guide.md"),

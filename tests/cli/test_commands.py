@@ -176,8 +176,9 @@ def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     shown = edo(
         *("data", "split", out, again, "--from", "dev", "--into", "dev,test", "--overwrite")
     ).stdout
-    assert "dev → test: 7 items" in shown
-    assert "Kept: train 30, test 15, dev 8." in shown
+    moves = [line.split() for line in shown.splitlines()]
+    assert ["dev", "test", "7"] in moves
+    assert ["train", "train", "30"] in moves
     twice = edo("data", "split", source, again, "--into", "train=0.5,dev=0.5,dev=0.5")
     assert_one_line(twice, "'dev' twice")
 
@@ -227,8 +228,8 @@ def test_info_on_eleven_classes_fits_into_a_terminal(tmp_path: Path) -> None:
     shown = edo("predictions", "info", tmp_path / "p.npz").stdout.splitlines()
     table = shown[1:]  # the first line holds the path
     assert max(map(len, table)) <= 80
-    for name, mean in zip(classes, ["0.5000", *["0.0500"] * 10], strict=True):
-        assert any(line.split()[:2] == [name, mean] for line in table)
+    means = answer("predictions", "info", tmp_path / "p.npz")["members"][0]["mean"]
+    assert means == pytest.approx(dict(zip(classes, [0.5, *[0.05] * 10], strict=True)))
 
 
 def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
@@ -324,7 +325,7 @@ def test_the_demo_of_a_scale_has_its_metrics(tmp_path: Path) -> None:
     assert "ΔRPS vs uniform" in shown.stdout
     result = json.loads((tmp_path / "kept" / "results.json").read_text())
     assert result["scale"] == "ordinal:1,2,3,4,5,6,7"
-    assert result["headline"] == "rps"
+    assert result["headline_metric"] == "rps"
     by_name = {method["name"]: method for method in result["methods"]}
     assert by_name["edo"]["rps"] < by_name["constant"]["rps"]
 
@@ -333,12 +334,10 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     out = tmp_path / "kept"
     result = answer("demo", "--regime", "two-camps", "--members", "3", "--out", out)
     by_name = {method["name"]: method for method in result["methods"]}
-    assert list(by_name) == ["constant", "best-single", "uniform", "edo", "edo-paper"]
+    assert set(by_name) == {"constant", "best-single", "uniform", "edo", "edo-paper"}
     assert result["search"]["trials"] == 50
     assert by_name["edo"]["ce"] < by_name["constant"]["ce"]
-    assert result["gain"]["difference"] == pytest.approx(
-        by_name["edo"]["ce"] - by_name["uniform"]["ce"]
-    )
+    assert set(result["truth_ce"]) == set(by_name)
     assert json.loads((out / "results.json").read_text()) == result
     assert answer("predictions", "info", out / "predictions" / "dev.npz")["items"] == 168
     again = answer(
@@ -352,6 +351,7 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     panels = result["panels"]
     assert panels["decisions_differ"] > 0
     assert f"differently on {panels['decisions_differ']} of 168 items" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
     first = (
         (out / "panels.csv").read_text(encoding="utf-8").splitlines()[1].split(",")[0].strip('"')
     )

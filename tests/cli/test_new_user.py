@@ -76,10 +76,10 @@ def test_a_search_says_what_had_been_done_before(shelf: Path, tmp_path: Path) ->
     more = edo(*search(shelf, tmp_path / "run", 6, "--no-report"))
     assert "4 of these had been done before." in more.stdout
     again = edo(*search(shelf, tmp_path / "run", 6, "--no-report"))
-    assert "Nothing was left to do: 6 trials had been done before." in again.stdout
+    assert "6 of these had been done before; more --trials go on." in again.stdout
     assert answer(*search(shelf, tmp_path / "run", 4, "--no-report"))["done_before"] == 4
     fewer = edo(*search(shelf, tmp_path / "run", 4, "--no-report"))
-    assert "6 trials had been done before (4 were asked for)" in fewer.stdout
+    assert "4 of these had been done before; more --trials go on." in fewer.stdout
 
 
 def test_an_option_is_replaced_however_it_was_typed() -> None:

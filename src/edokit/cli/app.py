@@ -30,7 +30,6 @@ COMMANDS = {
     "score": "Write the predictions of trained members, or of models that you have, for texts.",
     "fit": "Learn member weights and ensemble size, so that the pool matches the annotators.",
     "search": "Try many configurations (NSGA-II), keep the Pareto front, choose and fit one.",
-    "explain": "Show why members have their weights, what they cost, and what each one adds.",
     "predict": "Pool the members' predictions: probabilities, entropy, spread and a label.",
     "bundle": "Put an ensemble and its members into one folder that predicts texts.",
     "evaluate": "Compare probabilities with annotations: F1, CE, MD, BS and more, with intervals.",

@@ -92,9 +92,9 @@ def compare(
     if form is not None:
         one_of("format", form, FORMATS)
     others = [test_predictions, files.test_annotations, files.train_annotations]
-    inputs = [predictions, annotations, *filter(None, others)]
     guard: Any = nullcontext()
     if out is not None:
+        inputs = predictions, annotations, *others
         guard = output_folder(out, "comparison", *inputs, overwrite=overwrite)
     with guard, console.progress() as bars:
         update = console.add_bar(bars, "")

@@ -76,6 +76,8 @@ def _cell(value: object) -> str:
     """A value in a table; names in the data may hold characters that steer a terminal."""
     if value is None:
         return "–"
+    if isinstance(value, tuple | list):  # an interval
+        return " … ".join(map(_cell, value))
     return f"{value:.4f}" if isinstance(value, float) else printable(str(value))
 
 
@@ -190,33 +192,36 @@ def print_panels(comparison: PanelComparison, files: str = "", rows: int = 5) ->
 
 def _panel_row(comparison: PanelComparison, item: int) -> list[str]:
     """What each panel decides on an item, and how sure it is."""
-    cells = []
-    for answer, labels in zip(comparison.answers, comparison.labels, strict=True):
-        cell = str(labels[item])
-        if not comparison.scale.is_multi_label:  # of sets, the labels alone
-            c = int(answer.probabilities[item].argmax())
-            cell += f" {answer.probabilities[item, c]:.2f}"
-            if answer is not comparison.anonymous:
-                cell += f" ({answer.low[item, c]:.2f}–{answer.high[item, c]:.2f})"
-        cells.append(cell)
+    cells = [str(labels[item]) for labels in comparison.labels]
+    if not comparison.scale.is_multi_label:  # of sets, the labels alone
+        shares = (answer.probabilities[item].max() for answer in comparison.answers)
+        cells = [f"{label} {share:.2f}" for label, share in zip(cells, shares, strict=True)]
     return [str(comparison.one.items[item]), *cells, f"{comparison.distances[item]:.3f}"]
 
 
-def print_result(result: dict[str, Any], line: str, json: bool) -> None:
-    """What was made, as JSON or as one line."""
+def arrows(classes: Mapping[str, str]) -> str:
+    """``LABEL_0 → no, LABEL_1 → yes``."""
+    return ", ".join(f"{label} → {target}" for label, target in classes.items())
+
+
+def print_result(result: Any, shown: str | Callable[[], None], json: bool) -> None:
+    """A result as JSON, or as a person reads it: a text, or what a function prints."""
     if json:
         print_json(result)
+    elif isinstance(shown, str):
+        print_lines(shown.splitlines())
     else:
-        print_lines(line.splitlines())
+        shown()
 
 
 def print_answer(result: Any, json: bool) -> None:
     """The answer to a question: its sentences and tables, or everything as JSON."""
-    if json:
-        print_json(result.to_dict())
-        return
-    print_lines(result.headline)
-    print_tables(*result.tables())
+
+    def show() -> None:
+        print_lines(result.headline)
+        print_tables(*result.tables())
+
+    print_result(result.to_dict(), show, json)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from edokit._errors import HAVE, InputError, are, counted, examples, one_of
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
+    from edokit._types import Bools
     from edokit.annotations import Annotations
 
 SPLITS = Parameter(metavar="SPLITS")
@@ -31,10 +32,7 @@ def info(
     with console.progress() as bars:
         console.add_bar(bars, "reading, comparing texts")
         result = describe_annotations(reading.annotations(source))
-    if json:
-        console.print_json(result)
-    else:
-        _print_described(str(source), result)
+    console.print_result(result, lambda: _print_described(str(source), result), json)
 
 
 def convert(
@@ -62,7 +60,11 @@ def convert(
     with output_files(out, inputs=[source, *(items or ())], overwrite=overwrite):
         annotations = reading.annotations(source)
         if items:
-            annotations, left_out = _predicted_items(annotations, items, source)
+            is_predicted = _is_predicted(annotations, items, source)
+            missing = annotations.items[~is_predicted]
+            names = f": {examples(missing)}" if len(missing) else ""
+            left_out = f"; {are(len(missing), len(is_predicted), noun='item')} left out{names}"
+            annotations = annotations.take(is_predicted)
         write_annotations(annotations, out, quote_formulas=quote_formulas)
     n, columns = len(annotations.items), annotations.to_table().column_names
     console.print_result(
@@ -73,26 +75,19 @@ def convert(
     )
 
 
-def _predicted_items(
-    annotations: Annotations, files: Sequence[Path], source: Path
-) -> tuple[Annotations, str]:
-    """The annotations of the items in these predictions, and what to say about the others."""
-    import numpy as np
+def _is_predicted(annotations: Annotations, files: Sequence[Path], source: Path) -> Bools:
+    """Which items are in these predictions [N]."""
+    import pandas as pd
 
     from edokit.predictions import read_predictions
 
-    predicted = np.concatenate([read_predictions(file).items for file in files])
-    mask = np.isin(annotations.items, predicted)
-    if not mask.any():
-        raise InputError(
-            f"none of the {counted(len(mask), 'item')} of {source} is in"
-            f" {', '.join(map(str, files))}",
-            "check the ids",
-        )
-    missing = annotations.items[~mask]
-    names = f": {examples(missing)}" if len(missing) else ""
-    left_out = f"; {are(len(missing), len(mask), noun='item')} left out (--items){names}"
-    return annotations.take(mask), left_out
+    predicted = pd.Index(annotations.items).isin(
+        [item for file in files for item in read_predictions(file).items]
+    )
+    if not predicted.any():
+        names = ", ".join(map(str, files))
+        raise InputError(f"no item of {source} is in {names}", "check the ids")
+    return predicted
 
 
 def split(
@@ -136,19 +131,19 @@ def split(
         )
         write_annotations(annotations, out)
     moves, result = split_moves(before, annotations), describe_annotations(annotations)
-    if json:
-        listed = [{"from": old or None, "to": new, "items": n} for (old, new), n in moves.items()]
-        console.print_json({"out": str(out), "moves": listed, **result})
-        return
-    _print_described(str(out), result)
-    lines = [
-        f"{old or 'no split'} → {new}: {counted(n, 'item')}"
-        for (old, new), n in moves.items()
-        if old != new
-    ]
-    unmoved = [f"{old} {n}" for (old, new), n in moves.items() if old == new]
-    lines = lines or ["Every item is in a split already: nothing moves."]
-    console.print_lines([*lines, *([f"Kept: {', '.join(unmoved)}."] if unmoved else [])])
+    listed = [{"from": old or None, "to": new, "items": n} for (old, new), n in moves.items()]
+
+    def show() -> None:
+        _print_described(str(out), result)
+        console.print_records(
+            "Items by split, before and after",
+            [
+                {"before": move["from"], "after": move["to"], "items": move["items"]}
+                for move in listed
+            ],
+        )
+
+    console.print_result({"out": str(out), "moves": listed, **result}, show, json)
 
 
 def get(
@@ -246,23 +241,8 @@ def simulate(
             )
             write_annotations(replace(shares, splits=people.splits), truth)
     result = describe_annotations(people, near_duplicates=False)
-    if json:
-        console.print_json({"out": str(out), "truth": truth and str(truth), **result})
-    else:
-        _print_described(str(out), result)
-
-
-_FIGURES: dict[str, Callable[[dict[str, Any]], object]] = {
-    "items": lambda split: split["items"],
-    "annotators": lambda split: split["annotators"],
-    "annotations": lambda split: split["annotations"],
-    "per item": lambda split: "–".join(map(str, dict.fromkeys(split["annotations_per_item"]))),
-    "largest : smallest": lambda split: f"{split['ratio']:.2f} : 1" if split["ratio"] else None,
-    "tied items": lambda split: split["ties"]["items"],
-    "unanimous items": lambda split: f"{split['unanimous']:.0%}",
-    "mean entropy (nats)": lambda split: f"{split['entropy']:.3f}",
-    "median coverage": lambda split: f"{split['coverage']['median']:.1%}",
-}
+    values = {"out": str(out), "truth": truth and str(truth), **result}
+    console.print_result(values, lambda: _print_described(str(out), result), json)
 
 
 def _print_described(title: str, description: dict[str, Any]) -> None:
@@ -270,14 +250,27 @@ def _print_described(title: str, description: dict[str, Any]) -> None:
     # Train, dev and test in this order, all else after them.
     order = ["train", "dev", "test", *description["splits"]]
     names = sorted(description["splits"], key=order.index)
-    splits = [description["splits"][name] for name in names]
-    rows: list[list[object]] = [[name, *map(value, splits)] for name, value in _FIGURES.items()]
-    rows[4:4] = [
-        [f"{heading} {name}", *(f"{split[key][name]:.6g}" for split in splits)]
-        for heading, key in (("annotations", "annotations_per_class"), ("hard label", "classes"))
-        for name in description["classes"]
-    ]
+    columns = [_figures(description["splits"][name], description["classes"]) for name in names]
+    rows = [[figure, *(column[figure] for column in columns)] for figure in columns[0]]
     console.print_table(title, ["", *names], rows, _description_notes(description))
+
+
+def _figures(split: dict[str, Any], classes: Sequence[str]) -> dict[str, object]:
+    """What is shown of a split."""
+    per_class, hard = split["annotations_per_class"], split["classes"]
+    return {
+        "items": split["items"],
+        "annotators": split["annotators"],
+        "annotations": split["annotations"],
+        "per item": "–".join(map(str, dict.fromkeys(split["annotations_per_item"]))),
+        **{f"annotations {name}": f"{per_class[name]:.6g}" for name in classes},
+        **{f"hard label {name}": f"{hard[name]:.6g}" for name in classes},
+        "largest : smallest": f"{split['ratio']:.2f} : 1" if split["ratio"] else None,
+        "tied items": split["ties"]["items"],
+        "unanimous items": f"{split['unanimous']:.0%}",
+        "mean entropy (nats)": f"{split['entropy']:.3f}",
+        "median coverage": f"{split['coverage']['median']:.1%}",
+    }
 
 
 def _description_notes(description: dict[str, Any]) -> list[str]:

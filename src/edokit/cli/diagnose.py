@@ -48,7 +48,4 @@ def diagnose(
         )
     flags = reading_flags({k: v for k, v in options.keywords(reading).items() if k != "split"})
     diagnosis = diagnosis.with_source(annotations, flags)
-    if json:
-        console.print_json(diagnosis.to_dict())
-    else:
-        console.print_lines(diagnosis.lines())
+    console.print_result(diagnosis.to_dict(), lambda: console.print_lines(diagnosis.lines()), json)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from edokit._errors import are, counted
+from edokit.baselines.scores import SHARES, Score, difference
+from edokit.baselines.slices import slice_table
 from edokit.cli import console, options
-from edokit.evaluation import EvaluateOptions, Evaluation
+from edokit.evaluation import EvaluateOptions, Evaluation, OfficialScores
 from edokit.evaluation import evaluate as evaluate_probabilities
+from edokit.metrics import METRIC
 
 _NOTES = {"multi-label": ["Of sets, micro-F1 is the share of labels that are right."]}
 _CONSTANT = {"multi-label": "the labels that most of them have"}
@@ -72,35 +75,32 @@ def evaluate(
     if json:
         console.print_json(evaluation.to_dict())
         return
+    if evaluation.official is not None:
+        _print_official(evaluation, evaluation.official)
     _print_metrics(evaluation, (probabilities or ensemble or annotations).name)
-    _print_scores(evaluation, probabilities.name if probabilities else "ensemble")
-
-
-def _print_scores(evaluation: Evaluation, name: str) -> None:
-    """The probabilities beside other answers, by annotator and by slice."""
-    _print_methods(evaluation, name)
+    name = probabilities.name if probabilities else "ensemble"
+    hard = _CONSTANT.get(evaluation.scale.kind, "their majority class")
+    note = f"constant: {SHARES[evaluation.constant.source]}, and {hard}."
+    _print_scores("Beside a constant answer", evaluation.scores, "constant", note, name)
     if evaluation.pairs:
-        _print_pairs(evaluation)
+        labels = sum(row["n"] for row in evaluation.annotators)
+        title = f"Annotators' own labels: {counted(labels, 'label')}"
+        note = "Resampled by item: the labels of an item belong together."
+        _print_scores(title, evaluation.pairs, "anonymous", note)
         _print_annotators(evaluation)
     if evaluation.slices:
-        from edokit.baselines.slices import slice_table
-
         console.print_tables(slice_table(evaluation.slices, evaluation.level, name))
 
 
-def _print_official(evaluation: Evaluation) -> None:
-    """The scores of a shared task, if one is named."""
-    official = evaluation.official
-    if official is None:
-        return
-    interval = f"{evaluation.level:.0%} interval"
+def _print_official(evaluation: Evaluation, official: OfficialScores) -> None:
+    """The scores of a shared task."""
     console.print_records(
         f"{official.scorer}: {counted(evaluation.items, 'item')}",
         [
             {
                 "score": name,
                 "value": value,
-                interval: _ends(official.intervals.get(name)),
+                f"{evaluation.level:.0%} interval": official.intervals.get(name),
                 "constant": official.constant[name],
             }
             for name, value in official.scores.items()
@@ -109,85 +109,47 @@ def _print_official(evaluation: Evaluation) -> None:
     )
 
 
-def _about_ties(evaluation: Evaluation) -> list[str]:
-    """What evenly split items do to the accuracy."""
-    if evaluation.f1_without_ties is None:
-        return []
-    return [
-        f"{are(evaluation.ties, noun='item')} tied, and the order of classes decides their label:"
-        f" without them the accuracy (F1) is {evaluation.f1_without_ties:.4f}."
-    ]
-
-
 def _print_metrics(evaluation: Evaluation, name: str) -> None:
     """All metrics, with the best possible values and those of a constant answer."""
-    from edokit.metrics import METRIC
-
-    _print_official(evaluation)
-    intervals = {
-        metric: (interval.low, interval.high) for metric, interval in evaluation.intervals.items()
-    }
-    records = []
-    for metric, value in evaluation.metrics.items():
-        records.append(
+    ends = {metric: (ends.low, ends.high) for metric, ends in evaluation.intervals.items()}
+    notes = _NOTES.get(evaluation.scale.kind, [])
+    if evaluation.f1_without_ties is not None:
+        tied = are(evaluation.ties, noun="item")
+        notes = [
+            *notes,
+            f"{tied} tied, and the order of classes decides their label: without them the accuracy"
+            f" (F1) is {evaluation.f1_without_ties:.4f}.",
+        ]
+    console.print_records(
+        f"{name}: {counted(evaluation.items, 'item')}",
+        [
             {
                 "metric": f"{METRIC[metric].title} {METRIC[metric].arrow}",
                 "value": value,
-                f"{evaluation.level:.0%} interval": _ends(intervals.get(metric)),
+                f"{evaluation.level:.0%} interval": ends.get(metric),
                 "best possible": evaluation.best_possible[metric],
                 "constant": evaluation.constant_metrics[metric],
             }
-        )
-    console.print_records(
-        f"{name}: {counted(evaluation.items, 'item')}",
-        records,
-        [*_NOTES.get(evaluation.scale.kind, []), *_about_ties(evaluation)],
+            for metric, value in evaluation.metrics.items()
+        ],
+        notes,
         evaluation.headline,
     )
 
 
-def _scores(scores: Sequence[Any], against: str, name: str = "") -> list[dict[str, object]]:
+def _print_scores(
+    title: str, scores: Sequence[Score], against: str, note: str, name: str = ""
+) -> None:
     """Methods with their metrics, and how far each is from another one in the headline metric."""
-    from edokit.baselines.scores import difference
-    from edokit.metrics import METRIC
-
-    judged = scores[0]
+    column = f"Δ{METRIC[scores[0].headline].short} vs {against}"
     records = []
     for score in scores:
-        differences = score.against_constant if against == "constant" else score.against
-        records.append(
-            {"": name if name and score is judged else score.name}
-            | {METRIC[metric].label: value for metric, value in score.metrics.items()}
-            | {
-                f"Δ{METRIC[judged.headline].short} vs {against}": difference(
-                    differences.get(score.headline)
-                )
-                or "–"
-            }
-        )
-    return records
-
-
-def _print_methods(evaluation: Evaluation, name: str) -> None:
-    """The probabilities beside the uniform mean and the constant."""
-    from edokit.baselines.scores import SHARES
-
-    hard = _CONSTANT.get(evaluation.scale.kind, "their majority class")
-    console.print_records(
-        "Beside a constant answer",
-        _scores(evaluation.scores, "constant", name),
-        [f"constant: {SHARES[evaluation.constant.source]}, and {hard}."],
-    )
-
-
-def _print_pairs(evaluation: Evaluation) -> None:
-    """Answers for annotators on their own labels."""
-    labels = sum(row["n"] for row in evaluation.annotators)
-    console.print_records(
-        f"Annotators' own labels: {counted(labels, 'label')}",
-        _scores(evaluation.pairs, "anonymous"),
-        ["Resampled by item: the labels of an item belong together."],
-    )
+        tests = score.against_constant if against == "constant" else score.against
+        metrics = {METRIC[metric].label: value for metric, value in score.metrics.items()}
+        title_of = name if name and score is scores[0] else score.name
+        change = difference(tests.get(score.headline)) or "–"
+        records.append({"": title_of, **metrics, column: change})
+    console.print_records(title, records, [note])
 
 
 def _print_annotators(evaluation: Evaluation) -> None:
@@ -205,7 +167,7 @@ def _print_annotators(evaluation: Evaluation) -> None:
                 "labels": scores["n"],
                 "error": scores["error"],
                 "CE": scores["ce"],
-                f"{evaluation.level:.0%} interval": _ends(scores.get("ce_interval")),
+                f"{evaluation.level:.0%} interval": scores.get("ce_interval"),
                 "anonymous CE": scores.get("anonymous_ce"),
                 "badly": "yes" if scores["served_badly"] else "",
             }
@@ -213,10 +175,3 @@ def _print_annotators(evaluation: Evaluation) -> None:
         ],
         [note],
     )
-
-
-def _ends(interval: tuple[float | None, float | None] | None) -> str | None:
-    """An interval as ``low … high``."""
-    if interval is None:
-        return None
-    return " … ".join("–" if end is None else f"{end:.4f}" for end in interval)

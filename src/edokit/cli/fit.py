@@ -99,10 +99,8 @@ def fit(
             command=console.command_line(),
             **streaming.fit_arguments(bars, predictions, reading),
         ).fitted_
-    if json:
-        console.print_json(fitted.summary())
-    else:
-        _print(fitted, out, configuration.recalibrate is not None)
+    recalibrated = configuration.recalibrate is not None
+    console.print_result(fitted.summary(), lambda: _print(fitted, out, recalibrated), json)
 
 
 def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:

@@ -51,6 +51,8 @@ def add(
         trust=trust or (),
         overwrite=overwrite,
     )
-    listed = ", ".join(f"{label} → {target}" for label, target in labels.items())
-    line = f"{folder}: member {name} ({listed}); predict with `edo score --members {folder} …`"
+    line = (
+        f"{folder}: member {name} ({console.arrows(labels)}); predict with"
+        f" `edo score --members {folder} …`"
+    )
     console.print_result({"folder": str(folder), "member": name, "labels": labels}, line, json)

@@ -351,19 +351,6 @@ class Spending:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreviewedSpending(Spending):
-    """What requests to language models may cost, or would.
-
-    Parameters
-    ----------
-    dry_run : bool, default=False
-        Show one prompt, the number of requests, their tokens and cost, and send none.
-    """
-
-    dry_run: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
 class TestFiles:
     """Test data.
 

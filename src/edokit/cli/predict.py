@@ -47,10 +47,8 @@ def predict(
             result = predictor.write(out)
     if len(predictor.panels) == 2:
         names = {"out": str(out)} | ({"page": str(inputs.page)} if inputs.page else {})
-        if json:
-            console.print_json(names | comparison.summary())
-        else:
-            console.print_panels(comparison, " and ".join(names.values()))
+        written, values = " and ".join(names.values()), names | comparison.summary()
+        console.print_result(values, lambda: console.print_panels(comparison, written), json)
         return
     if requests.budget.spent:
         result["cost"] = requests.budget.spent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -170,55 +170,29 @@ def info(path: options.Argument, /, *, json: options.Json = False) -> None:
     if json:
         console.print_json(description)
         return
-    _print_members(path, description)
-    _print_details(description["members"])
-    if len(description["classes"]) > COLUMNS:
-        _print_classes(description)
-
-
-def _print_members(path: Path, description: dict[str, Any]) -> None:
     members, classes = description["members"], description["classes"]
     rows = counted(description["items"], "item")
     if "annotators" in description:
         annotators = counted(description["annotators"], "annotator")
         rows = f"{counted(description['items'], 'pair')} of item and annotator ({annotators})"
     kind = f" ({description['scale'].partition(':')[0]})" if "scale" in description else ""
-    # The columns of more classes do not fit into a terminal: they become rows.
-    columns = classes if len(classes) <= COLUMNS else []
     console.print_records(
         f"{path}: {rows}, {counted(len(members), 'member')},"
         f" {len(classes)} classes{kind}, {counted(description['shards'], 'file')}",
+        [_member_record(member, classes) for member in members],
         [
-            {"member": member["name"], "group": member["group"] or "–"}
-            | {f"mean p({name})": member["mean"][name] for name in columns}
-            | {"entropy": member["entropy"], "distance": member["distance"]}
-            for member in members
+            "distance: mean L1 distance to the uniform mean of all members (0 to 2).",
+            *(["cost: of one item."] if any("cost" in m.get("info", {}) for m in members) else []),
         ],
-        ["distance: mean L1 distance to the uniform mean of all members (0 to 2)."],
     )
 
 
-def _print_details(members: list[dict[str, Any]]) -> None:
-    """Models, prompts, costs, …, where any is known."""
-    records = []
-    for member in members:
-        details = {key: member["info"][key] for key in DETAILS if key in member.get("info", {})}
-        texts = {key: money(v) if key == "cost" else str(v)[:24] for key, v in details.items()}
-        records.append({"member": member["name"], **texts})
-    if any(len(record) > 1 for record in records):
-        console.print_records("What is known about them (cost: of one item)", records)
-
-
-def _print_classes(description: dict[str, Any]) -> None:
-    records = []
-    for name in description["classes"]:
-        means = [member["mean"][name] for member in description["members"]]
-        records.append(
-            {
-                "class": name,
-                "uniform mean": sum(means) / len(means),
-                "lowest member": min(means),
-                "highest member": max(means),
-            }
-        )
-    console.print_records("Mean probability of each class", records)
+def _member_record(member: dict[str, Any], classes: Sequence[str]) -> dict[str, object]:
+    """A member with the mean probability of few classes, and with what is known about it."""
+    means = {f"mean p({name})": member["mean"][name] for name in classes if len(classes) <= COLUMNS}
+    info = member.get("info", {})
+    details = {key: str(info[key])[:24] for key in DETAILS if key in info}
+    details |= {"cost": money(info["cost"])} if "cost" in info else {}
+    about = {"member": member["name"], "group": member["group"] or "–"}
+    figures = {"entropy": member["entropy"], "distance": member["distance"]}
+    return about | means | figures | details

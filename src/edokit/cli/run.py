@@ -63,10 +63,7 @@ def run(
             command=console.command_line(),
             **options.keywords(reading),
         )
-    if json:
-        console.print_json(result.results)
-    else:
-        _print(result)
+    console.print_result(result.results, lambda: _print(result), json)
 
 
 def _print(result: Run) -> None:

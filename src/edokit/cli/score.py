@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained(options.PreviewedSpending):
+class Trained(options.Spending):
     """Trained members that predict.
 
     Parameters
@@ -31,10 +31,13 @@ class Trained(options.PreviewedSpending):
     judges : Path, optional
         The annotators of each item (item and annotator columns, or a source of annotations):
         members that know annotators predict for these.
+    dry_run : bool, default=False
+        Show one prompt, the number of requests, their tokens and cost, and send none.
     """
 
     annotators: Path | None = None
     judges: Path | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,14 +188,8 @@ def _show(
         )
     lines = [
         f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(predictions.classes)}",
-        *(
-            f"{name}: " + ", ".join(f"{label} → {target}" for label, target in classes.items())
-            for name, classes in labels.items()
-        ),
+        *(f"{name}: {console.arrows(classes)}" for name, classes in labels.items()),
     ]
-    member_info: dict[str, Any] = {
-        name: dict(details) for name, details in predictions.member_info.items()
-    }
     summary = {
         "out": str(out),
         "items": items,
@@ -202,7 +199,7 @@ def _show(
         "labels": labels,
         "judges": None if judges is None else str(judges),
         "annotators": len(people) or None,
-        "member_info": member_info,
+        "member_info": {name: dict(facts) for name, facts in predictions.member_info.items()},
     }
     console.print_result(summary, "\n".join(lines), json)
     if not json:

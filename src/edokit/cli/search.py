@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe import plain_value
 from edokit.metrics import METRIC
-from edokit.tuning import SearchOptions, SearchResult, SearchSpace, SearchTrial
+from edokit.tuning import SearchOptions, SearchResult, SearchSpace
 from edokit.tuning import search as run_search
 
 
@@ -111,8 +110,10 @@ def search(
     out : Path, optional
         Folder for the trials and the ensemble; a worker needs none.
     """
+    if out is None and not settings.worker:
+        raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
     shards = streaming.shards(predictions, reading.learn)
-    with _held(out, settings), console.progress() as bars:
+    with console.kept_if_interrupted(), console.progress() as bars:
         passes = None if shards is None else streaming.keywords(bars, shards)
         update = console.add_bar(bars, "searching", total=settings.trials)
 
@@ -135,73 +136,35 @@ def search(
         if out is not None and report:
             # What was streamed may be too much for a page.
             add_page(out, fit_items=shards is None, overwrite=overwrite)
-    if not json:
-        show(result, out, settings.trials)
-        return
     summary = {"storage": result.storage, "done_before": result.done_before}
     if out is not None:
         summary["nothing_learned"] = result.ensemble.fitted_.nothing_learned
-    console.print_json({**result.to_dict(), **summary})
-
-
-@contextmanager
-def _held(out: Path | None, settings: Search) -> Iterator[None]:
-    """Lock the folder, unless workers share it; if interrupted, say that the search resumes."""
-    from edokit._outputs import locked
-
-    if out is None and not settings.worker:
-        raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
-    with ExitStack() as stack:
-        if out is not None and not settings.worker:
-            stack.enter_context(locked(out))
-        if out is not None or settings.storage is not None:
-            stack.enter_context(console.kept_if_interrupted())
-        yield
+    console.print_result(
+        {**result.to_dict(), **summary}, lambda: show(result, out, settings.trials), json
+    )
 
 
 def show(result: SearchResult, out: Path | None, requested: int) -> None:
     """The front as a table, the choice and its estimates; ``requested``: trials in all."""
-    notes = [*_resumed(result, requested), *_estimates(result)]
+    notes = _estimates(result)
+    if before := result.done_before:
+        more = "; more --trials go on" if before >= requested else ""
+        notes.insert(0, f"{before} of these had been done before{more}.")
     if out is not None:
         page = ", report.html" if (out / "report.html").exists() else ""
         unlearned = result.ensemble.fitted_.nothing_learned
         notes += [unlearned] if unlearned else []
         notes.append(f"Results in {out}: search, ensemble, run.json{page}.")
     title = f"{counted(len(result.trials), 'trial')}, {len(result.front)} on the front"
-    console.print_records(title, _front(result), notes)
-
-
-def _front(result: SearchResult) -> list[dict[str, object]]:
-    """The rows of the front; trials of the same scores share one, named after the chosen one."""
-    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
-    for trial in result.front:
-        scores = tuple(f"{trial.value(name):.4f}" for name in trial.metrics)
-        alike.setdefault((*scores, str(trial.size)), []).append(trial)
-    goals = [*(METRIC[name].label for name in result.chosen.metrics), "size"]
-    records: list[dict[str, object]] = []
-    for scores, trials in alike.items():
-        is_chosen = any(trial is result.chosen for trial in trials)
-        trial = result.chosen if is_chosen else trials[0]
-        settings = trial.configuration.settings
-        records.append(
-            {"trial": f"{trial.number}{' ←' if is_chosen else ''}"}
-            | dict(zip(goals, scores, strict=True))
-            | {"diversity, CE": f"{settings.diversity}, {settings.ce}"}
-            | {"same scores": f"{len(trials) - 1} more" if len(trials) > 1 else None}
-        )
-    return records
-
-
-def _resumed(result: SearchResult, requested: int) -> list[str]:
-    """How many trials were there already."""
-    before, trials = result.done_before, len(result.trials)
-    if before >= requested:
-        fewer = f" ({requested} were asked for)" if requested < trials else ""
-        return [
-            f"Nothing was left to do: {counted(trials, 'trial')} had been done before{fewer}."
-            " More --trials go on."
-        ]
-    return [f"{before} of these had been done before."] if before else []
+    records = [
+        {"trial": f"{trial.number}{' ←' if trial is result.chosen else ''}"}
+        | {METRIC[name].label: trial.value(name) for name in trial.metrics}
+        | {"size": trial.size}
+        | {"diversity": str(trial.configuration.settings.diversity)}
+        | {"CE of": str(trial.configuration.settings.ce)}
+        for trial in result.front
+    ]
+    console.print_records(title, records, notes)
 
 
 def _estimates(result: SearchResult) -> list[str]:

@@ -32,7 +32,7 @@ from edokit.objective.settings import SCALE_TERMS
 from edokit.runs import InputReader, RunRecord
 
 if TYPE_CHECKING:
-    from edokit.ensemble.trade_off import TradeOff
+    pass
 
 FORMAT = 1
 """Raised when older versions could no longer read what is written."""
@@ -126,24 +126,6 @@ def fit(
             if inputs := reader.inputs():
                 RunRecord("fit", inputs, options.random_state, command).save(Path(out))
     return ensemble._keep(fitted)
-
-
-def explain_costs(
-    ensemble: EDOEnsemble,
-    predictions: Any,
-    annotations: Any,
-    *,
-    split: str | Sequence[str] | None = None,
-    streaming: Mapping[str, Any] | None = None,
-    read_options: Mapping[str, Any] | None = None,
-) -> TradeOff:
-    """`EDOEnsemble.trade_off` of what `fit` takes: files, or shards read one by one."""
-    options = Options.of(ensemble.get_params(deep=False))
-    with ExitStack() as stack:
-        reader = InputReader(**dict(read_options or {}))
-        source = (predictions, annotations, split)
-        inputs = read_inputs(stack, reader, source, streaming, options.label_options)
-        return ensemble.trade_off(*inputs)
 
 
 class _Header(Document):
