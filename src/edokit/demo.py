@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,28 +136,24 @@ def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
     """
     annotations = simulate(CAMPS, random_state=random_state).annotations
     train, dev, test = (annotations.split(name) for name in ("train", "dev", "test"))
-    targets = {
-        "soft": lambda epoch: train.soft_labels,
-        "random-select": lambda epoch: random_select(train, random_state, epoch),
-    }
-    members = [
-        LinearMember(len(annotations.classes), annotators=True).fit(
-            MemberData(_texts(train), target, annotations=train, scale=annotations.scale)
-        )
-        for target in targets.values()
-    ]
+    drawn = partial(random_select, train, random_state)
+    targets: dict[str, Any] = {"soft": lambda epoch: train.soft_labels, "random-select": drawn}
+    members = []
+    for target in targets.values():
+        data = MemberData(_texts(train), target, annotations=train, scale=annotations.scale)
+        members.append(LinearMember(len(annotations.classes), annotators=True).fit(data))
     people = [*annotations.annotators, ""]
 
     def answers(part: Annotations) -> Predictions:
-        texts = _texts(part)
-        owners = [[(name,) if name else ()] * len(texts) for name in people]
+        names = np.repeat(people, len(part.items))
+        about: Any = {
+            "texts": _texts(part) * len(people),
+            "annotators": [(name,) if name else () for name in names],
+        }
         return Predictions.from_arrays(
-            [
-                np.concatenate([member.predict_proba(texts, annotators=owner) for owner in owners])
-                for member in members
-            ],
+            [member.predict_proba(**about) for member in members],
             items=np.tile(part.items, len(people)),
-            annotators=np.repeat(people, len(texts)),
+            annotators=names,
             members=[f"linear-{name}" for name in targets],
             classes=annotations.classes,
             scale=annotations.scale,

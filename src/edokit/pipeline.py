@@ -48,6 +48,7 @@ from edokit.members.pretrained import choose_device, local_folder, require_packa
 from edokit.members.training_data import DEV, TRAIN
 from edokit.metrics import paired_test
 from edokit.report import write_report
+from edokit.report.formatting import listed
 from edokit.runs import Input, RunRecord, digest, merge_options
 from edokit.scales import NOMINAL, looks_ordinal
 
@@ -617,22 +618,16 @@ def sentence(gains: Mapping[str, Gain]) -> str:
     for name, gain in gains.items():
         by_standing[gain.standing].append(name)
     better = [name for name in by_standing["better"] if name != "constant"] or ["constant"]
-    parts = ["Matches your annotators " + joined([_against(name, gains) for name in better])]
+    parts = ["Matches your annotators " + listed([_against(name, gains) for name in better])]
     if worse := by_standing["worse"]:
-        parts.append(joined([_against(name, gains) for name in worse]))
+        parts.append(listed([_against(name, gains) for name in worse]))
     if equal := by_standing["unclear"]:
-        parts.append(f"no better than {joined([RIVALS[name] for name in equal], 'or')}")
+        parts.append(f"no better than {listed([RIVALS[name] for name in equal], 'or')}")
     return "; ".join(parts) + "."
 
 
 def _against(name: str, gains: Mapping[str, Gain]) -> str:
     return f"{gains[name].percent} {gains[name].standing} than {RIVALS[name]}"
-
-
-def joined(texts: Sequence[str], word: str = "and") -> str:
-    """``a, b and c``."""
-    *first, last = texts
-    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def leaderboard(comparison: Comparison, trained: Trained) -> list[dict[str, Any]]:

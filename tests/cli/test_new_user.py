@@ -421,4 +421,4 @@ def test_items_without_predictions_are_left_out_by_a_command_that_the_error_name
     other = tmp_path / "other.npz"
     write_predictions(replace(pool, rows=Rows.of(pool.items + "x")), other)
     nothing = edo("data", "convert", shelf / "data.csv", tmp_path / "no.csv", "--items", other)
-    assert_one_line(nothing, "none of the", "check the ids")
+    assert_one_line(nothing, "no item of", "check the ids")

@@ -12,6 +12,7 @@ from commands import answer, assert_one_line, edo
 from edokit import write_predictions
 from edokit._errors import InputError
 from edokit._io.tables import read_table, write_table
+from edokit.cli.console import progress
 from edokit.cli.options import Streaming, parse_size
 from shard_cases import Cut, cut
 
@@ -119,7 +120,8 @@ def test_sizes_are_read_with_and_without_units() -> None:
 
 
 def streamed(path: Path, stream: bool | None, memory: str, engine: str = "local") -> object:
-    return Streaming(stream=stream, memory=memory, engine=engine).shards(path)
+    with progress() as bars:
+        return Streaming(stream=stream, memory=memory, engine=engine).passes(bars, path)
 
 
 def test_a_folder_is_streamed_when_it_is_large_or_asked_for(made: Cut) -> None:

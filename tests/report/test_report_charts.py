@@ -52,7 +52,7 @@ def test_the_three_views_hold_the_same_trials_in_the_same_places(tmp_path: Path)
     assert numbers[0] == numbers[1] == numbers[2]
     assert sorted(numbers[0]) == list(range(30))
     assert search.chosen is not None
-    assert views[0][1][0]["F1"] == pytest.approx(search.chosen.metrics["f1"])
+    assert views[0][1][0]["F1"] == pytest.approx(search.chosen["f1"])
 
 
 def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) -> None:
@@ -61,10 +61,8 @@ def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) ->
     chart = pareto(search, "f1", "ce")
     rows = {row["trial"]: row for row in drawn(chart)[0]}
     for trial in search.trials:
-        assert (rows[trial.number]["diversity"], rows[trial.number]["_front"]) == (
-            trial.sign,
-            trial.on_front,
-        )
+        row = rows[trial["number"]]
+        assert (row["diversity"], row["_front"]) == (trial["diversity"], trial["on_front"])
     encoding = chart["layer"][0]["encoding"]
     assert encoding["color"]["field"] == "diversity"
     assert encoding["opacity"]["value"] < 0.5 < encoding["opacity"]["condition"][-1]["value"]

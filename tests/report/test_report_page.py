@@ -104,6 +104,7 @@ def test_a_full_run_has_every_section_and_chart(page: Reader) -> None:
         *("reliability", "entropy-entropy", "members"),
     }
     assert wanted <= set(page.charts)
+    assert "By cross-entropy (CE), on" in page.text
     assert set(page.charts) == set(page.data["figures"])
     assert len(page.charts) == len(set(page.charts))
 
@@ -402,12 +403,12 @@ def test_a_page_has_slices_by_item_column_and_says_which_is_worst(tmp_path: Path
     assert data.evaluation is not None
     assert [one.items for one in data.evaluation.result.slices] == [60] * 4
     page = Reader(render(data))
-    assert "slices" in page.charts
+    assert "slices" in menu(page)
     assert "lang: (missing)" in page.text
     assert "Worst slice in CE: lang: it (60 items)" in page.text
     assert len(page.scripts) == 3  # none from the name of a slice
     without = collect(tmp_path, predictions=pool, annotations=sliced)
-    assert "slices" not in Reader(render(without)).charts
+    assert "slices" not in menu(Reader(render(without)))
     with pytest.raises(InputError, match="did you mean 'lang'"):
         collect(tmp_path, predictions=pool, annotations=sliced, by="lnag")
     with pytest.raises(InputError, match="no annotated items to slice"):

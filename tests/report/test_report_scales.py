@@ -23,7 +23,13 @@ from edokit.report.colours import class_colours
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.items import filters, item_table, minority_lost
-from edokit.report.results import best_values, parse_search, ranked_scores, read_comparison
+from edokit.report.results import (
+    best_values,
+    parse_search,
+    ranked_scores,
+    read_comparison,
+    trial_settings,
+)
 from edokit.report.summary import summarize
 from edokit.report.vega import Spec, write_all
 from edokit.rows import Rows
@@ -258,8 +264,8 @@ def test_a_search_of_ratings_is_shown_in_its_metrics(ordinal: ReportData) -> Non
     chosen = {"rule": "lowest-rps", "estimates": estimates, "weights": {}}
     search = parse_search(rows, {"metrics": ["f1", "rps", "w1"], "chosen": chosen})
     assert search.headline == "rps"
-    assert set(search.trials[0].metrics) == {"f1", "rps", "w1"}
-    assert "rps" not in search.trials[0].settings
+    assert search.metrics == ("f1", "rps", "w1")
+    assert "rps" not in trial_settings(search.trials[0])
     (text,) = summarize(ReportData("run", search=search)).weights
     assert "the lowest RPS on the front" in text
     assert "Its RPS is 0.2000 in-sample (optimistic) and 0.2500 cross-fitted" in text

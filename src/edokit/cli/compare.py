@@ -59,7 +59,6 @@ def compare(
     *,
     predictions: Path,
     annotations: options.AnnotationsPath,
-    test_predictions: Path | None = None,
     files: Annotated[OtherFiles, options.FLAT] = OtherFiles(),
     extra: Annotated[
         dict[str, tuple[Path, Path]] | None, options.parser(extra_pools, "NAME=DEV,TEST")
@@ -78,9 +77,6 @@ def compare(
     ----------
     predictions : Path
         The members' predictions of the items to fit on (dev).
-    test_predictions : Path, optional
-        The same members' predictions of the test items. Without them, methods are cross-validated
-        on --predictions, such as fit.npz of `edo train --cross-fit`.
     extra : dict, optional
         Another pool, or a single model, on the same items: its predictions on dev and on test
         (repeatable); without test predictions one file.
@@ -91,7 +87,7 @@ def compare(
     """
     if form is not None:
         one_of("format", form, FORMATS)
-    others = [test_predictions, files.test_annotations, files.train_annotations]
+    others = [files.test_predictions, files.test_annotations, files.train_annotations]
     guard: Any = nullcontext()
     if out is not None:
         inputs = predictions, annotations, *others
@@ -101,7 +97,6 @@ def compare(
         comparison = compare_methods(
             predictions,
             annotations,
-            test_predictions,
             options=methods,
             extra=extra,
             step=lambda done, total, what: update(done, total, description=what),

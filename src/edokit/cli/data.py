@@ -279,20 +279,15 @@ def _description_notes(description: dict[str, Any]) -> list[str]:
     for heading, key in (("Item columns", "columns"), ("Annotators' attributes", "attributes")):
         if description[key]:
             notes.append(f"{heading}: {', '.join(description[key])}.")
-    duplicates = description.get("near_duplicates", {})
-    if duplicates:
-        notes.append(
-            f"{are(duplicates['items'], verb=HAVE, noun='text')} a near-duplicate among all,"
-            f" in {counted(duplicates['groups'], 'group')}."
-            if duplicates["items"]
-            else "No text has a near-duplicate."
-        )
-    for name, counts in duplicates.get("splits", {}).items():
-        split_name = "the items in no split" if name == "no split" else name
-        notes.append(
-            f"Of {split_name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"
+    if duplicates := description.get("near_duplicates"):
+        texts = are(duplicates["items"], verb=HAVE, noun="text")
+        groups = counted(duplicates["groups"], "group")
+        notes.append(f"{texts} a near-duplicate among all, in {groups}.")
+        notes += [
+            f"Of {name}, {are(counts['near'], verb=HAVE, noun='text')} a near-duplicate in"
             f" {duplicates['also_in']} ({counts['verbatim']} word for word)."
-        )
+            for name, counts in duplicates.get("splits", {}).items()
+        ]
     return notes
 
 

@@ -89,6 +89,8 @@ def fit(
     out : Path
         Folder for the ensemble.
     """
+    read_options = options.keywords(reading)
+    split = read_options.pop("split", None)
     with console.progress() as bars:
         fitted = fit_ensemble(
             predictions,
@@ -97,7 +99,9 @@ def fit(
             out=out,
             overwrite=overwrite,
             command=console.command_line(),
-            **streaming.fit_arguments(bars, predictions, reading),
+            split=split,
+            read_options=read_options,
+            streaming=streaming.passes(bars, predictions, reading.learn),
         ).fitted_
     recalibrated = configuration.recalibrate is not None
     console.print_result(fitted.summary(), lambda: _print(fitted, out, recalibrated), json)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from edokit.annotations import Annotations
     from edokit.predict import TextSource
-    from edokit.predictions import Shards
 
 FLAT = Parameter(name="*")
 """The fields of a class of options are options of the command."""
@@ -104,7 +103,6 @@ AnnotationsPath = Annotated[Path, Parameter(help="The annotations of these items
 PredictionsPath = Annotated[
     Path, Parameter(help="The members' predictions: .npz, Parquet or a folder of shards.")
 ]
-Device = Annotated[str | None, Parameter(help="Where to compute, e.g. cpu or cuda.")]
 Json = Annotated[bool, Parameter(help="One JSON object on stdout, nothing else.")]
 Overwrite = Annotated[
     bool, Parameter(help="Replace what is there already, also what edo did not write.")
@@ -207,17 +205,14 @@ class Reading(ColumnNames):
     dialogue: str | None = None
     clean: bool | None = None
 
-    def annotations(self, source: Path, split: Sequence[str] | None = None) -> "Annotations":
-        """The annotations in a source: these splits, else those of ``--split``."""
-        from edokit.datasets import read_annotations
+    def annotations(self, source: Path) -> "Annotations":
+        """The annotations in a source, or those of ``--split``."""
+        from edokit.runs import InputReader
 
         arguments = keywords(self)
-        splits = arguments.pop("split", [])
-        splits = splits if split is None else split
-        if len(splits) == 1:
-            return read_annotations(source, split=splits[0], **arguments)
-        annotations = read_annotations(source, **arguments)
-        return annotations.split(*splits) if splits else annotations
+        split = arguments.pop("split", None)
+        annotations: Annotations = InputReader(**arguments).annotations("source", source, split)
+        return annotations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,8 +279,13 @@ class Streaming:
     engine: str = "local"
     scratch: Path | None = None
 
-    def shards(self, predictions: Path, learn: str | None = None) -> "Shards | None":
-        """The shards, if they are to be read one by one: as asked, else if they are large."""
+    def passes(
+        self, bars: "Progress", predictions: Path, learn: str | None = None
+    ) -> dict[str, Any] | None:
+        """Arguments of `FitData.open`, with a bar, if shards are to be read one by one.
+
+        They are as asked, else if they are large.
+        """
         from edokit.predictions import Shards
 
         memory = parse_size(self.memory)
@@ -293,25 +293,11 @@ class Streaming:
         if not required and (self.stream is False or not predictions.is_dir()):
             return None
         shards = Shards.open(predictions, learn=learn)
-        return shards if required or shards.needs > memory else None
-
-    def fit_arguments(
-        self, bars: "Progress", predictions: Path, reading: FitReading
-    ) -> dict[str, Any]:
-        """What a fit needs besides files: splits, how annotations and how shards are read."""
-        arguments = keywords(reading)
-        shards = self.shards(predictions, reading.learn)
-        return {
-            "split": arguments.pop("split", None),
-            "read_options": arguments,
-            "streaming": None if shards is None else self.keywords(bars, shards),
-        }
-
-    def keywords(self, bars: "Progress", shards: "Shards") -> dict[str, Any]:
-        """Arguments of `FitData.open`, with a bar among ``bars`` for each pass."""
+        if not required and shards.needs <= memory:
+            return None
         update = console.add_bar(bars, "reading", total=len(shards.files))
         return {
-            "memory": parse_size(self.memory),
+            "memory": memory,
             "jobs": self.jobs,
             "engine": self.engine,
             "scratch": self.scratch,
@@ -356,12 +342,16 @@ class TestFiles:
 
     Parameters
     ----------
+    test_predictions : Path, optional
+        The same members' predictions of the test items. Without them, `edo compare`
+        cross-validates on --predictions, such as fit.npz of `edo train --cross-fit`.
     test_annotations : Path, optional
         The annotations of the test items; else those of --annotations.
     test_split : list of str, optional
         The split of the test annotations, e.g. test.
     """
 
+    test_predictions: Path | None = None
     test_annotations: Path | None = None
     test_split: Names = None
 

@@ -75,26 +75,13 @@ class Search(SearchOptions):
         super().__post_init__()
 
 
-@dataclass(frozen=True, kw_only=True)
-class TestData(options.TestFiles):
-    """Data to evaluate the choice on.
-
-    Parameters
-    ----------
-    test_predictions : Path, optional
-        Also evaluate the choice: predictions of test.
-    """
-
-    test_predictions: Path | None = None
-
-
 def search(
     *,
     predictions: options.PredictionsPath,
     annotations: options.AnnotationsPath,
     out: Path | None = None,
     settings: Annotated[Search, options.FLAT] = Search(),
-    test: Annotated[TestData, options.FLAT] = TestData(),
+    test: Annotated[options.TestFiles, options.FLAT] = options.TestFiles(),
     report: options.WithReport = True,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
@@ -112,9 +99,8 @@ def search(
     """
     if out is None and not settings.worker:
         raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
-    shards = streaming.shards(predictions, reading.learn)
     with console.kept_if_interrupted(), console.progress() as bars:
-        passes = None if shards is None else streaming.keywords(bars, shards)
+        passes = streaming.passes(bars, predictions, reading.learn)
         update = console.add_bar(bars, "searching", total=settings.trials)
 
         def progress(done: int, total: int, best: Mapping[str, float]) -> None:
@@ -135,7 +121,7 @@ def search(
         )
         if out is not None and report:
             # What was streamed may be too much for a page.
-            add_page(out, fit_items=shards is None, overwrite=overwrite)
+            add_page(out, fit_items=passes is None, overwrite=overwrite)
     summary = {"storage": result.storage, "done_before": result.done_before}
     if out is not None:
         summary["nothing_learned"] = result.ensemble.fitted_.nothing_learned

@@ -11,7 +11,6 @@ import pandas as pd
 
 from edokit._types import Floats, Ints
 from edokit.baselines.scores import Score
-from edokit.baselines.slices import Slice
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.planning import Plan
@@ -38,7 +37,6 @@ PARTS = {
     "rest": "residual",
 }
 SOURCES = {"annotations": ORANGE, "ensemble": BLUE}
-RIVALS = {"uniform mean": MUTED, "constant": ORANGE}
 PLAIN_NAMES = {
     "edo": "EDO: this ensemble",
     "uniform": "plain average (uniform)",
@@ -83,8 +81,6 @@ def _evaluated(evaluation: Evaluation) -> dict[str, Spec]:
         charts["reliability"] = reliability(reliability_curve(p, q, scale=evaluation.scale))
         charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, largest, rho)
         charts["classes"] = class_shares(p, q, evaluation.pooled.classes)
-    if evaluation.result is not None and evaluation.result.slices:
-        charts["slices"] = slices(evaluation.result.slices)
     if len(evaluation.predictions.members) > 1:
         charts["members"] = members(evaluation.distances, evaluation.predictions.members)
     return charts
@@ -165,40 +161,20 @@ def annotators_needed(plan: Plan) -> Spec:
 def methods(scores: Sequence[Score]) -> Spec:
     """The headline metric of each method with its interval, EDO's in colour."""
     labels = [PLAIN_NAMES.get(score.name, clean(score.name, 60)) for score in scores]
-    is_edo = [is_ours(score) for score in scores]
-    return _headlines("method", labels, scores, _blue_if("datum._ours"), _ours=is_edo)
-
-
-def slices(parts: Sequence[Slice]) -> Spec:
-    """The headline metric of the ensemble on each slice, beside uniform mean and constant."""
-    labels = [f"{clean(part.name, 60)} ({part.items})" for part in parts]
-    shades = vega.colours("of", RIVALS | {"ensemble": BLUE})
-    ours = [part.scores[0] for part in parts]
-    chart = _headlines("slice", labels, ours, shades, of="ensemble")
-    for name in RIVALS:
-        scores = [score for part in parts if (score := part.score(name.split()[0])) is not None]
-        if len(scores) == len(parts):
-            data = rows(name=labels, **_with_ends(scores), of=name)
-            rivals = vega.points(data, {"color": shades}, size=9, shape="diamond")
-            chart["layer"].insert(0, rivals)
-    return chart
-
-
-def _headlines(
-    noun: str, labels: Sequence[str], scores: Sequence[Score], colour: Spec, **columns: Any
-) -> Spec:
-    """The headline metric of scores, with its intervals."""
     metric = scores[0].headline
-    title = f"{METRIC[metric].title.capitalize()} of each {noun}"
-    return dots(title, _metric_axis(metric), labels, colour, **_with_ends(scores), **columns)
-
-
-def _with_ends(scores: Sequence[Score]) -> dict[str, Sequence[float | None]]:
-    """Columns with the headline metric of each score, and its interval."""
-    values = [headline_value(score) for score in scores]
-    ends = [score.intervals.get(score.headline, (None, None)) for score in scores]
+    ends = [score.intervals.get(metric, (None, None)) for score in scores]
     lows, highs = zip(*ends, strict=True)
-    return {METRIC[scores[0].headline].short: values, "low": lows, "high": highs}
+    columns = {METRIC[metric].short: [headline_value(score) for score in scores]}
+    return dots(
+        f"{METRIC[metric].title.capitalize()} of each method",
+        _metric_axis(metric),
+        labels,
+        _blue_if("datum._ours"),
+        low=lows,
+        high=highs,
+        _ours=[is_ours(score) for score in scores],
+        **columns,
+    )
 
 
 def _blue_if(test: str) -> Spec:
@@ -213,15 +189,16 @@ def _metric_axis(name: str) -> Spec:
 
 def pareto(search: Search, x: str, y: str) -> Spec:
     """The trials by two metrics, linked between the views of the page."""
-    trials = sorted(search.trials, key=lambda trial: trial.on_front)
-    values = {METRIC[name].short: [trial.metrics[name] for trial in trials] for name in (x, y)}
+    trials = sorted(search.trials, key=lambda trial: bool(trial.get("on_front")))
+    values = {METRIC[name].short: [trial[name] for trial in trials] for name in (x, y)}
+    trial_signs = [s if (s := trial.get("diversity")) in SIGNS else "" for trial in trials]
     data = rows(
-        trial=[trial.number for trial in trials],
+        trial=[trial["number"] for trial in trials],
         **values,
-        diversity=[trial.sign for trial in trials],
-        _front=[trial.on_front for trial in trials],
+        diversity=trial_signs,
+        _front=[bool(trial.get("on_front")) for trial in trials],
     )
-    signs = {sign: SIGNS[sign] for sign in SIGNS if any(trial.sign == sign for trial in trials)}
+    signs = {sign: shade for sign, shade in SIGNS.items() if sign in trial_signs}
     shapes = ["diamond" if sign == "suppress" else "circle" for sign in signs]
     encoding = {
         "color": vega.colours("diversity", signs, legend=None),
@@ -238,7 +215,7 @@ def pareto(search: Search, x: str, y: str) -> Spec:
     brush = {"params": [{"name": "brush", "select": "interval"}]}
     layers = [vega.points(data, encoding) | brush]
     if search.chosen is not None:
-        place = rows(**{METRIC[name].short: [search.chosen.metrics[name]] for name in (x, y)})
+        place = rows(**{METRIC[name].short: [search.chosen[name]] for name in (x, y)})
         ring = vega.points(place, size=20, color=INK, filled=False, strokeWidth=2, tooltip=None)
         layers.append(ring)
     title = f"{METRIC[x].short} and {METRIC[y].short} of the trials"

@@ -53,11 +53,11 @@ def interval(ends: Sequence[float | None] | None, digits: int = 4) -> str:
     return f"{number(ends[0], digits)} to {number(ends[1], digits)}"
 
 
-def listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str], joint: str = "and") -> str:
     """``a, b and c``."""
     if len(words) < 2:
         return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(words[:-1])} {joint} {words[-1]}"
 
 
 def named(metric: str) -> str:

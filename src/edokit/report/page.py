@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -23,7 +23,7 @@ from edokit.report.colours import DARK, class_colours
 from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import FILTERS, asset, clean, count, embed
 from edokit.report.items import item_table, shortened
-from edokit.report.results import ABOUT, Trial, best_values, is_ours, ranked_scores
+from edokit.report.results import ABOUT, best_values, is_ours, ranked_scores, trial_settings
 from edokit.report.summary import EQUAL, summarize
 from edokit.report.vega import CONFIG, page_spec
 from edokit.scales import NOMINAL
@@ -51,7 +51,9 @@ def render(
         "dark": DARK | dict(shades),
         "colours": [light for light, _ in shades],
         # The settings of each trial are shown on a click.
-        "trials": {} if search is None else dict(map(_trial_facts, search.trials)),
+        "trials": {}
+        if search is None
+        else {trial["number"]: _trial_facts(trial, search.metrics) for trial in search.trials},
         "items": items,
         "terms": _terms(),
     }
@@ -86,13 +88,14 @@ def render(
     )
 
 
-def _trial_facts(trial: Trial) -> tuple[str, dict[str, Any]]:
-    """The number of a trial, and what the page shows of it."""
-    return str(trial.number), {
-        "metrics": {METRIC[name].short: round(v, 6) for name, v in trial.metrics.items()},
-        "front": trial.on_front,
-        "chosen": trial.chosen,
-        "settings": {clean(name): clean(value) for name, value in trial.settings.items()},
+def _trial_facts(trial: Mapping[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
+    """What the page shows of a trial."""
+    settings = trial_settings(trial)
+    return {
+        "metrics": {METRIC[name].short: round(trial[name], 6) for name in metrics},
+        "front": bool(trial.get("on_front")),
+        "chosen": bool(trial.get("chosen")),
+        "settings": {clean(name): clean(value) for name, value in settings.items()},
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,7 @@ from edokit.report.formatting import number
 
 # Columns of the table of trials that are not settings.
 _OUTCOMES = {
-    *("number", "generation", "slot", "size", "weights", "on_front", "chosen", "state", "failure"),
+    *("number", "slot", "weights", "on_front", "chosen", "state", "failure"),
     *(*METRIC, *(f"{name}_se" for name in METRIC)),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
@@ -98,37 +99,13 @@ class Comparison(Document):
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One configuration and its metrics.
-
-    Attributes
-    ----------
-    number : int
-    sign : str
-        ``preserve`` or ``suppress``; empty if the trial has neither.
-    metrics : dict[str, float]
-        By name, in the order of `Search.metrics`.
-    on_front : bool
-    chosen : bool
-    settings : dict[str, str]
-        Every setting as text, size and generation included.
-    """
-
-    number: int
-    sign: str
-    metrics: dict[str, float]
-    on_front: bool
-    chosen: bool
-    settings: dict[str, str]
-
-
-@dataclass(frozen=True)
 class Search:
     """The trials of a search, and how one of them was chosen.
 
     Attributes
     ----------
-    trials : list[Trial]
+    trials : list[dict]
+        Rows of ``trials.parquet`` by number: metrics, settings, ``on_front`` and ``chosen``.
     failed : int
         Trials without a result.
     rule : str
@@ -139,7 +116,7 @@ class Search:
         Headline metric of the chosen trial by kind of estimate.
     """
 
-    trials: list[Trial]
+    trials: list[dict[str, Any]]
     failed: int = 0
     rule: str = ""
     metrics: tuple[str, ...] = search_metrics()
@@ -151,14 +128,15 @@ class Search:
         return self.metrics[1]
 
     @property
-    def front(self) -> list[Trial]:
-        """The trials that are not dominated."""
-        return [trial for trial in self.trials if trial.on_front]
+    def front(self) -> list[dict[str, Any]]:
+        """The trials that are not dominated, lowest headline metric first."""
+        front = [trial for trial in self.trials if trial.get("on_front")]
+        return sorted(front, key=itemgetter(self.headline))
 
     @property
-    def chosen(self) -> Trial | None:
+    def chosen(self) -> dict[str, Any] | None:
         """The chosen trial."""
-        return next((trial for trial in self.trials if trial.chosen), None)
+        return next((trial for trial in self.trials if trial.get("chosen")), None)
 
 
 def read_search(folder: Path) -> Search:
@@ -172,42 +150,34 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
     about = {"title": "the result of a search", "hint": "run the search again"}
     document = to_model(content, _SearchFile, "search.json", **about)
-    chosen, headline = document.chosen or _ChosenTrial(), document.metrics[1]
-    estimates = {kind: (of or {}).get(headline) for kind, of in chosen.estimates.items()}
+    chosen, metrics = document.chosen or _ChosenTrial(), tuple(document.metrics)
+    estimates = {kind: (of or {}).get(metrics[1]) for kind, of in chosen.estimates.items()}
+    trials = []
     try:
-        values = {k: [row[metric] for metric in document.metrics] for k, row in enumerate(rows)}
-        done = [k for k in values if None not in values[k] and np.isfinite(values[k]).all()]
-        trials = [_trial(rows[k], document.metrics) for k in done]
+        for row in rows:
+            values = {name: np.nan if row[name] is None else float(row[name]) for name in metrics}
+            if np.isfinite(list(values.values())).all():
+                trials.append({**row, **values, "number": int(row["number"])})
     # Anyone may have written the table.
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         message = f"trials.parquet is damaged ({error!r})"
         raise InputError(message, "run the search again") from error
     return Search(
-        sorted(trials, key=lambda trial: trial.number),
-        len(rows) - len(done),
+        sorted(trials, key=itemgetter("number")),
+        len(rows) - len(trials),
         str(chosen.rule),
-        tuple(document.metrics),
+        metrics,
         {kind: value for kind, value in estimates.items() if value is not None},
     )
 
 
-def _trial(row: Mapping[str, Any], metrics: Sequence[str]) -> Trial:
-    settings = {
+def trial_settings(trial: Mapping[str, Any]) -> dict[str, str]:
+    """Every setting of a trial as text, size and generation included."""
+    return {
         name: f"{value:.4g}" if isinstance(value, float) else str(value)
-        for name, value in row.items()
+        for name, value in trial.items()
         if value is not None and name not in _OUTCOMES and not name.startswith(_ESTIMATES)
     }
-    results = ("size", "generation")
-    settings |= {name: str(row[name]) for name in results if row.get(name) is not None}
-    sign = str(row.get("diversity"))
-    return Trial(
-        number=int(row["number"]),
-        sign=sign if sign in ("preserve", "suppress") else "",
-        metrics={metric: float(row[metric]) for metric in metrics},
-        on_front=bool(row.get("on_front")),
-        chosen=bool(row.get("chosen")),
-        settings=settings,
-    )
 
 
 def read_comparison(path: Path) -> Comparison:
