@@ -155,11 +155,9 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         return effective_weights(self.theta, size, self.min_members)
 
     def _problem(self, P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> Problem:
-        kind, weighted = self.settings.pool, self.settings.class_weights
-        if not weighted or self.class_counts is None:
+        kind, weighted, counts = self.settings.pool, self.settings.class_weights, self.class_counts
+        if not weighted or counts is None:
             return Problem.from_arrays(P, q, y, class_weights=weighted, pool=kind)
-        # Weights enter through the soft labels, so that they can be those of all items.
-        counts = self.class_counts
         if len(counts) != P.shape[2] or not bool((counts > 0).all()):
             raise InputError(
                 "class_counts must hold a positive number for each class, but got"
@@ -167,8 +165,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
                 "count the hard labels of the fit data, or turn class weights off",
             )
         alpha = counts.sum() / (len(counts) * counts)  # α
-        problem = Problem.from_arrays(P, q * alpha.to(q.device), y, pool=kind)
-        return replace(problem, class_weights=True)
+        problem = Problem.from_arrays(P, q, y, pool=kind)
+        return replace(problem, class_weights=alpha.to(q.device))
 
 
 def _gumbel(shape: Sequence[int], device: torch.device) -> torch.Tensor:

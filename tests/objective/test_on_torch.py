@@ -150,19 +150,14 @@ def test_gradients_reach_float32_members() -> None:
     assert (logits.grad.abs() > 0).any(dim=-1).all()
 
 
-def test_batches_with_mixed_variants_work_on_tensors() -> None:
+@each_variant
+def test_batches_of_weights_work_on_tensors(ce: str) -> None:
     case = make_case(10, 3, 2, seed=5)
     P, q, y, _ = tensors(case)
     v, noise = case.rng.dirichlet(np.ones(3), size=4), case.rng.gumbel(size=(4, 10, 3))
-    chosen = [Settings(ce=ce) for ce in ("random", "mean", "all", "mean")]
-    temperature = np.array([0.2, 0.5, 1.0, 0.3])
-    arrays = joint_loss(
-        v,
-        Problem.from_arrays(case.P, case.q, case.y),
-        chosen,
-        noise=noise,
-        temperature=temperature,
-    )
+    chosen, temperature = Settings(ce=ce), np.array([0.2, 0.5, 1.0, 0.3])[:, None, None]
+    whole = Problem.from_arrays(case.P, case.q, case.y)
+    arrays = joint_loss(v, whole, chosen, noise=noise, temperature=temperature)
     weights = torch.tensor(v, requires_grad=True)
     found = joint_loss(
         weights,

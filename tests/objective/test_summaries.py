@@ -120,7 +120,7 @@ def test_means_and_class_weights_follow_their_formulas() -> None:
     np.testing.assert_allclose(sums.class_weights(), weights)
     losses = -np.einsum("nc,nkc->kc", q, np.log(P + 1e-12)) / 200
     np.testing.assert_allclose(sums.member_ce(), losses.sum(axis=1))
-    np.testing.assert_allclose(sums.member_ce(class_weights=True), losses @ weights)
+    np.testing.assert_allclose(sums.member_ce(sums.class_weights()), losses @ weights)
     np.testing.assert_allclose(sums.matrices["div"] * 200, sums.distances)
 
 
@@ -130,7 +130,9 @@ def test_class_weights_are_global_not_those_of_a_shard() -> None:
     P, q, y = P[order], q[order], y[order]
     parts = [Summaries.from_arrays(P[s], q[s], y[s]) for s in (slice(0, 30), slice(30, 90))]
     whole = Summaries.from_arrays(P, q, y)
-    np.testing.assert_allclose(sum(parts).member_ce(True), whole.member_ce(True))
+    np.testing.assert_allclose(
+        sum(parts).member_ce(sum(parts).class_weights()), whole.member_ce(whole.class_weights())
+    )
 
 
 def test_class_weights_refuse_a_class_that_is_no_hard_label_but_has_mass() -> None:
@@ -140,8 +142,8 @@ def test_class_weights_refuse_a_class_that_is_no_hard_label_but_has_mass() -> No
     with pytest.raises(InputError, match=r"no item of the fit data has class 'maybe'.*weights off"):
         sums.class_weights(["no", "yes", "maybe"])
     with pytest.raises(InputError, match="has class 2 though"):
-        sums.member_ce(class_weights=True)
-    assert np.isfinite(sums.member_ce(class_weights=False)).all()
+        sums.member_ce(sums.class_weights())
+    assert np.isfinite(sums.member_ce()).all()
 
 
 def test_a_class_without_any_mass_gets_weight_zero() -> None:
@@ -149,7 +151,7 @@ def test_a_class_without_any_mass_gets_weight_zero() -> None:
     q = np.array([[0.8, 0.2, 0.0], [0.2, 0.8, 0.0]])
     sums = Summaries.from_arrays(P, q, np.array([0, 1]))
     np.testing.assert_allclose(sums.class_weights(), [2 / 3, 2 / 3, 0.0])
-    assert np.isfinite(sums.member_ce(class_weights=True)).all()
+    assert np.isfinite(sums.member_ce(sums.class_weights())).all()
 
 
 def test_members_are_ranked_by_their_own_unweighted_ce() -> None:

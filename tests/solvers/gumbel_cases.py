@@ -73,13 +73,11 @@ def step_by_step(
             few = [part[batch] for part in data]
             problem = Problem.from_arrays(*few, pool=settings.pool, steps=steps_between)
             if steps_between is not None:
-                problem = replace(
-                    problem, matrices={**problem.matrices, "rps": whole.matrices["rps"]}
-                )
+                scaled = whole.rank_products * len(batch) / items  # of all items at every step
+                summaries = replace(problem.summaries, rank_products=scaled)
+                problem = replace(problem, summaries=summaries)
             if settings.class_weights:
-                weighted = problem.targets * whole.class_weights()
-                problem = replace(problem, targets=weighted, class_weights=True)
-                problem = replace(problem, member_ce=problem.item_losses.mean(axis=0))
+                problem = replace(problem, class_weights=whole.class_weights())
             soft = softmax((pi + draws.size_noise(1, sizes)[0]) / temperature)
             v, w = effective_weights(theta, soft, options.min_members), softmax(theta)
             noise = None
@@ -91,7 +89,7 @@ def step_by_step(
                 theta, soft, loss.gradient, options.min_members
             )
             if settings.regularize is Regularize.RAW:
-                in_theta = in_theta + softmax_vjp(w, loss.gradient_w)
+                in_theta = in_theta + softmax_vjp(w, 2.0 * settings.reg * w)
             gradient = np.concatenate([in_theta, softmax_vjp(soft, in_sizes) / temperature])
             steps += 1
             averages[0] = 0.9 * averages[0] + 0.1 * gradient

@@ -9,11 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from edokit.objective import loss as module
-from edokit.objective.loss import OverItems, joint_loss
+from edokit.objective.loss import JointObjective, OverItems
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Problem
 from edokit.solvers.exact import _exchange, _interior
-from edokit.solvers.objective import JointObjective
 
 SETTINGS = [
     Settings(f1=f1, div=div, diversity=diversity, ce=ce, pool=pool)
@@ -40,23 +39,24 @@ def weights(members: int) -> NDArray[Any]:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("classes", [2, 7])
-def test_value_slope_and_curvature_are_those_of_the_joint_loss(
+def test_value_slope_and_curvature_belong_together(
     settings: Settings, classes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", 64)
     problem = problem_of(40, 5, classes, settings)
     objective, v = JointObjective(problem, settings), weights(5)
-    loss = joint_loss(v, problem, settings)
-    assert objective.value(v) == pytest.approx(float(loss.total), rel=1e-12)
-    np.testing.assert_allclose(objective.slope(v), loss.gradient, rtol=1e-11)
+    terms = objective.terms(v)
+    names = {"ce_weight": "ce", "f1": "f1", "div": "div", "reg": "reg"}
+    total = sum(settings.signed_weight(field) * terms[name] for field, name in names.items())
+    assert objective.value(v) == pytest.approx(total, rel=1e-12)
+    ahead, behind = (
+        np.array([objective.value(v + step * row) for row in np.eye(5)]) for step in (1e-6, -1e-6)
+    )
+    np.testing.assert_allclose(objective.slope(v), (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)
     convex, concave = objective.curvature(v, np.arange(5))
     whole = convex if concave is None else convex + concave
     step = 1e-6
-    moved = [
-        joint_loss(v + step * row, problem, settings).gradient
-        - joint_loss(v - step * row, problem, settings).gradient
-        for row in np.eye(5)
-    ]
+    moved = [objective.slope(v + step * row) - objective.slope(v - step * row) for row in np.eye(5)]
     np.testing.assert_allclose(whole, np.array(moved) / (2 * step), rtol=1e-4, atol=1e-5)
     assert (concave is None) == (settings.div == 0 or settings.diversity == "preserve")
 

@@ -24,14 +24,14 @@ from edokit.ensemble.options import PER_LABEL, Options
 from edokit.fitdata import FitData
 from edokit.fitdata.data import pooled
 from edokit.metrics import ce_items
-from edokit.objective.loss import Linear
+from edokit.objective.loss import JointObjective, Linear
 from edokit.objective.pools import fit_temperature, pool, spread_weights
 from edokit.objective.settings import TERMS, Exact, Regularize, Settings
 from edokit.predictions import Shards
 from edokit.scales import Declared, Scale, check_same_scale
 from edokit.solvers import Solution
 from edokit.solvers.exact import SMALLEST_WEIGHT, solution_at, solve_exact, solve_path
-from edokit.solvers.objective import JointObjective, data_terms
+from edokit.solvers.objective import data_terms
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""

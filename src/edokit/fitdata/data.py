@@ -319,14 +319,14 @@ class FitData:
         Without ``all_terms``, terms that the settings do not weigh may be left out; without items,
         it has every term but the pool's cross-entropy.
         """
-        return Problem.from_summaries(
-            self.summaries(None if all_terms else settings),
-            class_weights=settings.class_weights,
-            pool=settings.pool,
-            rows=self._rows(settings.pool) if with_items else None,
-            soft_labels=self.sample.q if with_items else None,
-            classes=self.row_classes,
-            steps=self.scale.steps,
+        sums, (_, q, _) = self.summaries(None if all_terms else settings), self.sample
+        return Problem(
+            sums,
+            self._rows(settings.pool) if with_items else np.zeros((sums.members, 0)),
+            q if with_items else q[:0],
+            sums.class_weights(self.row_classes) if settings.class_weights else None,
+            settings.pool,
+            self.scale.steps,
         )
 
     def _rows(self, kind: Pool) -> Floats:

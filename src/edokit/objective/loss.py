@@ -7,9 +7,9 @@ of gumbel and torch's autograd all take it from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from edokit.objective.pools import (
     softmax,
     without_gradient,
 )
-from edokit.objective.settings import CE, TERMS, Pool, Regularize, Settings
+from edokit.objective.settings import CE, Diversity, Pool, Regularize, Settings
 from edokit.objective.summaries import Problem
 
 # Numbers of numpy arrays in one block: so few that they stay in the cache.
@@ -215,7 +215,7 @@ class Term:
 class Linear(Term):
     """A term that is linear in v, such as the weighted mean of the members' own cross-entropies."""
 
-    def __init__(self, slope: Array, offset: float = 0.0) -> None:
+    def __init__(self, slope: Array, offset: Array | float = 0.0) -> None:
         self._slope, self._offset = slope, offset
 
     def at(self, v: Array) -> tuple[Array, Array]:
@@ -241,7 +241,13 @@ class Quadratic(Term):
         return 2.0 * self._matrix[np.ix_(inside, inside)]
 
 
-class OverItems(Term):
+class ItemTerm(Term):
+    """A pool term of the items that the loss is about."""
+
+    term: PoolTerm
+
+
+class OverItems(ItemTerm):
     """A pool term on items in memory: ``rows`` [K, n·c] are pooled, ``targets`` [n, c]."""
 
     def __init__(self, term: PoolTerm, rows: Array, targets: Array) -> None:
@@ -300,6 +306,33 @@ class OverItems(Term):
             yield rows[:, s.start * width : s.stop * width], targets[s, ...]
 
 
+class DrawnMember(Term):
+    """Cross-entropy of one member per item, drawn with probabilities v.
+
+    The draw is argmax_k ln(v_k + ε) + noise_ik, with ``noise`` [..., N, K] from the Gumbel
+    distribution. The gradient is the straight-through one: that of the softmax at ``temperature``
+    (one, or [..., 1, 1]) in place of the argmax.
+    """
+
+    def __init__(self, problem: Problem, noise: Array, temperature: Array | float = 1.0) -> None:
+        self._problem, self._noise, self._temperature = problem, noise, temperature
+
+    def at(self, v: Array) -> tuple[Array, Array]:
+        problem, temperature = self._problem, self._temperature
+        xp = namespace(v, problem.rows)
+        logits = xp.log(v + EPSILON)[..., None, :] + self._noise
+        soft = softmax(logits / temperature)
+        best = xp.argmax(logits, axis=-1)
+        positions = xp.arange(problem.members, dtype=best.dtype, device=device(best))
+        hard = xp.astype(best[..., None] == positions, v.dtype)
+        losses = problem.item_losses
+        draws = hard + (soft - without_gradient(soft))
+        value = xp.sum(draws * losses, axis=(-2, -1)) / problem.items
+        mean_loss = xp.sum(soft * losses, axis=-1, keepdims=True)
+        slope = xp.sum(soft * (losses - mean_loss) / temperature, axis=-2)
+        return value, slope / ((v + EPSILON) * problem.items)
+
+
 def _pooled(v: Array, rows: Array, targets: Array) -> Array:
     """[..., n, c] of weights v [..., K]."""
     return namespace(v, rows).reshape(v @ rows, (*v.shape[:-1], *targets.shape))
@@ -329,162 +362,130 @@ class Curvature(Additive):
 # --- Their sum ------------------------------------------------------------------------------------
 
 
+class JointObjective:
+    """The joint loss of a problem; ``terms`` take the place of its own of the same names."""
+
+    def __init__(
+        self, problem: Problem, settings: Settings, terms: Mapping[str, Term] | None = None
+    ) -> None:
+        problem.check_scale(settings)
+        self.problem, self.settings, self.members = problem, settings, problem.members
+        given = dict(terms or {})
+        ce = {} if settings.ce is CE.MEAN else {"ce_weight": Linear(problem.member_ce)}
+        over_items = {
+            name: OverItems.of(term, problem)
+            for name, term in pool_terms(settings, steps=problem.steps).items()
+            if name not in given
+        }
+        self.all_terms: dict[str, Term] = {
+            "f1": Linear(-problem.hit_rates, 1.0),
+            **ce,
+            **over_items,
+            **{name: Quadratic(matrix) for name, matrix in problem.matrices.items()},
+            "reg": Quadratic(like(np.eye(problem.members), problem.hit_rates)),
+            **given,
+        }
+        weights = {name: settings.signed_weight(name) for name in self.all_terms}
+        self._weights = {name: weight for name, weight in weights.items() if weight}
+
+    @property
+    def ce(self) -> Term:
+        """The cross-entropy."""
+        return self.all_terms["ce_weight"]
+
+    @property
+    def of_items(self) -> dict[str, ItemTerm]:
+        """The terms that count and look at the items."""
+        terms = ((name, self.all_terms[name]) for name in self._weights)
+        return {name: term for name, term in terms if isinstance(term, ItemTerm)}
+
+    def value(self, v: Array) -> Array:
+        """The joint loss at v [..., K]."""
+        return sum(weight * self.all_terms[n].value(v) for n, weight in self._weights.items())
+
+    def slope(self, v: Array) -> Array:
+        """Its gradient [..., K]."""
+        return sum(self.slopes(v).values(), namespace(v).zeros_like(v))
+
+    def slopes(self, v: Array) -> dict[str, Array]:
+        """The gradient [..., K] of each term that counts, times its weight."""
+        return {
+            name: weight * self.all_terms[name].at(v)[1] for name, weight in self._weights.items()
+        }
+
+    def curvature(self, v: Array, inside: Any) -> tuple[Array, Array | None]:
+        """Its Hessian among the members ``inside`` [k], which hold all weight: the convex part, and
+        the diversity term where that is concave (else None): [k, k] each.
+        """
+        hessians = {
+            name: weight * self.all_terms[name].hessian(v, inside)
+            for name, weight in self._weights.items()
+        }
+        is_concave = self.settings.diversity is Diversity.SUPPRESS
+        concave = hessians.pop("div", None) if is_concave else None
+        return sum(hessians.values(), np.zeros((len(inside), len(inside)))), concave
+
+    def terms(self, v: Array) -> dict[str, Array]:
+        """The terms at v [..., K] before weighting, and the total; no ``div`` without distances."""
+        terms = {name: term.value(v) for name, term in self.all_terms.items()}
+        values = {"f1": terms.pop("f1"), "ce": terms.pop("ce_weight"), **terms}
+        return {**values, "total": self.value(v)}
+
+
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The joint loss and its terms before weighting; each [] for one v, [T] for a batch."""
+    """The joint loss at weights v [..., K]."""
 
-    terms: dict[str, Array]
-    """``f1`` (1 − soft micro-F1), ``ce`` (in the chosen variant), ``reg`` (squared norm of the
-    weights), those of `Problem.matrices` (``div``, without sign; ``rps``), those of `SMOOTH_TERMS`
-    that are weighed, and the weighted sum, ``total``."""
-    gradient: Array
-    """[..., K] of the total in v."""
-    ce_gradient: Array
-    """[..., K] of the cross-entropy alone, before weighting."""
-    gradient_w: Array
-    """[..., K] of the total in the raw weights w; zero unless the norm is taken of them."""
+    objective: JointObjective
+    v: Array
+
+    @cached_property
+    def terms(self) -> dict[str, Array]:
+        """[...] before weighting: ``f1`` (1 − soft micro-F1), ``ce`` (in the chosen variant),
+        ``reg`` (squared norm of the weights), those of `Problem.matrices` (``div``, without sign;
+        ``rps``), those of `SMOOTH_TERMS` that are weighed, and the weighted sum, ``total``."""
+        return self.objective.terms(self.v)
 
     @property
     def total(self) -> Array:
-        """The joint loss."""
+        """The joint loss [...]."""
         return self.terms["total"]
+
+    @property
+    def gradient(self) -> Array:
+        """[..., K] of the total in v."""
+        return self.objective.slope(self.v)
 
 
 def joint_loss(
     v: Array,
     problem: Problem,
-    settings: Settings | Sequence[Settings],
+    settings: Settings,
     *,
     w: Array | None = None,
     noise: Array | None = None,
     temperature: Array | float = 1.0,
 ) -> Loss:
-    """The joint loss at effective weights v [K], or [T, K] for T configurations at once.
+    """The joint loss at effective weights v [K], or at T of them [T, K].
 
-    ``settings``: one for all rows of v, or one per row. ``w``: raw weights in the shape of v,
-    needed by ``regularize="w"``. ``noise`` and ``temperature``: see ``ce_random``. On torch
-    tensors autograd flows into v, w and the predictions; the gradients returned are the same.
+    ``w``: raw weights in the shape of v, needed by ``regularize="w"``. ``noise`` and
+    ``temperature``: see `DrawnMember`, needed by ``ce="random"``. On torch tensors autograd flows
+    into v, w and the predictions.
     """
-    is_batch = v.ndim == 2
-    xp = namespace(v, problem.rows)
-    v = v if is_batch else v[None, :]
-    w = w if is_batch or w is None else w[None, :]
-    configurations = [settings] if isinstance(settings, Settings) else list(settings)
-    _check(v, w, problem, configurations)
-
-    # [T, 1], or [1, 1] where all rows share their settings.
-    weights = {
-        term.name: like([c.signed_weight(name) for c in configurations], v)[:, None]
-        for name, term in TERMS.items()
-    }
-    on_raw = like([c.regularize is Regularize.RAW for c in configurations], v)[:, None]
-    raw, on_effective = xp.zeros_like(v) if w is None else w, 1.0 - on_raw
-    norm = xp.sum(on_effective * v * v + on_raw * raw * raw, axis=1)
-    terms = {
-        "f1": Linear(-problem.hit_rates, 1.0).at(v),
-        "ce": _cross_entropy(v, problem, [c.ce for c in configurations], noise, temperature),
-        "reg": (norm, 2.0 * on_effective * v),
-        **{name: Quadratic(matrix).at(v) for name, matrix in problem.matrices.items()},
-    }
-    for name, kind in SMOOTH_TERMS.items():
-        if any(getattr(c, name) for c in configurations):
-            terms[name] = OverItems.of(kind(problem.steps), problem).at(v)
-    total, gradient = xp.zeros_like(norm), xp.zeros_like(v)
-    for name, (value, slope) in terms.items():
-        total, gradient = total + weights[name][:, 0] * value, gradient + weights[name] * slope
-
-    def result(part: Array) -> Array:
-        return part if is_batch else part[0, ...]
-
-    return Loss(
-        {name: result(value) for name, (value, _) in terms.items()} | {"total": result(total)},
-        result(gradient),
-        result(terms["ce"][1]),
-        result(2.0 * weights["reg"] * on_raw * raw),
-    )
-
-
-def _check(v: Array, w: Array | None, problem: Problem, configurations: Sequence[Settings]) -> None:
-    count = len(configurations)
-    if v.shape[1] != problem.members or count not in (1, v.shape[0]):
+    if v.shape[-1] != problem.members:
         raise InputError(
-            f"{count} configurations of {problem.members} members need weights of shape "
-            f"({count}, {problem.members}), but got {tuple(v.shape)}",
-            "give one row of weights per configuration",
+            f"weights of shape {tuple(v.shape)} are not one for each of the {problem.members}"
+            " members",
+            "give the weights in the order of the members",
         )
-    made_for = (problem.class_weights, problem.pool)
-    for settings in configurations:
-        if (settings.class_weights, settings.pool) != made_for:
-            raise InputError(
-                "settings and problem must agree on class_weights and pool, but the problem has "
-                f"class_weights={problem.class_weights}, pool={str(problem.pool)!r}",
-                "build one Problem per choice of class weights and pool",
-            )
-        problem.check_scale(settings)
-        weighs_members = settings.ce is not CE.MEAN and settings.ce_weight
-        if ("div" not in problem.matrices and settings.div) or (
-            problem.member_ce is None and weighs_members
-        ):
-            raise InputError(
-                "these settings weigh a term that the problem was made without",
-                "build the problem with Problem.from_arrays",
-            )
-        if w is None and settings.regularize is Regularize.RAW:
-            raise InputError(
-                "regularize='w' needs the raw weights, but got none",
-                "pass w, or choose regularize='v'",
-            )
+    terms: dict[str, Term] = {}
+    if settings.ce is CE.RANDOM:
+        terms["ce_weight"] = DrawnMember(problem, noise, temperature)
+    if settings.regularize is Regularize.RAW:
+        terms["reg"] = raw_norm(w)
+    return Loss(JointObjective(problem, settings, terms), v)
 
 
-def _cross_entropy(
-    v: Array,
-    problem: Problem,
-    variants: Sequence[CE],
-    noise: Array | None,
-    temperature: Array | float,
-) -> tuple[Array, Array]:
-    """Each row of v under its own variant: values [T], gradients [T, K]."""
-    xp = namespace(v, problem.rows)
-    value, gradient = xp.zeros_like(v[:, 0]), xp.zeros_like(v)
-    for kind in dict.fromkeys(variants):
-        if kind is CE.RANDOM:
-            terms = ce_random(v, problem, noise, temperature)
-        elif kind is CE.ALL:
-            terms = Linear(problem.member_ce).at(v)
-        else:
-            terms = OverItems.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
-        chosen_by = like([variant is kind for variant in variants], v)
-        value, gradient = value + chosen_by * terms[0], gradient + chosen_by[:, None] * terms[1]
-    return value, gradient
-
-
-def ce_random(
-    v: Array, problem: Problem, noise: Array | None, temperature: Array | float = 1.0
-) -> tuple[Array, Array]:
-    """Cross-entropy of one member per item, drawn with probabilities v [T, K], and its gradient.
-
-    The draw is argmax_k ln(v_k + ε) + noise_ik, with ``noise`` [N, K] or [T, N, K] from the
-    Gumbel distribution. The gradient is the straight-through one: that of the softmax at
-    ``temperature`` (one, or [T]) in place of the argmax.
-    """
-    xp = namespace(v, problem.rows)
-    if noise is None or tuple(noise.shape[-2:]) != (problem.items, problem.members):
-        received = "none was given" if noise is None else f"this has shape {tuple(noise.shape)}"
-        raise InputError(
-            "ce='random' draws a member per item and needs Gumbel noise of shape"
-            f" ({problem.items}, {problem.members}); {received}",
-            "pass noise=rng.gumbel(size=(items, members))",
-        )
-    logits = xp.log(v + EPSILON)[:, None, :] + noise
-    if not isinstance(temperature, int | float):
-        temperature = temperature[:, None, None]
-    soft = softmax(logits / temperature)
-    best = xp.argmax(logits, axis=-1)
-    positions = xp.arange(problem.members, dtype=best.dtype, device=device(best))
-    hard = xp.astype(best[..., None] == positions, v.dtype)
-    losses = problem.item_losses
-    draws = hard + (soft - without_gradient(soft))
-    value = xp.sum(draws * losses, axis=(1, 2)) / problem.items
-    mean_loss = xp.sum(soft * losses, axis=2, keepdims=True)
-    slope = xp.sum(soft * (losses - mean_loss) / temperature, axis=1)
-    return value, slope / ((v + EPSILON) * problem.items)
+def raw_norm(w: Array) -> Linear:
+    """The squared norm of raw weights w [..., K], which does not move with v."""
+    return Linear(like(np.zeros(w.shape[-1]), w), namespace(w).sum(w * w, axis=-1))

@@ -200,11 +200,9 @@ class Summaries(Additive):
         sums = {"div": self.distances, "rps": self.rank_products}
         return {name: part / self._count() for name, part in sums.items() if part is not None}
 
-    def member_ce(self, class_weights: bool = False) -> Array:
-        """[K] cross-entropy of each member alone, against the soft labels."""
-        losses = self.log_losses  # A
-        if class_weights:
-            losses = losses * self.class_weights()
+    def member_ce(self, class_weights: Array | None = None) -> Array:
+        """[K] cross-entropy of each member alone, with these weights of classes [C]."""
+        losses = self.log_losses if class_weights is None else self.log_losses * class_weights  # A
         return namespace(losses).sum(losses, axis=1) / self._count()  # a
 
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
@@ -304,22 +302,20 @@ def _check_arrays(P: Array, q: Array, y: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """K members on N items of C classes, in float64, laid out for pools of many weights."""
+    """K members on N items of C classes, in float64, laid out for pools of many weights.
 
-    hit_rates: Array
-    """[K] t, the mean probability on the hard label."""
-    matrices: dict[str, Array]
-    """Those of `Summaries.matrices`."""
-    member_ce: Array
-    """[K] a, the (class-weighted) cross-entropy of each member alone; None if not asked for."""
+    Without items it has every term but those of the pool.
+    """
+
+    summaries: Summaries
+    """Sums of these items, or of more (all shards, say)."""
     rows: Array
     """[K, N·C] what is pooled: probabilities, or their logarithms for a log pool."""
-    targets: Array
-    """[N, C] soft labels q, times the class weights α if ``class_weights``."""
-    class_weights: bool = False
+    soft_labels: Array
+    """[N, C] q."""
+    class_weights: Array = None
+    """[C] α, of the classes in the cross-entropy; None if all count alike."""
     pool: Pool = Pool.LINEAR
-    soft_labels: Array = None
-    """[N, C] soft labels q."""
     steps: Array = None
     """[C − 1] distances between neighbouring classes; None without an order."""
 
@@ -335,58 +331,38 @@ class Problem:
         summaries: Summaries | None = None,
         steps: Array | None = None,
     ) -> Problem:
-        """The problem of P [N, K, C], soft labels q [N, C] and hard label codes y [N].
-
-        ``summaries`` of more items than these (all shards, say) give the terms that need no
-        items, and the class weights.
-        """
-        if summaries is None:
-            summaries = Summaries.from_arrays(P, q, y, steps=steps)
-        else:
-            _check_arrays(P, q, y)
-        rows = member_rows(P)
-        return cls.from_summaries(
-            summaries,
-            class_weights=class_weights,
-            pool=pool,
-            rows=log_probabilities(rows) if Pool(pool) is Pool.LOG else rows,
-            soft_labels=double(q),
-            steps=steps,
-        )
-
-    @classmethod
-    def from_summaries(
-        cls,
-        summaries: Summaries,
-        *,
-        class_weights: bool = False,
-        pool: Pool | str = Pool.LINEAR,
-        rows: Array | None = None,
-        soft_labels: Array | None = None,
-        classes: Sequence[str] | None = None,
-        steps: Array | None = None,
-    ) -> Problem:
-        """The problem whose terms are those of the summaries.
-
-        Without ``rows`` [K, N·C] and ``soft_labels`` [N, C] it has no items, which is enough for
-        every term but the pool's cross-entropy. ``classes`` are named in errors.
-        """
-        alpha = summaries.class_weights(classes) if class_weights else None
-        if rows is None or soft_labels is None:
-            rows = like(np.zeros((summaries.members, 0)), summaries.hits)
-            soft_labels = like(np.zeros((0, summaries.classes)), summaries.hits)
-        has_losses = summaries.log_losses is not None
+        """The problem of P [N, K, C], soft labels q [N, C] and hard label codes y [N]."""
+        sums = Summaries.from_arrays(P, q, y, steps=steps) if summaries is None else summaries
+        rows, kind = member_rows(P), Pool(pool)
         return cls(
-            summaries.hit_rates,
-            summaries.matrices,
-            summaries.member_ce(class_weights) if has_losses else None,
-            rows,
-            soft_labels if alpha is None else soft_labels * alpha,
-            class_weights,
-            Pool(pool),
-            soft_labels,
-            None if steps is None else like(steps, summaries.hits),
+            sums,
+            log_probabilities(rows) if kind is Pool.LOG else rows,
+            double(q),
+            sums.class_weights() if class_weights else None,
+            kind,
+            None if steps is None else like(steps, sums.hits),
         )
+
+    @cached_property
+    def hit_rates(self) -> Array:
+        """[K] t, the mean probability on the hard label."""
+        return self.summaries.hit_rates
+
+    @cached_property
+    def matrices(self) -> dict[str, Array]:
+        """Those of `Summaries.matrices`."""
+        return self.summaries.matrices
+
+    @cached_property
+    def member_ce(self) -> Array:
+        """[K] a, the (class-weighted) cross-entropy of each member alone."""
+        return self.summaries.member_ce(self.class_weights)
+
+    @cached_property
+    def targets(self) -> Array:
+        """[N, C] soft labels q, times the class weights α if these count."""
+        alpha = self.class_weights
+        return self.soft_labels if alpha is None else self.soft_labels * alpha
 
     @property
     def members(self) -> int:
@@ -396,7 +372,7 @@ class Problem:
     @property
     def items(self) -> int:
         """N, the number of items."""
-        return int(self.targets.shape[0])
+        return int(self.soft_labels.shape[0])
 
     @cached_property
     def item_losses(self) -> Array:
@@ -421,11 +397,10 @@ class Problem:
         The other terms stay those of all items: a mini-batch adds no noise to them.
         """
         xp = namespace(self.rows)
-        rows = xp.reshape(self.rows, (self.members, *self.targets.shape))
+        rows = xp.reshape(self.rows, (self.members, *self.soft_labels.shape))
         return replace(
             self,
             rows=xp.reshape(take(rows, items, 1), (self.members, -1)),
-            targets=take(self.targets, items, 0),
             soft_labels=take(self.soft_labels, items, 0),
         )
 
@@ -437,9 +412,5 @@ class Problem:
     def select(self, members: Array) -> Problem:
         """The problem of these members (positions), in this order."""
         return replace(
-            self,
-            hit_rates=take(self.hit_rates, members, 0),
-            matrices={name: take(part, members, 0, 1) for name, part in self.matrices.items()},
-            member_ce=take(self.member_ce, members, 0),
-            rows=take(self.rows, members, 0),
+            self, summaries=self.summaries.select(members), rows=take(self.rows, members, 0)
         )

@@ -11,12 +11,12 @@ import numpy as np
 from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
 from edokit.fitdata import FitData
-from edokit.objective.loss import OverItems, pool_terms
+from edokit.objective.loss import JointObjective, OverItems, pool_terms
 from edokit.objective.pools import one_thread, spread
 from edokit.objective.settings import CE, TERMS, Diversity, Regularize, Settings
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Certificate, Solution
-from edokit.solvers.objective import DataTerm, JointObjective, data_terms
+from edokit.solvers.objective import DataTerm, data_terms
 
 TOLERANCE = 1e-9  # the gap at which a descent stops
 SMALLEST_WEIGHT = 1e-6  # weights below this are zero
@@ -101,9 +101,10 @@ def solve_exact(
         if data.is_sampled and pool_terms(settings):
             # The optimum of the sample is where it starts; a few passes over all items are enough.
             starts = ends_of(objective, [])[:_BEST_ENDS]
-            objective = JointObjective(part, settings, data_terms(data, settings, candidates))
-            for term in objective.of_items.values():
-                term.look_at(starts)  # type: ignore[union-attr]
+            passes = data_terms(data, settings, candidates)
+            objective = JointObjective(part, settings, passes)
+            for name in objective.of_items:
+                passes[name].look_at(starts)
         else:
             # Good starts: a few items tell nearly all; the many are then looked at a few times.
             starts, sample_size = [], _SAMPLE
@@ -112,7 +113,7 @@ def solve_exact(
                 starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
                 sample_size *= _LARGER
         v, certificate = optimum(objective, starts)
-        terms, slope = objective.terms(v), objective.ce.at(v)[1]
+        terms, slope = at_weights(objective, v)
     if len(candidates) < problem.members:
         certificate = replace(
             certificate,
@@ -200,8 +201,14 @@ def solution_at(
     for variant, v in zip(settings, weightings, strict=True):
         terms = {name: shared[name] for name in pool_terms(variant) if passes}
         objective = JointObjective(problem, variant, terms)
-        results.append((objective.terms(v), objective.ce.at(v)[1]))
+        results.append(at_weights(objective, v))
     return results
+
+
+def at_weights(objective: JointObjective, v: Floats) -> tuple[dict[str, float], Floats]:
+    """The terms of the loss at v [K], and the gradient [K] of its cross-entropy."""
+    terms = {name: float(value) for name, value in objective.terms(v).items()}
+    return terms, objective.ce.at(v)[1]
 
 
 def in_expectation(settings: Settings) -> Settings:

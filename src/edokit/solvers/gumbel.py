@@ -13,14 +13,14 @@ import numpy as np
 from edokit._errors import InputError, check_seed, option
 from edokit._types import Floats, Ints
 from edokit.fitdata import FitData
-from edokit.objective.loss import SMOOTH_TERMS, PoolTerm, joint_loss, pool_terms
-from edokit.objective.pools import effective_weights, slices, softmax
+from edokit.objective.loss import JointObjective, PoolTerm, pool_terms, raw_norm
+from edokit.objective.pools import effective_weights, softmax
 from edokit.objective.settings import CE, TERMS, GumbelSettings, Pool, Regularize, Settings
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Solution, Trajectory
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Columns, descend
-from edokit.solvers.exact import in_expectation, solution_at
+from edokit.solvers.exact import at_weights, in_expectation, solution_at
 
 _OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
 # Runs that differ in these can't share arrays.
@@ -28,9 +28,6 @@ _SHAPE = attrgetter("epochs", "batch_size", "min_members", "max_members", "order
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
 # must not decide.
 _TIE = 1e-3
-# Multiplications of one evaluation on all items: so few that a product stays on one thread, since
-# on a busy machine threads that wait for each other cost more than they save.
-_BLOCK = 2**18
 
 
 def solve_gumbel(
@@ -223,62 +220,51 @@ def _solutions(
 ) -> list[Solution]:
     """Of what `descend` returns: θ, π and temperatures by epoch."""
     theta, pi, temperature = path
-    settings = [in_expectation(run.settings) for run in runs]
     least = runs[0].options.min_members
     tie = _TIE * np.array([[run.options.learning_rate] for run in runs])
     best = least + np.argmax(pi[-1] >= pi[-1].max(axis=-1, keepdims=True) - tie, axis=-1)  # K*
     in_ensemble = np.arange(problem.members) < best[:, None]
     final = softmax(np.where(in_ensemble, theta[-1], -np.inf))
-    ends, ce_gradient = _losses(final, final, problem, settings)
-    solutions = [
-        Solution(
+    solutions = []
+    for t, run in enumerate(runs):
+        terms, slope = at_weights(_objective(problem, run, final[t]), final[t])
+        solution = Solution(
             weights=_as_given(final[t], ranks),
             size=int(best[t]),
-            terms={
-                name: float(values[t])
-                for name, values in ends.items()
-                if name not in SMOOTH_TERMS or getattr(settings[t], name)
-            },
+            terms=terms,
             order=ranks.copy(),
-            ce_gradient=_as_given(ce_gradient[t], ranks),
+            ce_gradient=_as_given(slope, ranks),
         )
-        for t in range(len(runs))
-    ]
-    if not trajectory:
-        return solutions
-    sizes, raw = softmax(pi), softmax(theta)
-    averaged = effective_weights(theta, sizes, least)
-    losses = [_losses(v, w, problem, settings)[0] for v, w in zip(averaged, raw, strict=True)]
-    return [
-        replace(
-            solution,
-            trajectory=Trajectory(
-                **{name: np.array([at[name][t] for at in losses]) for name in _OF_TRAJECTORY},
-                temperature=temperature[:, t],
-                sizes=sizes[:, t],
-                weights=_as_given(averaged[:, t], ranks),
-                theta=theta[:, t].copy(),
-                pi=pi[:, t].copy(),
-            ),
-        )
-        for t, solution in enumerate(solutions)
-    ]
+        if trajectory:
+            logits = theta[:, t].copy(), pi[:, t].copy()
+            way = _trajectory(*logits, temperature[:, t], run, problem, ranks)
+            solution = replace(solution, trajectory=way)
+        solutions.append(solution)
+    return solutions
 
 
-def _losses(
-    v: Floats, w: Floats, problem: Problem, settings: Sequence[Settings]
-) -> tuple[dict[str, Floats], Floats]:
-    """The terms and the total [T] at v [T, K] over all items, and the slopes of the cross-entropy.
+def _trajectory(
+    theta: Floats, pi: Floats, temperature: Floats, run: _Run, problem: Problem, ranks: Ints
+) -> Trajectory:
+    """What the logits [E, K] and [E, M] of one run mean after each epoch."""
+    sizes = softmax(pi)
+    averaged = effective_weights(theta, sizes, run.options.min_members)
+    losses = _objective(problem, run, softmax(theta)).terms(averaged)
+    return Trajectory(
+        **{name: losses[name] for name in _OF_TRAJECTORY},
+        temperature=temperature,
+        sizes=sizes,
+        weights=_as_given(averaged, ranks),
+        theta=theta,
+        pi=pi,
+    )
 
-    A few configurations at a time.
-    """
-    parts = [
-        joint_loss(v[part], problem, settings[part], w=w[part])
-        for part in slices(len(v), max(1, _BLOCK // problem.rows.size))
-    ]
-    names = dict.fromkeys([*_OF_TRAJECTORY, *parts[0].terms])
-    terms = {name: np.concatenate([loss.terms[name] for loss in parts]) for name in names}
-    return terms, np.concatenate([loss.ce_gradient for loss in parts])
+
+def _objective(problem: Problem, run: _Run, w: Floats) -> JointObjective:
+    """The joint loss of a run over all items, without draws; ``w`` [..., K] are raw weights."""
+    settings = in_expectation(run.settings)
+    is_raw = settings.regularize is Regularize.RAW
+    return JointObjective(problem, settings, {"reg": raw_norm(w)} if is_raw else None)
 
 
 def _as_given(ranked: Floats, ranks: Ints) -> Floats:
