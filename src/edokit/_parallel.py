@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,7 +49,7 @@ def _read(path: str) -> str:
     return Path(path).read_text(encoding="ascii")
 
 
-class Workers:
+class Workers(ExitStack):
     """Does one thing with many tasks, results in their order. Close it, or use it in a ``with``.
 
     ``engine``: ``local`` for ``jobs`` processes on this machine (one: no process but this), or
@@ -64,8 +64,8 @@ class Workers:
                 f"{option('engine', engine)} is neither 'local' nor 'dask://host:port'",
                 "leave it out to work on this machine",
             )
+        super().__init__()
         self.jobs, self.engine = jobs, engine
-        self._open = ExitStack()
 
     def run(self, work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
         """``work`` of each task, in their order."""
@@ -85,20 +85,9 @@ class Workers:
                 f"use fewer {option('jobs')}, or smaller shards",
             ) from error
 
-    def close(self) -> None:
-        """Leave the cluster, if there is one."""
-        self._open.close()
-        self.__dict__.pop("_client", None)
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     @cached_property
     def _client(self) -> Any:
-        return self._open.enter_context(dask_client(self.engine))
+        return self.enter_context(dask_client(self.engine))
 
 
 def _in_processes(
@@ -138,7 +127,7 @@ def dask_client(engine: str) -> Iterator[Any]:
             f"no Dask scheduler answers at {address}: {error or type(error).__name__}",
             "start one with `dask scheduler`, and workers with `dask worker`",
         ) from error
-    try:
+    with closing(client):
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except (Late, TimeoutError) as error:
@@ -147,8 +136,6 @@ def dask_client(engine: str) -> Iterator[Any]:
                 "start some with `dask worker`",
             ) from error
         yield client
-    finally:
-        client.close()
 
 
 def available_cores() -> int:

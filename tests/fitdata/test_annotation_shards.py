@@ -14,7 +14,7 @@ from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.datasets import read_annotations
-from edokit.fitdata.annotations import ReadOptions, match_files
+from edokit.fitdata.cache import ReadOptions, match_files
 
 CLASSES = ("no", "yes")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from edokit._errors import InputError, counted, option
 from edokit._types import Floats, Ints
-from edokit.metrics import compute_metrics
+from edokit.metrics import MetricSums, compute_metrics
 from edokit.objective.loss import CrossEntropy, Curvature, PoolTerm
 from edokit.objective.pools import (
-    Additive,
     average_groups,
     group_names,
     log_probabilities,
@@ -23,6 +22,7 @@ from edokit.objective.pools import (
     pool,
     sharpen,
     slices,
+    softmax,
 )
 from edokit.objective.settings import CE, Pool, Settings
 from edokit.objective.summaries import Problem, Summaries
@@ -68,6 +68,7 @@ class AnnotationCounts(NamedTuple):
     annotators: int
 
 
+@dataclass(eq=False, repr=False)
 class FitData:
     """Predictions of K members about N items of C classes, with their soft and hard labels.
 
@@ -106,22 +107,16 @@ class FitData:
     1.0
     """
 
-    def __init__(
-        self,
-        arrays: Arrays | None,
-        members: Sequence[str] = (),
-        classes: Sequence[str] = (),
-        groups: Sequence[str] | None = None,
-        counts: AnnotationCounts | None = None,
-        rows: Rows | None = None,
-        scale: Scale = NOMINAL,
-        member_info: MemberInfo | None = None,
-    ) -> None:
-        self._arrays, self.scale = arrays, scale
-        self.member_info: MemberInfo = member_info or {}
-        self.members, self.classes = tuple(members), tuple(classes)
-        self.groups = None if groups is None else tuple(groups)
-        self.counts, self.rows = counts, rows
+    arrays: Arrays | None
+    members: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    groups: tuple[str, ...] | None = None
+    counts: AnnotationCounts | None = None
+    rows: Rows | None = None
+    scale: Scale = NOMINAL
+    member_info: MemberInfo = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         self.prepared: dict[Hashable, Any] = {}
         """What solvers have made ready of these data, for their next call."""
         self._sums_known: dict[tuple[bool, bool], Summaries] = {}
@@ -162,13 +157,14 @@ class FitData:
         -------
         FitData
         """
-        names = [str(c) for c in range(np.shape(P)[-1])] if classes is None else classes
+        *_, n_members, n_classes = np.shape(P)
+        names = tuple(map(str, range(n_classes)) if classes is None else classes)
         on = Declared(scale).on(names)
         return FitData(
             Arrays.of(np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64), y, on),
-            [str(k) for k in range(np.shape(P)[1])] if members is None else members,
+            tuple(map(str, range(n_members)) if members is None else members),
             names,
-            groups,
+            None if groups is None else tuple(groups),
             scale=on,
         )
 
@@ -260,8 +256,8 @@ class FitData:
     @property
     def sample(self) -> Arrays:
         """Rows in memory: of all items, or of a random sample if they do not fit."""
-        assert self._arrays is not None
-        return self._arrays
+        assert self.arrays is not None
+        return self.arrays
 
     @property
     def items(self) -> int:
@@ -376,7 +372,9 @@ class FitData:
         """What a search compares of the pools with these weights [T, K], as sums; in one pass."""
         _, q, y = self.sample
         classes, width, steps = q.shape[1], self.rows_per_item, self.scale.steps
-        total = np.zeros((4 if steps is None else 7, len(weights)))
+        names = ("f1", "ce", "md", *(() if steps is None else ("rps", "w1")), "ce_squares")
+        names += () if steps is None else ("rps_squares",)
+        total = {name: np.zeros(len(weights)) for name in names}
         for kind in dict.fromkeys(pools):
             trials = np.flatnonzero([pool is kind for pool in pools])
             rows = self._rows(kind)
@@ -384,25 +382,22 @@ class FitData:
             for s in slices(len(y), items * width):
                 part = rows[:, s.start * classes : s.stop * classes]
                 p = (weights[trials] @ part).reshape(len(trials), -1, classes)
-                if kind is Pool.LOG:
-                    p -= p.max(axis=-1, keepdims=True)
-                    np.exp(p, out=p)
-                    p /= p.sum(axis=-1, keepdims=True)
+                p = softmax(p) if kind is Pool.LOG else p
                 logs = np.log(np.clip(p, _CLIP, 1.0 - _CLIP))
                 losses = -np.einsum("tnc,nc->tn", logs, q[s])
                 if width > 1:
                     losses = losses.reshape(len(trials), -1, width).mean(axis=-1)
-                total[0, trials] += (p.argmax(axis=-1) == y[s]).sum(axis=-1) / width
-                total[1, trials] += losses.sum(axis=-1)
-                total[2, trials] += np.square(losses).sum(axis=-1)
-                total[3, trials] += np.abs(p - q[s]).sum(axis=(-1, -2)) / width
+                total["f1"][trials] += (p.argmax(axis=-1) == y[s]).sum(axis=-1) / width
+                total["ce"][trials] += losses.sum(axis=-1)
+                total["ce_squares"][trials] += np.square(losses).sum(axis=-1)
+                total["md"][trials] += np.abs(p - q[s]).sum(axis=(-1, -2)) / width
                 if steps is not None:
                     gaps = np.cumsum(p - q[s], axis=-1)[..., :-1]
                     rps = np.square(gaps) @ steps
-                    total[4, trials] += rps.sum(axis=-1)
-                    total[5, trials] += np.square(rps).sum(axis=-1)
-                    total[6, trials] += (np.abs(gaps) @ steps).sum(axis=-1)
-        return Scores(self.items, *total)
+                    total["rps"][trials] += rps.sum(axis=-1)
+                    total["rps_squares"][trials] += np.square(rps).sum(axis=-1)
+                    total["w1"][trials] += (np.abs(gaps) @ steps).sum(axis=-1)
+        return Scores(self.items, total)
 
     def draw(self, count: int) -> FitData:
         """At most so many items, in memory, ordered by content, whatever their order was.
@@ -436,32 +431,27 @@ class FitData:
         """How many items these are; of pairs of an item and an annotator, fewer than pairs."""
         return self.items if self.rows is None else len(self.rows.items)
 
-    def _with(self, arrays: Arrays, **changes: Any) -> FitData:
-        """Data in memory with these rows, and what else differs from these data."""
-        names = ("members", "classes", "groups", "counts", "rows", "scale", "member_info")
-        return FitData(arrays, **{name: getattr(self, name) for name in names} | changes)
-
     def _take(self, items: Ints) -> FitData:
         rows = None if self.rows is None else self.rows.take(items)
-        return self._with(self.sample.take(items, self.rows_per_item), rows=rows)
+        return replace(self, arrays=self.sample.take(items, self.rows_per_item), rows=rows)
 
     def select(self, members: Sequence[int]) -> FitData:
         """The members at these positions alone, in memory."""
         P, q, y = self.sample
         positions = list(members)
-        groups = None if self.groups is None else [self.groups[k] for k in positions]
-        names = [self.members[k] for k in positions]
+        groups = None if self.groups is None else tuple(self.groups[k] for k in positions)
+        names = tuple(self.members[k] for k in positions)
         arrays = Arrays(P[:, positions], q, y)
-        return self._with(arrays, members=names, groups=groups, member_info=None)
+        return replace(self, arrays=arrays, members=names, groups=groups, member_info={})
 
     def per_label(self) -> list[FitData]:
         """The data of each label of sets alone, as a question with two classes."""
-        changes = {"classes": self.row_classes, "scale": NOMINAL, "member_info": None}
+        changes: Any = {"classes": self.row_classes, "scale": NOMINAL, "member_info": {}}
         parts = [
             [column[label :: self.rows_per_item] for column in self.sample]
             for label in range(len(self.labels))
         ]
-        return [self._with(Arrays(*part), **changes) for part in parts]
+        return [replace(self, arrays=Arrays(*part), **changes) for part in parts]
 
     def _check_folds(self, count: int) -> None:
         if count > self.items:
@@ -475,7 +465,8 @@ class FitData:
         names = self.member_groups()
         P, q, y = self.sample
         means = Arrays(average_groups(P, names), q, y)
-        return self._with(means, members=group_names(names), groups=None, member_info=None)
+        changes: Any = {"members": tuple(group_names(names)), "groups": None, "member_info": {}}
+        return replace(self, arrays=means, **changes)
 
     def member_groups(self) -> tuple[str, ...]:
         """The group of each member; one without a group is a group of its own."""
@@ -549,29 +540,18 @@ def deal(
     return fold
 
 
-@dataclass(frozen=True, eq=False)
-class Scores(Additive):
-    """Sums over items for T weightings; ``a + b`` are those of both shards together."""
-
-    items: int
-    f1: Floats  # [T] items whose likeliest class is the hard label
-    ce: Floats  # [T] Σ cross-entropy
-    ce_squares: Floats  # [T] Σ squared cross-entropy, for its standard error
-    md: Floats  # [T] Σ Manhattan distance
-    rps: Floats | None = None  # [T] Σ ranked probability score, of ordered classes
-    rps_squares: Floats | None = None  # [T] Σ its square
-    w1: Floats | None = None  # [T] Σ Wasserstein-1 distance
+class Scores(MetricSums):
+    """What a search compares, as sums over items for T weightings, [T] by name."""
 
     def estimates(self) -> list[dict[str, float]]:
         """F1, CE, MD and the standard error of CE, for each weighting; of ordered classes also RPS
         with its standard error, and W1."""
-        columns = {name: getattr(self, name) for name in ("f1", "ce", "md", "rps", "w1")}
-        estimates = {name: sums / self.items for name, sums in columns.items() if sums is not None}
-        for name, squares in (("ce", self.ce_squares), ("rps", self.rps_squares)):
-            if squares is not None:
-                variance = np.maximum(squares / self.items - estimates[name] ** 2, 0.0)
-                estimates[f"{name}_se"] = np.sqrt(variance / max(self.items - 1, 1))
+        means = {name: total / self.items for name, total in self.sums.items()}
+        for name in ("ce", "rps"):
+            if f"{name}_squares" in means:
+                variance = np.maximum(means.pop(f"{name}_squares") - means[name] ** 2, 0.0)
+                means[f"{name}_se"] = np.sqrt(variance / max(self.items - 1, 1))
         return [
-            dict(zip(estimates, map(float, values), strict=True))
-            for values in zip(*estimates.values(), strict=True)
+            dict(zip(means, map(float, values), strict=True))
+            for values in zip(*means.values(), strict=True)
         ]

@@ -24,13 +24,20 @@ from edokit.annotations import (
     contradiction_message,
 )
 from edokit.datasets.read import recognise
-from edokit.fitdata.annotations import ReadOptions, Source, find_annotations
-from edokit.fitdata.cache import CachedShard, LabelCounts, make_folder, write_labels
+from edokit.fitdata.cache import (
+    CachedShard,
+    LabelCounts,
+    ReadOptions,
+    Source,
+    find_annotations,
+    make_folder,
+    write_labels,
+)
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
 from edokit.objective.loss import CrossEntropy, Curvature, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
-from edokit.objective.settings import Pool, Settings
+from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
 from edokit.predictions import Shards
 from edokit.predictions.shards import check_once
@@ -234,7 +241,7 @@ class ShardedData(FitData):
             if self._progress is not None:
                 self._progress(task, number, len(tasks))
 
-    def summaries(self, settings: Settings | None = None) -> Summaries:
+    def _sums(self, distances: bool, log_losses: bool) -> Summaries:
         if self._summaries is None:
             self._summaries = self.total(_summaries, task="summing up")[0]
         return self._summaries
@@ -292,9 +299,6 @@ class ShardedData(FitData):
 
     def per_label(self) -> list[FitData]:
         return [self._seen(label=label) for label in range(len(self.labels))]
-
-    def member_ce(self) -> Floats:
-        return np.asarray(self.summaries().member_ce())
 
     def _digest(self) -> str:
         sums = self.summaries()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -475,6 +475,9 @@ def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list
     return names
 
 
+_Sums = TypeVar("_Sums", bound="MetricSums")
+
+
 @dataclass(frozen=True, eq=False)
 class MetricSums:
     """Metrics as sums over items, which add up over shards: ``a + b`` are those of both.
@@ -515,12 +518,12 @@ class MetricSums:
                 sums[name] = parts(p, q, y, scale).sum(axis=0)
         return cls(len(p), sums)
 
-    def __add__(self, other: MetricSums) -> MetricSums:
+    def __add__(self: _Sums, other: _Sums) -> _Sums:
         sums = {
             name: None if total is None else total + other.sums[name]
             for name, total in self.sums.items()
         }
-        return MetricSums(self.items + other.items, sums)
+        return type(self)(self.items + other.items, sums)
 
     def values(self) -> dict[str, float | None]:
         """The metrics by name.

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pydantic import ConfigDict, Field
 
 from edokit._errors import HAVE, InputError, are, counted, examples, one_of, option, warn
-from edokit._io.documents import show_value
+from edokit._io.documents import Count, Document, to_model
 from edokit._names import (
     as_name,
     as_names,
@@ -401,39 +402,39 @@ SOURCES = ("model", "prompt", "persona")
 COUNTED = ("requests", "answers", "failures", "tokens_in", "tokens_out")
 ADDED = (*COUNTED, "total_cost")
 """Values about a member that add up over shards."""
+_Cost = Annotated[float, Field(ge=0)]
+
+
+class MemberFacts(Document):
+    """Plain values about a member; counts and costs are numbers from 0."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str | bool | int | float]
+    requests: Count = 0
+    answers: Count = 0
+    failures: Count = 0
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    cost: _Cost = 0.0
+    total_cost: _Cost = 0.0
 
 
 def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Plain values about these members, without what is null; anything else is refused."""
-    info: dict[str, dict[str, Any]] = {}
-    for name, facts in member_info.items():
-        if as_name(name) not in members:
+    info: dict[str, Any] = {as_name(name): facts for name, facts in member_info.items()}
+    for name, facts in info.items():
+        if name not in members:
             raise InputError(
                 f"member_info describes {name!r}, but the members are {examples(members, 10)}",
                 "check the spelling",
             )
-        facts = facts if isinstance(facts, Mapping) else {"": facts}
-        plain = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
-        info[as_name(name)] = {key: fact for key, fact in plain.items() if fact is not None}
-        for key, fact in info[as_name(name)].items():
-            if not _is_fact(key, fact):
-                raise InputError(
-                    f"member_info.{name}.{key} is {show_value(fact)}, but should be text or a"
-                    " number, and a cost or count a number from 0",
-                    "give text and numbers about each member",
-                )
+        if isinstance(facts, Mapping):
+            plain = {str(k): v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}
+            info[name] = {key: fact for key, fact in plain.items() if fact is not None}
+    kind: Any = dict[str, MemberFacts]
+    hint = "give text and numbers about each member"
+    to_model(info, kind, "member_info", title="plain values about members", hint=hint)
     return info
-
-
-def _is_fact(key: str, fact: Any) -> bool:
-    """Whether a value is text or a number; of counts and costs, a number from 0."""
-    if isinstance(fact, int | float) and not isinstance(fact, bool):
-        is_whole = isinstance(fact, int) and fact <= 2**53
-        return bool(-1.7e308 < fact < 1.7e308) and (
-            key not in (COST, *ADDED) or (fact >= 0 and (is_whole or key not in COUNTED))
-        )
-    is_text = isinstance(fact, str) and fact == fact.encode(errors="replace").decode()
-    return key not in ("", COST, *ADDED) and (is_text or isinstance(fact, bool))
 
 
 def combined_info(

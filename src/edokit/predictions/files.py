@@ -16,11 +16,12 @@ import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
 from edokit._io import check_file, whole_file
+from edokit._io.json import parse_json
 from edokit._io.npz import read_arrays, write_arrays
 from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Bools, Strings
-from edokit.predictions.core import PREFIX, Invalid, MemberInfo, Predictions, as_floats
+from edokit.predictions.core import PREFIX, Invalid, MemberInfo, Predictions
 from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, Declared, Scale
 
@@ -98,32 +99,23 @@ def check_ending(path: Path) -> None:
 def read_file(path: Path, invalid: Invalid = "error") -> Predictions:
     """The predictions in one .npz or Parquet file."""
     check_file(path)
-    if path.suffix.lower() == ".npz":
-        predictions = _read_npz(path)
-    elif path.suffix.lower() == ".parquet":
-        with errors_in(path):
-            predictions = from_long_table(read_table(path), path)
-    else:
-        raise InputError(
-            f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
-            f"make one with `edo predictions join {path} --out NAME.npz`"
-            if path.suffix.lower() in TABLE_SUFFIXES
-            else "make one with `edo predictions join`, or `edo score` for a Hugging Face model",
-        )
     with errors_in(path):
-        return predictions.checked(invalid)
+        if path.suffix.lower() == ".npz":
+            return _read_npz(path, invalid)
+        if path.suffix.lower() == ".parquet":
+            return from_long_table(read_table(path), path).checked(invalid)
+    raise InputError(
+        f"{path} is neither an .npz or .parquet file of predictions nor a folder of them",
+        f"make one with `edo predictions join {path} --out NAME.npz`"
+        if path.suffix.lower() in TABLE_SUFFIXES
+        else "make one with `edo predictions join`, or `edo score` for a Hugging Face model",
+    )
 
 
-def _read_npz(path: Path) -> Predictions:
-    """The predictions in an .npz file, named but not yet checked."""
+def _read_npz(path: Path, invalid: Invalid) -> Predictions:
+    """The predictions in an .npz file."""
     try:
         arrays = read_arrays(path, [*_NEEDED, *_OPTIONAL, "scale", "member_info"])
-        missing = [name for name in _NEEDED if name not in arrays]
-        if missing:
-            raise InputError(
-                f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
-                "write it with edokit.write_predictions or `edo predictions join`",
-            )
     except (EDOError, MemoryError):
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.
@@ -132,31 +124,22 @@ def _read_npz(path: Path) -> Predictions:
             f"{path} can't be read as an .npz file of plain arrays: {error}",
             "write it again; object arrays are never loaded",
         ) from error
-    array = arrays.pop("probabilities")
-    if array.ndim != 3 or 0 in array.shape or array.dtype.kind not in "fiu":
+    missing = [name for name in _NEEDED if name not in arrays]
+    if missing:
         raise InputError(
-            f"probabilities in {path} are {array.dtype} of shape {array.shape}, not numbers of"
-            " shape [N, K, C]",
-            "bring them into shape with Predictions.from_arrays",
+            f"{path} has no array {examples(missing)}; predictions need {', '.join(_NEEDED)}",
+            "write it with edokit.write_predictions or `edo predictions join`",
         )
-    for name, values in arrays.items():
-        if values.ndim != 1 or values.dtype.kind not in "USiufb":
-            raise InputError(
-                f"{name} in {path} are {values.dtype} of shape {values.shape}, not a list of names",
-                "give one name per entry",
-            )
-    ids = arrays.pop("items")
-    annotators = arrays.pop("annotators", None)
-    if annotators is not None and len(annotators) != len(ids):
-        raise InputError(
-            f"annotators and items in {path} differ in number", "give one of each per row"
-        )
-    fields: Any = {name: tuple(as_names(values)) for name, values in arrays.items()}
-    fields["rows"] = Rows.of(ids, annotators)
-    with errors_in(path):
-        info = _noted_info("".join(fields.pop("member_info", ())))
-        fields["scale"] = _noted_scale("".join(fields.pop("scale", ())), fields["classes"])
-        return Predictions(as_floats(array), **fields).with_info(info)
+    notes = {name: "".join(as_names(arrays.get(name, ()))) for name in ("scale", "member_info")}
+    names: Any = {name: arrays.get(name) for name in (*_NEEDED[1:], *_OPTIONAL)}
+    return Predictions.from_arrays(
+        arrays["probabilities"],
+        **names,
+        layout="NKC",
+        invalid=invalid,
+        scale=notes["scale"] or NOMINAL,
+        member_info=_noted_info(notes["member_info"]),
+    )
 
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
@@ -166,11 +149,8 @@ def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
 
 def _noted_info(text: str) -> MemberInfo:
     """What a file notes about members, if anything."""
-    try:
-        info = json.loads(text) if text else {}
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"member_info is no JSON: {error}", "write the file again") from error
-    if not isinstance(info, dict) or not all(isinstance(facts, dict) for facts in info.values()):
+    info = parse_json(text, "member_info") if text else {}
+    if not isinstance(info, dict):
         raise InputError("member_info holds no object for each member", "write the file again")
     return info
 

@@ -54,7 +54,7 @@ from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
-_CODE, _VALUE = "edokit.code", "edokit.value"
+_VALUE = "edokit.value"
 _NO_LOGITS = "mark only the files that hold logits: FILE:logits (in Python: logits=[…])"
 _DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every member predicts"
 
@@ -145,17 +145,17 @@ class JoinOptions:
         """The items to keep; ``items`` may be an iterator, which can be read once."""
         return None if self.items is None else as_names(self.items)
 
-    def of_file(self, name: str, file: int, files: int) -> Any:
-        """The value of ``names`` or ``logits`` for one of the files."""
+    def of_files(self, name: str, files: int) -> Sequence[Any]:
+        """The values of ``names`` or ``logits``, one for each file."""
         values = getattr(self, name)
-        if values is None or isinstance(values, bool):
-            return values
-        if values and len(values) != files:
+        if not isinstance(values, Sequence) or not values:
+            return [values or None] * files
+        if len(values) != files:
             raise InputError(
                 f"there are {len(values)} {name} for {counted(files, 'file')}",
                 "give one for each file",
             )
-        return values[file] if values else None
+        return values
 
 
 def join_models(
@@ -202,7 +202,11 @@ def join_models(
     options = replace(options or JoinOptions(), **changes)
     if not files:
         raise InputError("there is no file to join", "name the files")
-    sources = [_ModelFile.of(options, files, k) for k in range(len(files))]
+    names, logits = (options.of_files(field, len(files)) for field in ("names", "logits"))
+    sources = [
+        _ModelFile(Path(file), name or Path(file).stem, options, bool(in_logits), bool(name))
+        for file, name, in_logits in zip(files, names, logits, strict=True)
+    ]
     parts = [source.part() for source in sources]
     _refuse_unused(options, sources)
     joined = _side_by_side(parts, sources, options.missing)
@@ -265,13 +269,6 @@ class _ModelFile:
     column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
     unpredicted: list[Rows] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, options: JoinOptions, files: Sequence[str | Path], file: int) -> _ModelFile:
-        """One of the files to join."""
-        path = Path(files[file])
-        name, logits = (options.of_file(field, file, len(files)) for field in ("names", "logits"))
-        return cls(path, name or path.stem, options, bool(logits), bool(name))
 
     @property
     def columns(self) -> dict[str, str]:
@@ -436,16 +433,15 @@ class _ModelFile:
         if self.logits:
             raise InputError(f"{self.path} holds sampled answers and no logits", _NO_LOGITS)
         options = self.options
-        column = encode(lists_as_text(table, ANSWER)[ANSWER], ANSWER)
-        self.classes = tuple({*column.names, *(name.strip() for name in column.names)})
-        codes = pa.array(column.codes)
-        table = self._listed_items(table.append_column(_CODE, codes))
+        table = lists_as_text(table, ANSWER)
+        texts = encode(table[ANSWER], ANSWER).names
+        self.classes = tuple({*texts, *(name.strip() for name in texts)})
+        table = self._listed_items(table)
         lines = self._lines(table, sampled=True)
         with errors_in(self.path):
             answers = read_answers(
                 self.path,
-                column,
-                table[_CODE].to_numpy(),
+                encode(table[ANSWER], ANSWER),
                 lines.member,
                 declared,
                 None if options.classes is None else ordered_classes(options.classes, ()),

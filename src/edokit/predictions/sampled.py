@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from edokit._errors import HAVE, InputError, are, counted, examples, option, warn, word
 from edokit._io.tables import number_column
 from edokit._names import Encoded, as_names, class_order, encode
-from edokit._types import Bools, Codes
+from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, set_parts
 from edokit.predictions.core import COST, SOURCES
 from edokit.predictions.files import per_member
@@ -54,7 +54,6 @@ class Answers(NamedTuple):
 def read_answers(
     path: Path,
     column: Encoded,
-    codes: Codes,
     member: Encoded,
     declared: Declared,
     classes: Sequence[str] | None,
@@ -63,56 +62,64 @@ def read_answers(
 ) -> Answers:
     """The classes that answers name, if need be but for case and punctuation.
 
-    ``column`` holds the answers of the whole table, ``codes`` are those of the lines to read, and
-    ``member`` who gave them. Answers that are no class are refused or left out;
-    a note counts those that are written otherwise than their class.
+    ``member`` says who gave them. Answers that are no class are refused or left out; a note counts
+    those that are written otherwise than their class.
     """
-    sets, classes = declared.kind == "multi-label", classes or declared.classes
-    names = {}
+    mapped = {}
     for answer in column.names:
         bare = answer.strip()
-        names[answer] = label_map.get(answer, label_map.get(bare, bare))
-    if declared.kind == "ordinal":
-        points = as_points(names.values(), classes)
-        names = {answer: points.get(name, name) for answer, name in names.items()}
+        mapped[answer] = label_map.get(answer, label_map.get(bare, bare))
+    classes = classes or declared.classes
     if classes is None:
-        texts = _listed(Counter(column.names[column.codes[column.codes >= 0]]))
         # What is long may be somebody's text.
-        short = [name for name in class_order({*names.values()}) if word(name) == repr(name)]
+        short = [name for name in class_order({*mapped.values()}) if word(name) == repr(name)]
         raise InputError(
-            f"there are {counted(len(column.names), 'different answer')}, and the classes"
-            f" are not declared: {texts}",
+            f"there are {counted(len(mapped), 'different answer')}, and the classes are not"
+            f" declared: {_listed(column.names[column.codes[column.codes >= 0]])}",
             f"name those that are classes: {option('classes', short[:5])}",
         )
-    parts = set_parts(list(names.values()), set(classes)) if sets else {}
-    class_of = _class_finder(classes)
+    bare_names = Counter(map(_bare, classes))
+    forms = {_bare(name): name for name in classes if bare_names[_bare(name)] == 1}
     # The last row is that of no answer, whose code is -1.
-    is_class = np.zeros((len(names) + 1, len(classes)), dtype=bool)
+    is_class = np.zeros((len(mapped) + 1, len(classes)), dtype=bool)
     is_parsed, is_loose = np.zeros((2, len(is_class)), dtype=bool)
-    for row, answer in enumerate(names.values()):
-        labels = parts.get(answer, [answer])
-        read = [class_of(label) for label in labels]
-        is_parsed[row] = set(read) <= set(classes)
+    labels_of = _label_parts(mapped.values(), declared, classes)
+    for row, name in enumerate(mapped.values()):
+        labels = labels_of.get(name, [name])
+        read = [label if label in classes else forms.get(_bare(label)) for label in labels]
+        is_parsed[row] = None not in read
         is_loose[row] = is_parsed[row] and read != list(labels)
-        if is_parsed[row]:
-            is_class[row] = np.isin(classes, read)
+        is_class[row] = [is_parsed[row] and name in read for name in classes]
+    texts, codes = np.append(column.names, ""), column.codes
     answers = Answers(tuple(classes), is_class[codes], is_parsed[codes])
     if is_loose[codes].any():
-        loose = Counter(column.names[codes[is_loose[codes]]])
-        number = are(loose.total(), len(codes), _DIFFER, "answer")
+        number = are(int(is_loose[codes].sum()), len(codes), _DIFFER, "answer")
         warn(
             f"{path}: {number} from a class in case or punctuation alone, so that class is counted:"
-            f" {_listed(loose)}"
+            f" {_listed(texts[codes[is_loose[codes]]])}"
         )
-    _note_unparsed(path, column._replace(codes=codes), member, answers, unparsed)
+    is_unparsed = ~answers.is_parsed
+    if is_unparsed.any():
+        by_member = Counter(member.names[member.codes[is_unparsed]]).most_common(_MOST_ANSWERS)
+        number = are(int(is_unparsed.sum()), len(codes), noun="answer")
+        _note_unparsed(
+            texts[codes[is_unparsed]],
+            f"{path}: {number} none of the classes {examples(classes, 20)}",
+            "; by member: " + ", ".join(f"{name} {count}" for name, count in by_member),
+            unparsed,
+        )
     return answers
 
 
-def _class_finder(classes: Sequence[str]) -> Callable[[str], str]:
-    """The class that an answer names, if need be but for case and punctuation."""
-    bare_names = Counter(map(_bare, classes))
-    forms = {_bare(name): name for name in classes if bare_names[_bare(name)] == 1}
-    return lambda answer: answer if answer in classes else forms.get(_bare(answer), answer)
+def _label_parts(
+    names: Iterable[str], declared: Declared, classes: Sequence[str]
+) -> dict[str, list[str]]:
+    """The labels of answers that are sets, and the point that a number is; of others nothing."""
+    if declared.kind == "multi-label":
+        return set_parts(list(names), set(classes))
+    if declared.kind == "ordinal":
+        return {name: [point] for name, point in as_points(names, classes).items()}
+    return {}
 
 
 def _bare(answer: str) -> str:
@@ -120,38 +127,24 @@ def _bare(answer: str) -> str:
     return answer.casefold().lstrip(_BEFORE).rstrip(_BEFORE + ".,:;!")
 
 
-def _note_unparsed(
-    path: Path, column: Encoded, member: Encoded, answers: Answers, unparsed: Unparsed
-) -> None:
+def _note_unparsed(texts: Strings, start: str, end: str, unparsed: Unparsed) -> None:
     """Refuse answers that are no class, or warn that they are left out."""
-    is_unparsed = ~answers.is_parsed
-    if not is_unparsed.any():
+    message = f"{start}: {_listed(texts)}{end}"
+    if unparsed == "drop":
+        warn(f"{message}. They are left out")
         return
-    texts = Counter(np.append(column.names, "")[column.codes[is_unparsed]])
-    by_member = Counter(member.names[member.codes[is_unparsed]])
-    message = (
-        f"{path}: {are(texts.total(), len(is_unparsed), noun='answer')} none of the classes"
-        f" {examples(answers.classes, 20)}: {_listed(texts)}; by member: "
-        + ", ".join(f"{name} {number}" for name, number in by_member.most_common(_MOST_ANSWERS))
-    )
-    if unparsed == "error":
-        mappable = [name for name, _ in texts.most_common() if 0 < len(name) <= _LONGEST]
-        pairs = option("label_map", dict.fromkeys(mappable[:3], "CLASS"))
-        remedy = f"read them as classes, such as {pairs}, or " if mappable else ""
-        raise InputError(message, f"{remedy}leave them out with {option('unparsed', 'drop')}")
-    warn(f"{message}. They are left out")
+    mappable = [name for name, _ in Counter(texts).most_common() if 0 < len(name) <= _LONGEST]
+    pairs = option("label_map", dict.fromkeys(mappable[:3], "CLASS"))
+    remedy = f"read them as classes, such as {pairs}, or " if mappable else ""
+    raise InputError(message, f"{remedy}leave them out with {option('unparsed', 'drop')}")
 
 
-def _shown(answer: str) -> str:
-    """An answer as it is mapped to a class; of what may be somebody's text only the length."""
-    return repr(answer) if len(answer) <= _LONGEST else word(answer)
-
-
-def _listed(counts: Counter[str]) -> str:
+def _listed(answers: Strings) -> str:
     """Answers with their counts, the most frequent first; long ones may be somebody's text."""
+    counts = Counter(answers)
     texts = [
-        f"{_shown(name) if name else 'no answer'} ({number})"
-        for name, number in counts.most_common(_MOST_ANSWERS)
+        f"{(repr(name) if len(name) <= _LONGEST else word(name)) if name else 'no answer'} ({n})"
+        for name, n in counts.most_common(_MOST_ANSWERS)
     ]
     hidden = len(counts) - _MOST_ANSWERS
     return ", ".join(texts) + (f" and {hidden} more" if hidden > 0 else "")
@@ -182,36 +175,32 @@ def answer_info(
     cells: npt.NDArray[np.int64],
     is_parsed: Bools,
 ) -> dict[str, dict[str, Any]]:
-    """What the table tells about each member, and how many of its answers count.
+    """What the table tells about each member, and how many of its answers count; None if unknown.
 
     ``cells`` are the row and member of each answer.
     """
     k = len(member.names)
-    answers, failures = (
-        np.bincount(member.codes[lines], minlength=k).tolist() for lines in (is_parsed, ~is_parsed)
-    )
     facts: dict[str, Sequence[Any]] = {
-        "answers": answers,
-        "failures": [n or None for n in failures],
+        "answers": np.bincount(member.codes[is_parsed], minlength=k).tolist(),
+        "failures": [
+            n or None for n in np.bincount(member.codes[~is_parsed], minlength=k).tolist()
+        ],
     }
     for role in SOURCES:
         if role in table.column_names:
-            values = per_member(table, role, member, path)
-            facts[role] = [value or None for value in values]
+            facts[role] = [value or None for value in per_member(table, role, member, path)]
     if COST in table.column_names:
         costs = number_column(table, COST, str(path)).astype(np.float64)
         items = np.bincount(np.unique(cells) % k, minlength=k)
         per_item = np.bincount(member.codes, costs, minlength=k) / items
+        facts[COST] = [None if np.isnan(cost) else cost for cost in per_item.tolist()]
         unknown = member.names[np.isnan(per_item)]
         if len(unknown):
             warn(
                 f"{path}: {are(len(unknown), k, HAVE, 'member')} no {COST} in some rows,"
                 f" so their cost per item is unknown: {examples(unknown)}"
             )
-        facts[COST] = [None if np.isnan(cost) else cost for cost in per_item.tolist()]
     return {
-        str(name): {
-            fact: values[code] for fact, values in facts.items() if values[code] is not None
-        }
+        str(name): {fact: values[code] for fact, values in facts.items()}
         for code, name in enumerate(member.names)
     }

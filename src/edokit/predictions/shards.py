@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,9 +26,6 @@ from edokit.predictions.files import SUFFIXES, read_file, read_header
 from edokit.rows import Keys, Rows
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
-_OF = re.compile(r"^(.*?)\d+-of-(\d+)")
-_DIGITS = re.compile(r"(\d+)")
-
 
 def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predictions:
     """Read predictions from a file or from a folder of shards.
@@ -51,7 +47,7 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     ------
     InputError
         If a file is damaged, holds something else than probabilities, or if shards differ in
-        members or classes, are missing, or repeat an item.
+        members or classes, or repeat an item.
 
     Examples
     --------
@@ -109,41 +105,7 @@ def shard_files(path: str | Path) -> list[Path]:
             f"the folder {path} holds no .npz or .parquet shards",
             "name a file, or a folder with shards",
         )
-    check_numbering(files)
     return files
-
-
-def check_numbering(files: Sequence[Path]) -> None:
-    """Refuse a gap in names that count from 0 or 1, as in ``part-0.npz, part-2.npz``.
-
-    Names that differ in anything but one number are taken as they are; ``part-1-of-4`` also says
-    how many there are.
-    """
-    numbers = _numbers(files)
-    missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers}) if numbers else []
-    # Years start elsewhere, and positions of first items grow by more than one.
-    if missing and numbers[0] <= 1 and (len(missing) < len(numbers) or 1 in np.diff(numbers)):
-        raise InputError(
-            f"{files[0].parent}: shards are numbered from {numbers[0]} to {numbers[-1]}, without"
-            f" {', '.join(map(str, missing[:3]))}{' and more' if len(missing) > 3 else ''}",
-            "restore what is missing, or number the files without a gap",
-        )
-    series = {(name, total) for file in files for name, total in _OF.findall(file.stem)}
-    if len(series) == 1 and len(files) < (total := int(next(iter(series))[1])):
-        raise InputError(
-            f"{files[0].parent}: of {total} shards there are {len(files)}, from {files[0].name} to"
-            f" {files[-1].name}",
-            "restore what is missing",
-        )
-
-
-def _numbers(files: Sequence[Path]) -> list[int]:
-    """The number in which the names differ, in order; none if they differ in more than that."""
-    parts = [_DIGITS.split(file.stem) for file in files]
-    varied = [part for part, column in enumerate(zip(*parts, strict=False)) if len({*column}) > 1]
-    if len(varied) != 1 or not varied[0] % 2 or len({*map(len, parts)}) > 1:
-        return []
-    return sorted(int(texts[varied[0]]) for texts in parts)
 
 
 def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:

@@ -124,16 +124,10 @@ def _as_runs(
         [options] if isinstance(options, GumbelSettings) else list(options),
         [seeds] if isinstance(seeds, int | np.integer) else list(seeds),
     ]
-    counts = [len(column) for column in columns]
-    if not set(counts) <= {1, max(counts)}:
-        raise InputError(
-            "settings, options and seeds must be one for all or one per configuration, but got "
-            f"{counts[0]} settings, {counts[1]} options and {counts[2]} seeds",
-            "repeat them so that their numbers agree",
-        )
+    count = max(map(len, columns))
     for seed in columns[2]:
         check_seed(seed)
-    columns = [column * max(counts) if len(column) == 1 else column for column in columns]
+    columns = [column * count if len(column) == 1 else column for column in columns]
     return [_Run(place, *values) for place, values in enumerate(zip(*columns, strict=True))]
 
 
