@@ -72,7 +72,3 @@ def test_what_does_not_fit_together_is_refused() -> None:
         pool(case.P, case.v, "mean")
     with pytest.raises(InputError, match=r"shape \(2,\) are not one for each of the 3 members"):
         pool(case.P, case.v[:2])
-    with pytest.raises(InputError, match="2 groups are not one for each of the 3 members"):
-        average_groups(case.P, ["a", "b"])
-    with pytest.raises(InputError, match="3 weights are not one for each of the 2 groups"):
-        spread_weights(case.v, ["a", "b", "a"])

@@ -63,13 +63,13 @@ def test_presets_go_by_name() -> None:
 
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_weight_of_a_term_is_never_negative_nor_infinite(value: float) -> None:
-    with pytest.raises(InputError, match=r"div is .*, not a number of at least 0"):
+    with pytest.raises(InputError, match=r"div is .* number of at least 0"):
         Settings(div=value)
 
 
 @pytest.mark.parametrize("name", ["lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"])
 def test_a_term_that_would_overflow_is_refused_and_the_largest_is_solved(name: str) -> None:
-    with pytest.raises(InputError, match=rf"{name} is 1e\+308.*1e\+09"):
+    with pytest.raises(InputError, match=rf"{name} is 1e\+308.* at most 1000000000"):
         EDOEnsemble(**from_flat({name: 1e308})).fit(P, VOTES)
     with pytest.raises(InputError, match=rf"{name} is 1e\+308"):
         SearchSpace(**{name: (1e-3, 1e308)})

@@ -182,10 +182,6 @@ def test_wrong_input_is_refused_with_the_rule() -> None:
     for chosen in ({}, {"steps": np.ones(1)}, {"distances": False}):
         with pytest.raises(InputError, match="not negative"):
             Summaries.from_arrays(P, 1.5 - 2 * q, y, **chosen)
-    with pytest.raises(InputError, match="share members and classes"):
-        _ = Summaries.from_arrays(P, q, y) + Summaries.from_arrays(P[:, :1], q, y)
-    with pytest.raises(InputError, match="needs items"):
-        _ = Summaries.from_arrays(P[:0], q[:0], y[:0]).hit_rates
 
 
 def test_tensors_are_refused_as_arrays_are() -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit._errors import InputError
 from edokit.objective.pools import effective_weights, softmax
 from tests.objective.gradients import effective_weights_vjp, softmax_vjp
 
@@ -96,10 +95,3 @@ def test_a_certain_size_keeps_its_first_members_renormalised() -> None:
     np.testing.assert_allclose(
         effective_weights(theta, np.array([0.0, 1.0, 0.0])), [2 / 3, 1 / 3, 0.0, 0.0]
     )
-
-
-def test_sizes_beyond_the_members_are_refused() -> None:
-    with pytest.raises(InputError, match="sizes from 2 to 4 do not lie between 1 and the 3"):
-        effective_weights(np.zeros(3), np.ones(3) / 3, 2)
-    with pytest.raises(InputError, match="min_members of at least 1"):
-        effective_weights(np.zeros(3), np.ones(3) / 3, 0)

@@ -111,12 +111,6 @@ def find_annotations(
         if len(shards.classes) > len(source.classes):
             source = source.with_classes(shards.classes)
         order = source.classes
-    if sorted(order) != sorted(shards.classes):
-        raise InputError(
-            f"the predictions are about the classes {examples(shards.classes, 20)}, not about"
-            f" {examples(order, 20)}",
-            f"rename the classes, or declare all of them: {option('classes')}",
-        )
     return source, order
 
 
@@ -185,7 +179,6 @@ class CachedShard:
         self._save("keys", predictions.rows.keys)
         if (clusters := predictions.rows.clusters) is not None:
             self._save("owners", clusters)
-            self._save("items", predictions.rows.by_item().keys)
         return counts, Arrays(P, q, y)
 
     def write_labels(
@@ -227,10 +220,6 @@ class CachedShard:
     def owners(self) -> Ints | None:
         """The item of each pair of an item and an annotator [n], as a number; None of items."""
         return self._load("owners") if self._file("owners").exists() else None
-
-    def item_keys(self) -> NDArray[Any] | None:
-        """A number per item, where rows are pairs of an item and an annotator."""
-        return self._load("items") if self._file("items").exists() else None
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
         try:

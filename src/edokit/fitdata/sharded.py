@@ -208,8 +208,9 @@ class ShardedData(FitData):
 
     @property
     def distinct_items(self) -> int:
-        keys_of_shards = [keys for part in self._cached if (keys := part.item_keys()) is not None]
-        return len(np.unique(np.concatenate(keys_of_shards))) if keys_of_shards else self.items
+        # All pairs of an item are in one shard.
+        owners = [owners for part in self._cached if (owners := part.owners()) is not None]
+        return sum(len(np.unique(codes)) for codes in owners) if owners else self.items
 
     @property
     def jobs(self) -> int:

@@ -43,12 +43,6 @@ def effective_weights(theta: Array, sizes: Array, min_members: int = 1) -> Array
     xp = namespace(theta, sizes)
     members, count = theta.shape[-1], sizes.shape[-1]
     after = members - (min_members - 1 + count)
-    if min_members < 1 or after < 0:
-        raise InputError(
-            f"sizes from {min_members} to {min_members - 1 + count} do not lie between 1 and the"
-            f" {members} members",
-            "choose min_members of at least 1 and at most as many sizes as there are members",
-        )
     lowest = _LOWEST_LOGIT["float32" if theta.dtype == xp.float32 else "float64"]
     theta = theta - xp.max(theta, axis=-1, keepdims=True)
     w = softmax(xp.where(theta < lowest, xp.full_like(theta, lowest), theta))
@@ -91,11 +85,6 @@ def pool(P: Array, v: Array, kind: str = "linear") -> Array:
 
 def average_groups(P: Array, groups: Sequence[str]) -> Array:
     """[N, G, C] mean of the members of each group, groups in order of first appearance."""
-    if len(groups) != P.shape[1]:
-        raise InputError(
-            f"{len(groups)} groups are not one for each of the {P.shape[1]} members",
-            "give one group name per member, in their order",
-        )
     means = []
     for name in group_names(groups):
         inside = [P[:, k, :] for k, group in enumerate(groups) if group == name]
@@ -114,11 +103,6 @@ def spread_weights(weights: Array, groups: Sequence[str]) -> Array:
     A log pool of groups has no such member weights: average the groups first.
     """
     names = group_names(groups)
-    if weights.shape[-1] != len(names):
-        raise InputError(
-            f"{weights.shape[-1]} weights are not one for each of the {len(names)} groups",
-            "give the weights in the order in which the groups first appear",
-        )
     shares = like([1.0 / groups.count(group) for group in groups], weights)
     return weights[..., [names.index(group) for group in groups]] * shares
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from edokit._errors import InputError, check_number, one_of, option
@@ -139,7 +138,10 @@ class Objective(OptionFields):
 
     def __post_init__(self) -> None:
         for name, weight in self.weights():
-            _check_weight(TERMS[name].flat_name, weight)
+            if name != "reg" or weight is not None:
+                suppress = f"to penalise disagreement, choose {option('diversity', 'suppress')}"
+                hint = suppress if name == "div" else "0 leaves the term out"
+                check_number(TERMS[name].flat_name, weight, 0, LARGEST, hint=hint)
         for kind in (Diversity, CE, Regularize):
             name = kind.__name__.lower()
             object.__setattr__(self, name, kind(getattr(self, name)))
@@ -185,25 +187,6 @@ FLAT_NAMES: dict[str, str] = {
 """The fields of `Objective`, and their names on the command line, in search spaces and in files."""
 SCALE_TERMS = tuple(term.flat_name for term in TERMS.values() if term.ordinal)
 """Weights of terms that need ordered classes."""
-
-
-def _check_weight(name: str, weight: Any) -> None:
-    """Refuse a weight that is no number from 0 to `LARGEST`."""
-    if weight is None and name == TERMS["reg"].flat_name:
-        return
-    number = isinstance(weight, Real) and math.isfinite(weight)
-    if not number or weight < 0:
-        raise InputError(
-            f"{option(name)} is {weight!r}, not a number of at least 0",
-            f"to penalise disagreement, choose {option('diversity', 'suppress')}"
-            if name == TERMS["div"].flat_name
-            else "0 leaves the term out",
-        )
-    if weight > LARGEST:
-        raise InputError(
-            f"{option(name)} is {weight!r}, above {LARGEST:.0e}, where no other term counts",
-            "only the ratios of the weights matter: make the other ones smaller",
-        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -164,17 +164,6 @@ class Summaries(Additive):
         """C, the number of classes."""
         return int(self.class_counts.shape[0])
 
-    def __add__(self, addend: Summaries) -> Summaries:
-        shape = (self.members, self.classes)
-        if isinstance(addend, Summaries) and shape != (addend.members, addend.classes):
-            raise InputError(
-                "shards must share members and classes, but one has "
-                f"{self.members} members and {self.classes} classes, the other "
-                f"{addend.members} and {addend.classes}",
-                "summarise the same members, in the same order, on every shard",
-            )
-        return super().__add__(addend)
-
     def select(self, members: Sequence[int] | NDArray[Any]) -> Summaries:
         """Summaries of these members (positions), in this order."""
         return replace(
@@ -188,7 +177,7 @@ class Summaries(Additive):
     @property
     def hit_rates(self) -> Array:
         """[K] mean probability on the hard label; a pool's soft micro-F1 is their weighted mean."""
-        return self.hits / self._count()  # t
+        return self.hits / self.items  # t
 
     @property
     def matrices(self) -> dict[str, Array]:
@@ -198,12 +187,12 @@ class Summaries(Additive):
         probability score.
         """
         sums = {"div": self.distances, "rps": self.rank_products}
-        return {name: part / self._count() for name, part in sums.items() if part is not None}
+        return {name: part / self.items for name, part in sums.items() if part is not None}
 
     def member_ce(self, class_weights: Array | None = None) -> Array:
         """[K] cross-entropy of each member alone, with these weights of classes [C]."""
         losses = self.log_losses if class_weights is None else self.log_losses * class_weights  # A
-        return namespace(losses).sum(losses, axis=1) / self._count()  # a
+        return namespace(losses).sum(losses, axis=1) / self.items  # a
 
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
         """[C] inverse-frequency weights N / (C·N_c).
@@ -224,13 +213,8 @@ class Summaries(Additive):
                 " items",
             )
         counts = xp.where(empty, xp.ones_like(self.class_counts), self.class_counts)
-        weights = self._count() / (self.classes * counts)  # α
+        weights = self.items / (self.classes * counts)  # α
         return xp.where(empty, xp.zeros_like(weights), weights)
-
-    def _count(self) -> int:
-        if self.items == 0:
-            raise InputError("a mean needs items, but these summaries have none", "add a shard")
-        return self.items
 
 
 def _transposed(matrix: Array) -> Array:
