@@ -76,7 +76,12 @@ class Workers(ExitStack):
             elif self.jobs == 1 or len(tasks) == 1:
                 yield from map(work, tasks)
             else:
-                yield from _in_processes(work, tasks, self.jobs)
+                from joblib import Parallel, delayed
+
+                # Small results in order: what they add up to does not depend on who was faster.
+                run: Any = Parallel(self.jobs, "loky", return_as="generator", batch_size=1)
+                # Processes are kept between calls, and may have started somewhere else.
+                yield from run(delayed(_at)(os.getcwd(), work, task) for task in tasks)
         except Exception as error:
             if type(error).__name__ not in _DEATHS:
                 raise
@@ -88,17 +93,6 @@ class Workers(ExitStack):
     @cached_property
     def _client(self) -> Any:
         return self.enter_context(dask_client(self.engine))
-
-
-def _in_processes(
-    work: Callable[[Task], Result], tasks: Sequence[Task], jobs: int
-) -> Iterator[Result]:
-    from joblib import Parallel, delayed
-
-    # Small results in order: what they add up to does not depend on who was faster.
-    parallel = Parallel(n_jobs=jobs, backend="loky", return_as="generator", batch_size=1)
-    # Processes are kept between calls, and may have started somewhere else.
-    yield from parallel(delayed(_at)(os.getcwd(), work, task) for task in tasks)
 
 
 def _at(folder: str, work: Callable[[Task], Result], task: Task) -> Result:

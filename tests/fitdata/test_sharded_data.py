@@ -346,7 +346,7 @@ def test_shards_that_disagree_are_named(tmp_path: Path) -> None:
 
 def test_classes_that_do_not_match_are_refused(tmp_path: Path) -> None:
     made = cut(tmp_path, 12, [5])
-    refused(made, tmp_path, "not about 'a', 'b'", classes=["a", "b"])
+    refused(made, tmp_path, r"label '[01]', which is not among .*'a', 'b'", classes=["a", "b"])
     strange = made.annotations / "part-1.csv"
     strange.write_text(strange.read_text().replace(',"1"\n', ',"7"\n'), encoding="utf-8")
     refused(made, tmp_path, r"part-1\.csv.*'7'")

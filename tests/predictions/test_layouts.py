@@ -108,9 +108,9 @@ def test_groups_tell_how_many_members_there_are() -> None:
 @pytest.mark.parametrize(
     ("values", "options", "words"),
     [
-        ([np.ones((2, 1)), np.ones((3, 1))], {}, r"different shapes: \(2, 1\), \(3, 1\)"),
-        ([np.ones((2, 2, 1))], {}, r"list holds arrays of shape \(2, 2, 1\)"),
-        ({}, {}, "list holds no members"),
+        ([np.ones((2, 1)), np.ones((3, 1))], {}, r"the shapes \(2, 1\), \(3, 1\)"),
+        ([np.ones((2, 2, 1))], {}, r"the shapes \(2, 2, 1\)"),
+        ({}, {}, r"shapes \(none\)"),
         ([np.ones((2, 2))], {"layout": "NKC"}, "a list of arrays has the layout KNC, not"),
         (np.ones((2, 2, 2)), {"layout": "NC"}, "do not fit the layout NC"),
         (np.ones((2, 2, 2)), {"layout": "XYZ"}, "layout must be one of 'NKC'"),

@@ -39,6 +39,8 @@ class ReadOptions:
     """Further arguments of ``read_annotations``: ``columns``, ``duplicates`` and the like."""
     learn: str | None = None
     """What is learned from pairs of an item and an annotator, see `LEARN`."""
+    ties: Ties = "first"
+    random_state: int = 0
 
     def read(self, path: Path, classes: Sequence[str]) -> Annotations:
         with errors_in(path), warnings.catch_warnings():
@@ -158,13 +160,14 @@ class CachedShard:
     annotations: Path | None
     """The file with the annotations of this shard's items; None where labels are there already."""
     reading: ReadOptions
-    ties: Ties
-    random_state: int
-    scale: Scale = NOMINAL
 
     @property
     def name(self) -> str:
         return self.shard.files[0].name
+
+    @property
+    def scale(self) -> Scale:
+        return self.shard.scale
 
     def write(self) -> tuple[LabelCounts | None, Arrays]:
         """Read and check the shard, match its items with the annotations, and write the arrays."""
@@ -185,15 +188,12 @@ class CachedShard:
         self, annotations: Annotations, rows: Rows
     ) -> tuple[LabelCounts, NDArray[Any], NDArray[Any]]:
         """Write the labels of the annotations of the shard's items; what was written."""
-        try:
+        with errors_in(f"in shard {self.name}"):
             check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
             annotations = annotations.align(rows)
-        except InputError as error:
-            message = f"in shard {self.name}: {error._message}"
-            raise InputError(message, error._hint) from error
         # Shards must not share their draws.
-        seed = self.random_state * 1_000_003 + self.number
-        y = hard_labels(annotations, self.ties, seed)
+        seed = self.reading.random_state * 1_000_003 + self.number
+        y = hard_labels(annotations, self.reading.ties, seed)
         return LabelCounts.of(annotations), *self.write_arrays(annotations.soft_labels, y)
 
     def write_arrays(self, q: Floats, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -245,7 +245,8 @@ def write_labels(
     source: Annotations, cached: Sequence[CachedShard], shards: Shards
 ) -> list[LabelCounts]:
     """Write the labels of every shard, from annotations in memory."""
-    y = hard_labels(source, cached[0].ties, cached[0].random_state)
+    reading = cached[0].reading
+    y = hard_labels(source, reading.ties, reading.random_state)
     q = source.soft_labels
     is_predicted = np.zeros(len(source.rows), dtype=bool)
     for number, part in enumerate(cached):

@@ -154,7 +154,9 @@ class ShardedData(FitData):
             shards = Shards.open(predictions, learn=work.learn)
         if scale is not None:
             shards, options = shards.on_scale(scale), {**options, "scale": scale}
-        reading = ReadOptions(tuple(work.splits), options, shards.learn)
+        reading = ReadOptions(
+            tuple(work.splits), options, shards.learn, work.ties, work.random_state
+        )
         source, order = find_annotations(annotations, shards, classes, reading)
         if isinstance(source, tuple):
             # All are what the first one is; to find out takes longer than to read some of them.
@@ -172,9 +174,6 @@ class ShardedData(FitData):
                     folder,
                     source[number] if isinstance(source, tuple) else None,
                     reading,
-                    work.ties,
-                    work.random_state,
-                    shards.scale,
                 )
                 for number in range(len(shards.files))
             ]
@@ -339,7 +338,7 @@ class ShardedData(FitData):
         tied = sum(shard.tied for shard in counts)
         if contradicted:
             warn(contradiction_message(contradicted, len(self._shards)), PublishedLabelWarning)
-        if tied and self._cached[0].ties == "first":
+        if tied and self._cached[0].reading.ties == "first":
             count = are(tied, len(self._shards), noun="item")
             warn(f"{count} tied; {self.scale.tie_rule}")
 

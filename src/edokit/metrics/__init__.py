@@ -5,9 +5,6 @@ They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard
 together. Which metrics there are depends on the answer scale (`edokit.scales.Scale`).
 """
 
-from typing import TYPE_CHECKING
-
-from edokit._lazy import lazy_names
 from edokit.metrics.compute import (
     MAIN_METRICS,
     METRIC,
@@ -24,6 +21,7 @@ from edokit.metrics.compute import (
     reliability_curve,
     search_metrics,
 )
+from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
 from edokit.metrics.scores import (
     bs,
     bs_items,
@@ -40,9 +38,6 @@ from edokit.metrics.scores import (
     w1,
     w1_items,
 )
-
-if TYPE_CHECKING:
-    from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
 
 __all__ = [
     "MAIN_METRICS",
@@ -78,7 +73,3 @@ __all__ = [
     "paired_test",
     "PairedTest",
 ]
-# A fit does without intervals.
-__getattr__ = lazy_names(
-    __name__, {"resampling": ("Interval", "PairedTest", "bootstrap", "paired_test")}
-)

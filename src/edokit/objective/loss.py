@@ -370,12 +370,12 @@ class JointObjective:
     ) -> None:
         problem.check_scale(settings)
         self.problem, self.settings, self.members = problem, settings, problem.members
-        given = dict(terms or {})
+        replacements = dict(terms or {})
         ce = {} if settings.ce is CE.MEAN else {"ce_weight": Linear(problem.member_ce)}
         over_items = {
             name: OverItems.of(term, problem)
             for name, term in pool_terms(settings, steps=problem.steps).items()
-            if name not in given
+            if name not in replacements
         }
         self.all_terms: dict[str, Term] = {
             "f1": Linear(-problem.hit_rates, 1.0),
@@ -383,7 +383,7 @@ class JointObjective:
             **over_items,
             **{name: Quadratic(matrix) for name, matrix in problem.matrices.items()},
             "reg": Quadratic(like(np.eye(problem.members), problem.hit_rates)),
-            **given,
+            **replacements,
         }
         weights = {name: settings.signed_weight(name) for name in self.all_terms}
         self._weights = {name: weight for name, weight in weights.items() if weight}

@@ -153,15 +153,17 @@ class Predictions:
         """
         declared = Declared(scale or NOMINAL)
         classes = declared.classes if classes is None else classes
-        names = _axis_names(values, layout, {"N": items, "K": members, "C": classes})
+        array, layout, names = _stacked(values, layout)
+        arguments = {"N": items, "K": members, "C": classes}
+        names |= {axis: as_names(part) for axis, part in arguments.items() if part is not None}
         grouped = None if groups is None else tuple(as_names(groups))
         sizes = {axis: len(listed) for axis, listed in names.items()}
         if grouped is not None:
             sizes.setdefault("K", len(grouped))
-        on_labels = Scale("multi-label") if declared.kind == "multi-label" else NOMINAL
-        array = canonical(
-            values, layout, sizes, logits=logits, member_names=names.get("K"), scale=on_labels
-        )
+        array, is_binary = _canonical(array, _fitting(array.shape, layout, sizes))
+        if logits:
+            on_labels = Scale("multi-label") if declared.kind == "multi-label" else NOMINAL
+            array = _from_logits(array, is_binary, names.get("K"), on_labels)
         lengths = dict(zip("NKC", array.shape, strict=True))
         names = {axis: as_names(range(length)) for axis, length in lengths.items()} | names
         whose = None if annotators is None else as_names(annotators)
@@ -516,121 +518,102 @@ Array = npt.NDArray[Any]
 Layout: TypeAlias = Literal["NKC", "KNC", "NC", "NK", "KN"]
 """What the axes of an array are: items N, members K, classes C. Without K there is one member;
 without C the numbers are probabilities of the second of two classes."""
+_LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
-LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 
+def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, dict[str, Strings]]:
+    """One array, its layout where it is known, and the names of axes that the values bring.
 
-def canonical(
-    values: Any,
-    layout: Layout | None = None,
-    sizes: Mapping[str, int] | None = None,
-    *,
-    logits: bool = False,
-    member_names: Sequence[str] | Strings | None = None,
-    scale: Scale = NOMINAL,
-) -> Array:
-    """Predictions as [N, K, C]. Without ``layout`` the known sizes must leave one possibility.
-
-    A list of arrays is a list of members, each [N, C], or [N] for two classes. ``logits`` says
-    that the numbers are log-odds (two-class layouts) or unnormalised logarithms, not
-    probabilities; a member whose numbers are probabilities already is refused then.
+    A list of arrays is a list of members, each [N, C], or [N] for two classes.
     """
-
     if layout is not None:
-        one_of("layout", layout, LAYOUTS)
-    if (members := _listed(values)) is None:
-        array = _numbers(values)
-    else:
-        array = _stack(members)
-        listed: Layout = "KNC" if array.ndim == 3 else "KN"
-        if layout not in (None, listed):
-            raise InputError(
-                f"a list of arrays has the layout {listed}, not {option('layout', layout)}",
-                "leave the layout out",
-            )
-        layout = listed
-    layout = _fitting(array.shape, layout, sizes or {})
-    array = as_floats(array)
+        one_of("layout", layout, _LAYOUTS)
+    names: dict[str, Strings] = {}
+    if isinstance(values, Mapping):
+        names["K"], values = as_names(values), list(values.values())
+    elif not (isinstance(values, list | tuple) and values and hasattr(values[0], "shape")):
+        if isinstance(values, pd.DataFrame) and layout in ("NC", "NK", "KN"):
+            names = dict(zip(layout, map(as_names, values.axes), strict=True))
+        return _numbers(values), layout, names
+    frames = [part for part in values if isinstance(part, pd.DataFrame | pd.Series)]
+    if frames:
+        for axes in (getattr(part, "axes", []) for part in values):
+            is_same = len(axes) == len(frames[0].axes)
+            if not is_same or not all(map(pd.Index.equals, axes, frames[0].axes)):
+                raise InputError(
+                    "the tables of the members differ in index or columns",
+                    "bring them into one order, for example with frame.reindex(...)",
+                )
+        names |= dict(zip("NC", map(as_names, frames[0].axes), strict=False))
+    parts = [_numbers(part) for part in values]
+    shapes = sorted({part.shape for part in parts})
+    if len(shapes) != 1 or len(shapes[0]) not in (1, 2):
+        raise InputError(
+            f"the arrays of the members have the shapes {', '.join(map(str, shapes)) or '(none)'}",
+            "give one array [items, classes] per member, of the same items and classes",
+        )
+    listed: Layout = "KNC" if len(shapes[0]) == 2 else "KN"
+    if layout not in (None, listed):
+        raise InputError(
+            f"a list of arrays has the layout {listed}, not {option('layout', layout)}",
+            "leave the layout out",
+        )
+    return np.stack(parts), listed, names
+
+
+def _canonical(values: Array, layout: Layout) -> tuple[Array, bool]:
+    """[N, K, C], and whether these are numbers of the second of two classes, next to 1 − them."""
+    array = as_floats(values)
     if layout.startswith("K"):
         array = np.ascontiguousarray(array.swapaxes(0, 1))
     if layout == "NC":
         array = array[:, None, :]
     is_binary = "C" not in layout
-    probabilities = np.stack([1 - array, array], axis=2) if is_binary else array
-    if not logits:
-        return probabilities
-    _refuse_probabilities(probabilities, member_names, scale)
-    _refuse_percentages(array, member_names)
+    return np.stack([1 - array, array], axis=2) if is_binary else array, is_binary
+
+
+def _from_logits(array: Array, is_binary: bool, members: Strings | None, scale: Scale) -> Array:
+    """Probabilities from unnormalised logarithms [N, K, C], or from log-odds in their last column;
+    a member whose numbers are probabilities or percentages is refused."""
+    names = as_names(range(array.shape[1])) if members is None else members
+    scores = array[..., 1] if is_binary else array
+    _refuse_no_logits(scores, array, names, scale)
     # An infinite logit becomes NaN, which is refused by name later.
     with np.errstate(invalid="ignore"):
-        scores = np.stack([np.zeros_like(array), array], axis=2) if is_binary else array
-        return scale.from_logits(scores)
+        if is_binary:
+            array = np.stack([np.zeros_like(scores), scores], axis=2)
+        return scale.from_logits(array)
 
 
-def _refuse_probabilities(
-    array: Array, members: Sequence[str] | Strings | None, scale: Scale
-) -> None:
-    """Refuse members [K] whose rows are all distributions: softmax would flatten them."""
-    already = np.flatnonzero(scale.are_distributions(array).all(axis=0))
-    if len(already):
-        names = list(range(array.shape[1]) if members is None else members)
-        several = len(already) > 1
-        raise InputError(
-            f"the numbers of member{'s' * several} {examples(names[k] for k in already)} are"
-            " probabilities already and no logits",
-            f"leave out {option('logits', True)}; mark files to join that hold them as FILE:logits",
-        )
+def _refuse_no_logits(array: Array, probabilities: Array, names: Strings, scale: Scale) -> None:
+    """Refuse members whose numbers are no logits but probabilities, which softmax would flatten, or
+    percentages, nearly all of which would become 0 or 1.
 
-
-def _refuse_percentages(array: Array, members: Sequence[str] | Strings | None) -> None:
-    """Refuse members [K] with percentages: nearly all of their logits would become 0 or 1.
-
-    Of [N, K, C] these sum to 100; of [N, K] none is negative, and some would become exactly 1.
+    Percentages [N, K, C] sum to 100; of [N, K] none is negative, and some would become exactly 1.
     """
     is_share = ((array >= 0) & (array <= 100)).reshape(*array.shape[:2], -1).all(axis=(0, 2))
-    if array.ndim == 3:
-        found = is_share & (np.abs(array.sum(axis=2) - 100) <= 1).all(axis=0)
-    else:
-        found = is_share & (array > 37).any(axis=0)
-    if found.any():
-        names = list(range(array.shape[1]) if members is None else members)
-        raise InputError(
-            f"the numbers of {'members' if found.sum() > 1 else 'member'}"
-            f" {examples(names[k] for k in np.flatnonzero(found))} look like percentages, from"
-            f" {array[:, found].min():g} to {array[:, found].max():g}, and are no logits",
-            f"divide them by 100, and leave out {option('logits', True)}",
-        )
+    is_summed = array.ndim == 3 and (np.abs(array.sum(axis=2) - 100) <= 1).all(axis=0)
+    is_certain = array.ndim == 2 and (array > 37).any(axis=0)
+    kinds = {
+        "are probabilities already": scale.are_distributions(probabilities).all(axis=0),
+        "look like percentages": is_share & (is_summed | is_certain),
+    }
+    for fault, is_faulty in kinds.items():
+        if is_faulty.any():
+            plural, faulty = "s" if is_faulty.sum() > 1 else "", array[:, is_faulty]
+            raise InputError(
+                f"the numbers of member{plural}"
+                f" {examples(names[is_faulty])} {fault}, from"
+                f" {faulty.min():g} to {faulty.max():g}, and are no logits",
+                f"leave out {option('logits', True)}, and divide percentages by 100; mark files to"
+                " join that hold logits as FILE:logits",
+            )
 
 
 def as_floats(array: Array) -> Array:
     """Numbers as float32 where that holds them, else as float64."""
     small = array.dtype.kind == "f" and array.dtype.itemsize <= 4
     return array.astype(np.float32 if small else np.float64, copy=False)
-
-
-def _listed(values: Any) -> list[Any] | None:
-    """The array of each member, where there is one per member."""
-    if isinstance(values, Mapping):
-        return list(values.values())
-    is_list = isinstance(values, list | tuple) and values and hasattr(values[0], "shape")
-    return list(values) if is_list else None
-
-
-def _stack(members: list[Any]) -> Array:
-    """[K, N, C] or [K, N]."""
-    parts = [_numbers(part) for part in members]
-    shapes = sorted({part.shape for part in parts})
-    if len(shapes) > 1:
-        raise InputError(
-            f"the members have different shapes: {', '.join(map(str, shapes))}",
-            "predict the same items and classes with each member",
-        )
-    if not parts or parts[0].ndim not in (1, 2):
-        raise InputError(
-            f"the list holds {f'arrays of shape {shapes[0]}' if shapes else 'no members'}",
-            "give one array [items, classes] per member",
-        )
-    return np.stack(parts)
 
 
 def _numbers(values: Any) -> Array:
@@ -654,7 +637,7 @@ def _numbers(values: Any) -> Array:
 
 def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, int]) -> Layout:
     """The layout, or without one the only layout that fits the shape and the known sizes."""
-    fits = [name for name in LAYOUTS if layout in (None, name) and _fits(shape, name, sizes)]
+    fits = [name for name in _LAYOUTS if layout in (None, name) and _fits(shape, name, sizes)]
     if len(fits) != 1:
         axes = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
         readings = " or ".join(f"[{', '.join(name)}]" for name in fits)
@@ -662,7 +645,7 @@ def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, 
         verdict = verdict if fits or layout else "fit no layout"
         raise InputError(
             f"predictions of shape {shape} {verdict}{f' with {axes}' if axes else ''}",
-            f"say what the axes are, as in {option('layout', (fits or LAYOUTS)[0])}, and check the"
+            f"say what the axes are, as in {option('layout', (fits or _LAYOUTS)[0])}, and check the"
             " sizes",
         )
     if 0 in shape:
@@ -678,36 +661,6 @@ def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> b
         return False
     axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
     return all(sizes.get(axis, size) == size for axis, size in axis_sizes.items())
-
-
-def _axis_names(
-    values: Any, layout: str | None, given: Mapping[str, Iterable[object] | None]
-) -> dict[str, Strings]:
-    """The names of the axes N, K and C: those given, else those that values bring."""
-    names: dict[str, Any] = _names_of_frames(values, layout)
-    if isinstance(values, Mapping):
-        names["K"] = list(values)
-    names |= {axis: listed for axis, listed in given.items() if listed is not None}
-    return {axis: as_names(listed) for axis, listed in names.items()}
-
-
-def _names_of_frames(values: Any, layout: str | None) -> dict[str, pd.Index[Any]]:
-    """The names of the axes N, K and C that DataFrames know; empty for plain arrays."""
-    if isinstance(values, pd.DataFrame):
-        axes = layout if layout in ("NC", "NK", "KN") else ""
-        return dict(zip(axes, (values.index, values.columns), strict=False))
-    parts = _listed(values) or []
-    if not any(isinstance(part, pd.DataFrame | pd.Series) for part in parts):
-        return {}
-    for part in parts:
-        if not isinstance(part, pd.DataFrame | pd.Series) or not all(
-            map(pd.Index.equals, part.axes, parts[0].axes)
-        ):
-            raise InputError(
-                "the tables of the members differ in index or columns",
-                "bring them into one order, for example with frame.reindex(...)",
-            )
-    return dict(zip("NC", parts[0].axes, strict=False))
 
 
 ANONYMOUS = " (anonymous)"

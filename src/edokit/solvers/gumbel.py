@@ -231,8 +231,8 @@ def _solutions(
         )
         if trajectory:
             logits = theta[:, t].copy(), pi[:, t].copy()
-            way = _trajectory(*logits, temperature[:, t], run, problem, ranks)
-            solution = replace(solution, trajectory=way)
+            history = _trajectory(*logits, temperature[:, t], run, problem, ranks)
+            solution = replace(solution, trajectory=history)
         solutions.append(solution)
     return solutions
 
