@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
@@ -110,6 +111,15 @@ def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     alone = train("linear:3").predictions["dev"]
     together = train("linear:3", tmp_path, jobs=2).predictions["dev"]
     np.testing.assert_array_equal(alone.probabilities, together.probabilities)
+
+
+def test_processes_write_where_the_caller_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Parallel(2, backend="loky")(delayed(os.getcwd)() for _ in range(2))
+    monkeypatch.chdir(tmp_path)  # the workers stay where they were started
+    train("linear:2", Path("out"), jobs=2)
+    assert (tmp_path / "out/members/linear-02/member.json").is_file()
 
 
 def folder_bytes(out: Path) -> dict[str, bytes]:

@@ -56,7 +56,8 @@ def run_jobs(
         saved_seconds = longest_seconds * len(waiting) * (1 - 1 / n_jobs)
         starts_here = starts_here and saved_seconds < _START_SECONDS
     if waiting:
-        run = partial(run_job, plan, out=out, keep_model=keep_models)
+        # Workers of an earlier call may be in another working directory.
+        run = partial(run_job, plan, out=out.absolute(), keep_model=keep_models)
         yield from _run_in_workers(run, waiting, n_jobs)
 
 
