@@ -69,7 +69,15 @@ def shelve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shelve]:
 def test_a_new_recipe_is_one_file_and_trains(shelve: Shelve, tmp_path: Path) -> None:
     assert "shares" not in recipe_names()
     shelve(recipes, "shares", shown("Adding a recipe"))
-    assert recipe_names() == ["encoder", "linear", "llm", "shares", "sklearn", "transformer"]
+    assert recipe_names() == [
+        "encoder",
+        "linear",
+        "llm",
+        "nearest",
+        "shares",
+        "sklearn",
+        "transformer",
+    ]
     assert find_recipe("shares").__name__ == "SharesMember"
 
     (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")

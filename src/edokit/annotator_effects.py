@@ -86,9 +86,12 @@ class AnnotatorEffects:
         """
         rows, codes = asked_pairs(annotators, len(anonymous), self.annotators)
         answers, is_known = anonymous[rows], codes >= 0
-        z = _logits(anonymous, scale)[rows[is_known]]
-        answers[is_known] = _moved(z, self.effects[codes[is_known]], scale)
+        answers[is_known] = self.answers(answers[is_known], codes[is_known], scale)
         return mean_over_pairs(answers, rows)
+
+    def answers(self, anonymous: Floats, codes: Ints, scale: Scale) -> Floats:
+        """The answers [P, C] of known annotators, by their places [P]."""
+        return _moved(_logits(anonymous, scale), self.effects[codes], scale)
 
 
 def _limited(step: Floats) -> Floats:

@@ -163,7 +163,7 @@ def fitted(kind: str, recipe: str, model: str, **options: Any) -> tuple[Any, Ann
 
 
 @pytest.mark.parametrize("kind", SCALES)
-@pytest.mark.parametrize("recipe", ["linear", "encoder"])
+@pytest.mark.parametrize("recipe", ["linear", "encoder", "nearest"])
 def test_an_annotator_without_labels_gets_exactly_the_anonymous_answer(
     recipe: str, kind: str, model: str, tmp_path: Path
 ) -> None:
@@ -199,9 +199,12 @@ def strict_and_mild() -> Annotations:
     return replace(people, label_codes=(rng.random(len(people)) < share).astype(np.int32))
 
 
-def test_known_annotators_are_predicted_better_than_anonymous_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("recipe", ["linear", "nearest"])
+def test_known_annotators_are_predicted_better_than_anonymous_ones(
+    recipe: str, tmp_path: Path
+) -> None:
     people = strict_and_mild()
-    group = Group("linear", 1, supervision="soft", options={"annotators": True})
+    group = Group(recipe, 1, supervision="soft", options={"annotators": True})
     trained = train_members(people, [group], out=tmp_path, jobs=1)
     dev = people.split("dev")
     assert dev.texts is not None

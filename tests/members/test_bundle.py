@@ -152,7 +152,8 @@ def test_heads_on_one_encoder_encode_once(tmp_path: Path, monkeypatch: pytest.Mo
     model = tiny_model(tmp_path / "tiny")
     pool = [
         *parse_groups("encoder:2", options={"model": model}),
-        *parse_groups("linear:2"),
+        *parse_groups("linear:1"),
+        *parse_groups("nearest:1", options={"model": model}),
     ]
     trained = train_members(PEOPLE, pool, out=tmp_path / "members", jobs=1)
     given = trained.predictions["dev"], PEOPLE.split("dev")

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 RECIPES = {
     "linear": {},
     "encoder": {},
+    "nearest": {"model": None},
     "sklearn": {"estimator": "sklearn.naive_bayes.ComplementNB(alpha=0.3)"},
     "transformer": {"epochs": 1, "max_length": 24},
 }
@@ -29,7 +30,7 @@ RECIPES = {
 def recipe(request: pytest.FixtureRequest, model: str) -> tuple[str, dict[str, object]]:
     name: str = request.param
     more = {"model": model} if "model" in known_options(find_recipe(name)) else {}
-    return name, {**RECIPES[name], **more}
+    return name, {**more, **RECIPES[name]}
 
 
 def made(recipe: tuple[str, dict[str, object]], n_classes: int = 2) -> Member:

@@ -39,7 +39,7 @@ class Group:
     Parameters
     ----------
     recipe : str
-        ``"linear"``, ``"encoder"``, ``"sklearn"``, ``"transformer"``, ``"llm"`` or
+        ``"linear"``, ``"nearest"``, ``"encoder"``, ``"sklearn"``, ``"transformer"``, ``"llm"`` or
         ``"package.module:Class"``.
     members : int, default=10
         How many.

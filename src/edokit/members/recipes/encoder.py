@@ -98,9 +98,13 @@ class EncoderMember(ClassifierMember):
         model, context = str(arrays["model"]), float(arrays["context"])
         member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
         member._take_arrays(arrays)
-        if models is not None:
-            member._encoder = _resident_encoder(os.path.realpath(models[model]), device)
+        member.use_encoder(models)
         return member
+
+    def use_encoder(self, models: Mapping[str, Path] | None) -> None:
+        """Use the encoder among the ``models`` of a bundle; without, the one that is installed."""
+        if models is not None:
+            self._encoder = _resident_encoder(os.path.realpath(models[self.model]), self.device)
 
     def _features(self, texts: Sequence[Text]) -> Floats:
         """Features [N, D]; of pairs [N, 4 D]: the text, the context (scaled by its weight), both

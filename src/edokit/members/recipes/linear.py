@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -54,10 +54,14 @@ class LinearMember(ClassifierMember):
         """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
         self._corpus = data.corpus
         counts = counts_of(with_context(data.texts, data.context), data.corpus)
-        weights = (self.words, 1.0, self.words * self.context, self.context)
-        self._tfidf = TfIdf.fit(counts, weights, self.fewest)
+        self.learn_tfidf(counts)
         self._learn(self._tfidf.transform(counts), data)
         return self
+
+    def learn_tfidf(self, counts: sparse.csr_matrix, most: float = np.inf) -> None:
+        """Learn the features of counts, without pieces of text in more than ``most`` texts."""
+        weights = (self.words, 1.0, self.words * self.context, self.context)
+        self._tfidf = TfIdf.fit(counts, weights, self.fewest, most)
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays."""
@@ -68,9 +72,13 @@ class LinearMember(ClassifierMember):
         """Read what ``save`` wrote."""
         arrays = read_arrays(folder / _FILE)
         member = cls(int(arrays["n_classes"]))
-        member._tfidf = TfIdf(arrays["columns"], arrays["idf"], arrays["block_weights"])
+        member.take_tfidf(arrays)
         member._take_arrays(arrays)
         return member
+
+    def take_tfidf(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take the features that ``save`` wrote."""
+        self._tfidf = TfIdf(arrays["columns"], arrays["idf"], arrays["block_weights"])
 
     def _features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
         return self._tfidf.transform(counts_of(texts, self._corpus))
@@ -143,11 +151,15 @@ class TfIdf:
 
     @classmethod
     def fit(
-        cls, counts: sparse.csr_matrix, block_weights: Sequence[float], fewest: int = 2
+        cls,
+        counts: sparse.csr_matrix,
+        block_weights: Sequence[float],
+        fewest: int = 2,
+        most: float = np.inf,
     ) -> TfIdf:
-        """Keep what occurs in at least ``fewest`` of the texts; everything, if nothing does."""
+        """Keep what occurs in ``fewest`` to ``most`` of the texts; everything, if nothing does."""
         columns, frequency = np.unique(counts.indices, return_counts=True)
-        frequent = frequency >= fewest
+        frequent = (frequency >= fewest) & (frequency <= most)
         frequent |= not frequent.any()
         idf = np.log((1 + counts.shape[0]) / (1 + frequency[frequent])) + 1
         weights = np.asarray(block_weights, dtype=np.float32)
