@@ -31,7 +31,7 @@ from edokit import read_annotations, simulate
 from edokit.annotations import Annotations
 from edokit.datasets.simulate import REGIMES, Regime, Simulation
 from edokit.diagnosis import diagnose
-from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, find_structure
+from edokit.diagnosis.clusters import Clusters, Design, cross_fitted, find_structure
 from edokit.diagnosis.permutation import LEVEL, permutation_test
 from edokit.diagnosis.variance import Part, decompose
 from edokit.diagnosis.vectors import LabelVectors
@@ -189,8 +189,7 @@ def declared(vectors: LabelVectors, annotations: Annotations) -> dict[str, Part]
     """The estimate with the true groups."""
     group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
     count = int(group.max()) + 1
-    grouping = Grouping(group, count, np.ones(vectors.items, dtype=bool), False)
-    shares = decompose(vectors, Design.of(vectors, group, count), [grouping])
+    shares = decompose(vectors, Design.of(vectors, group, count), [Clusters(group, count)])
     assert shares is not None
     return shares[1]
 

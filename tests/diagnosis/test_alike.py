@@ -9,7 +9,7 @@ from diagnose_cases import camps, noise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edokit.diagnosis.clusters import Design, Overlaps, contrast, find_groups, find_structure
+from edokit.diagnosis.clusters import Design, contrast, find_groups, find_structure
 from edokit.diagnosis.vectors import LabelVectors
 
 
@@ -42,11 +42,11 @@ def test_camps_in_a_sparse_crowd_are_mostly_found() -> None:
 @given(st.integers(0, 1000))
 def test_nothing_better_is_found_by_trying_everything(seed: int) -> None:
     vectors = LabelVectors.of(camps(items=80, sizes=(3, 3), apart=0.3, seed=seed))
-    overlaps = Overlaps.of(vectors)
-    excess = overlaps.excess(vectors, vectors.deviations)
-    found = find_groups(overlaps, excess)
+    design = Design.of(vectors)
+    excess = design.excess(vectors, vectors.deviations)
+    found = find_groups(design, excess)
     best = max(
-        contrast(overlaps, excess, np.array([0, *split]), 2).score
+        contrast(design, excess, np.array([0, *split]), 2).score
         for split in np.ndindex(2, 2, 2, 2, 2)
         if 2 <= sum(split) <= 4
     )
@@ -58,8 +58,8 @@ def test_nothing_better_is_found_by_trying_everything(seed: int) -> None:
 @given(st.integers(0, 1000))
 def test_the_excesses_of_an_item_sum_to_zero(seed: int) -> None:
     vectors = LabelVectors.of(noise(items=30, seed=seed))
-    overlaps = Overlaps.of(vectors, fewest=0)
-    assert np.sum(overlaps.excess(vectors, vectors.deviations)) == pytest.approx(0, abs=1e-9)
+    design = Design.of(vectors, fewest=0)
+    assert np.sum(design.excess(vectors, vectors.deviations)) == pytest.approx(0, abs=1e-9)
 
 
 def test_who_answered_too_little_is_in_no_group() -> None:

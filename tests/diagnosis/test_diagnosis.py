@@ -14,8 +14,6 @@ from edokit import Annotations
 from edokit._errors import InputError
 from edokit.datasets import read_annotations, write_annotations
 from edokit.diagnosis import Diagnosis, advice, diagnose, overview
-from edokit.diagnosis.overview import _base_rates
-from edokit.scales import NOMINAL
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "scale", "coverage", "balance"),
@@ -280,7 +278,7 @@ def advised(people: Annotations, variance: dict, test: dict) -> advice.Advice:
     hidden = {"item": {"hidden": 0.0}}
     findings = {"variance": variance | hidden, "test": test, "careless": None}
     findings["balance"] = overview.balance(people)
-    findings |= {"groups": {"kind": "none"}, "coverage": overview.coverage(people)}
+    findings |= {"groups": {"kind": "none", "unassigned": 0}, "coverage": overview.coverage(people)}
     return advice.advise(people, findings)[0][0]
 
 
@@ -331,20 +329,15 @@ def test_annotators_with_few_labels_are_not_compared() -> None:
     assert "all 30 gave fewer than 10 labels" in said[at + 1]
 
 
-@pytest.mark.parametrize(("labels", "differs"), [(30, False), (3000, True)])
-def test_a_group_differs_only_by_more_than_chance(labels: int, differs: bool) -> None:
-    shares, overall = np.array([0.45, 0.55]), np.array([0.5, 0.5])
-    words = _base_rates(("no", "yes"), shares, overall, labels, NOMINAL)
-    assert ["more often" in one for one in words] == [True] * differs
-
-
-@pytest.mark.parametrize(("count", "most"), [(2, np.log(3) - np.log(2) * 2 / 3), (11, np.log(3))])
-def test_entropy_is_compared_with_what_the_labels_can_show(count: int, most: float) -> None:
-    codes = np.array([[0, 1, min(2, count - 1)]] * 20).astype(str)
-    people = Annotations.from_matrix(codes, classes=[str(c) for c in range(count)])
-    found = diagnose(people, permutations=0)
-    assert found.entropy["attainable"] == pytest.approx(most)
-    assert any(f"of at most {most:.3f} nats" in line for line in found.lines())
+def test_groups_are_shown_with_their_base_rates() -> None:
+    labels = [["yes", "yes", "no", None], ["yes", "no", "no", None]] * 20
+    people = Annotations.from_matrix(labels, annotators=["a", "b", "c", "d"])
+    camps = {"a": "strict", "b": "strict", "c": "mild", "d": "mild"}
+    found = diagnose(people, groups=camps, permutations=0)
+    mild, strict = found.groups["groups"]
+    assert (mild["shares"]["yes"], strict["shares"]["yes"]) == (0.0, 0.75)
+    assert "strict: 2 annotators, 80 labels, 'yes' 75%" in str(found)
+    assert found.groups["single"] == ["mild"]
 
 
 def test_two_labels_an_item_leave_no_two_others_to_compare_with() -> None:

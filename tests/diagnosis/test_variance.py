@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from edokit import Annotations, simulate
 from edokit.datasets.simulate import REGIMES, Simulation
-from edokit.diagnosis.clusters import Design, Grouping, cross_fitted, stability
+from edokit.diagnosis.clusters import Clusters, Design, cross_fitted, stability
 from edokit.diagnosis.variance import _T, Part, _part, decompose
 from edokit.diagnosis.vectors import LabelVectors
 
@@ -27,11 +27,10 @@ def declared(annotations: Annotations) -> dict[str, Part]:
     vectors = LabelVectors.of(annotations)
     group = np.unique(annotations.attributes["group"], return_inverse=True)[1]
     count = int(group.max()) + 1
-    everything = np.ones(vectors.items, dtype=bool)
     shares = decompose(
         vectors,
         Design.of(vectors, group, count),
-        [Grouping(group, count, everything, False)],
+        [Clusters(group, count)],
     )
     assert shares is not None
     return shares[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -54,16 +53,12 @@ class Advice:
 
 
 def advise(
-    annotations: Annotations,
-    results: dict[str, Any],
-    unassigned: int = 0,
-    single_groups: Sequence[str] = (),
+    annotations: Annotations, results: dict[str, Any]
 ) -> tuple[list[Advice], list[str], list[dict[str, str]]]:
     """Advice on supervision, diversity, careless annotators, labels, classes and coverage; limits;
     commands to run next, with their ``purpose``.
 
-    ``results`` has coverage, balance, groups, variance, test and careless of the diagnosis,
-    ``single_groups`` the names of declared groups of one annotator.
+    ``results`` has coverage, balance, groups, variance, test and careless of the diagnosis.
     """
     per_item, labels = annotations.annotations_per_item, annotations.annotations_per_annotator
     structure = _structure(**{key: results[key] for key in ("variance", "test", "careless")})
@@ -100,8 +95,6 @@ def advise(
         with_few=int(((labels > 0) & (labels < ENOUGH)).sum()),
         with_two=int((per_item == 2).sum()),
         with_three=float((per_item >= 3).mean()),
-        single_groups=single_groups,
-        unassigned=unassigned,
         are=are,
         have=HAVE,
     )

@@ -10,7 +10,7 @@ from scipy.special import chdtrc
 
 from edokit._types import Bools, Floats, Ints
 from edokit.annotations import Annotations
-from edokit.diagnosis.vectors import LabelVectors, products, squares, totals
+from edokit.diagnosis.vectors import LabelVectors, peer_agreement, squares, totals
 from edokit.scales import Scale
 
 # Smallest share of random labels that is reported.
@@ -68,10 +68,12 @@ def find_careless(annotations: Annotations, false_alarms: float = 0.1) -> tuple[
     active = int((vectors.per_annotator > 0).sum())
     absolute = scale.vectors(labels.shape[1], absolute=True)
     vectors = replace(vectors, values=labels @ absolute)
+    # The others count by the share of their labels that is not random.
     lengths = labels @ squares(absolute)
-    careless = (
-        (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST) & (best > strictness)
-    ) & (_agreement_beyond_others(vectors, lengths, rate) < 0)
+    agreement, by_others = peer_agreement(item, vectors.values, lengths, (1.0 - rate)[who])
+    beyond = vectors.sums_by_annotator(np.nan_to_num(agreement - by_others))
+    careless = (p <= false_alarms * min(0.05, 1.0 / active)) & (rate >= SMALLEST)
+    careless &= (best > strictness) & (beyond < 0)
     if not 0 < careless.sum() <= active / 2:
         return nobody, rate
     return (nobody if _is_group(vectors, careless) else careless), rate
@@ -113,29 +115,6 @@ def _expected(item: Ints, labels: Floats, near: list[Floats], weight: Floats, it
         if (likelihood := float(np.sum(weighed * np.log(tried)))) > highest:
             best, highest = tried, likelihood
     return best
-
-
-def _agreement_beyond_others(vectors: LabelVectors, lengths: Floats, rate: Floats) -> Floats:
-    """Each annotator's agreement with the others less that of two others on the same items [A].
-
-    The others count by the share of their labels that is not random.
-    """
-    weight = (1.0 - rate)[vectors.annotator]
-
-    def of_others(numbers: Floats) -> Floats:
-        return vectors.sums_by_item(numbers)[vectors.item] - numbers
-
-    count = of_others(weight)
-    labels = vectors.values
-    sums = of_others(labels * weight[:, None])
-    long = of_others(lengths * weight)
-    pairs = count**2 - of_others(weight**2)
-    paired = pairs > 1e-9
-    near = 2 * products(labels, sums) - long - lengths * count
-    agreeing = 2 * (squares(sums) - of_others(squares(labels) * weight**2))
-    agreeing -= 2 * (long * count - of_others(lengths * weight**2))
-    beyond = near[paired] / count[paired] - agreeing[paired] / pairs[paired]
-    return totals(vectors.annotator[paired], beyond, len(rate))
 
 
 def _is_group(vectors: LabelVectors, annotators: Bools) -> bool:

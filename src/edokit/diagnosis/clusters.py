@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -23,14 +23,17 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Overlaps:
-    """Pairs of annotators on contested items; permuting labels within items changes none of it.
+class Design:
+    """What stays when labels are permuted: who labelled what, and the declared groups.
 
-    On each item the excesses of all pairs sum to 0: what counts is who agrees with whom, not the
-    overall agreement.
+    On each contested item the excesses of all pairs of annotators sum to 0: what counts is who
+    agrees with whom, not the overall agreement.
 
     Attributes
     ----------
+    bias : BiasDesign
+    within : float
+        Mean variance of the labels of an item.
     placed : Ints
         Annotators with enough contested items to be assigned to a group [P].
     number : Ints
@@ -39,19 +42,33 @@ class Overlaps:
         Variance of each pair's excess if annotators were interchangeable [P, P], diagonal 0.
     chance : float
         Sum of the variances of all pairs, placed or not.
-    smallest : int
-        Smallest size of a group; from two on its views can be distinguished from noise.
+    declared : Ints or None
+        The declared group of each annotator [A], -1 for none; None where groups are looked for.
+    count : int
+        Number of declared groups.
     """
 
+    bias: BiasDesign
+    within: float
     placed: Ints
     number: Ints
     information: Any
     chance: float
-    smallest: int
+    declared: Ints | None
+    count: int
 
     @classmethod
-    def of(cls, vectors: LabelVectors, fewest: int = FEWEST_CONTESTED) -> Overlaps:
-        """The overlaps of all pairs of annotators."""
+    def of(
+        cls,
+        vectors: LabelVectors,
+        declared: Ints | None = None,
+        count: int = 0,
+        fewest: int = FEWEST_CONTESTED,
+    ) -> Design:
+        """The design of these labels."""
+        several = vectors.per_item >= 2
+        spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
+        within = float(spread.mean()) if several.any() else float("nan")
         # Permuting changes something from three annotators on: two agree or disagree in any order.
         contested = vectors.take((vectors.scatter > 1e-12) & (vectors.per_item >= 3))
         placed = np.flatnonzero(contested.per_annotator >= fewest)
@@ -59,10 +76,15 @@ class Overlaps:
         number[placed] = np.arange(len(placed))
         variance = _product_variance(contested, contested.deviations)
         among = (contested, number, len(placed))
-        information = _table(*among, variance[contested.item]) @ _table(*among).T
+        information = _off_diagonal(_table(*among, variance[contested.item]) @ _table(*among).T)
         chance = float((contested.per_item * (contested.per_item - 1)) @ variance)
-        smallest = 2 if len(placed) >= 4 else 1
-        return cls(placed, number, _off_diagonal(information), chance, smallest)
+        pairs = (placed, number, information, chance)
+        return cls(BiasDesign.of(vectors), within, *pairs, declared, count)
+
+    @property
+    def smallest(self) -> int:
+        """Smallest size of a group; from two on its views can be distinguished from noise."""
+        return 2 if len(self.placed) >= 4 else 1
 
     def excess(self, vectors: LabelVectors, deviations: Floats) -> Any:
         """Agreement of each pair beyond what its items explain [P, P], diagonal 0.
@@ -98,25 +120,28 @@ class Clusters:
         Number of groups; 0 where none could be looked for.
     score : float
         How much more pairs agree within groups than across, in standard errors.
+    items : Bools or None
+        The items on which groups found on the others are evaluated [N]; None: all of them.
     """
 
     group: Ints
     count: int
-    score: float
+    score: float = float("nan")
+    items: Bools | None = None
 
 
-def contrast(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Clusters:
+def contrast(design: Design, excess: Any, group: Ints, count: int) -> Clusters:
     """How clearly given groups [A] are separated."""
-    member = _membership(group[overlaps.placed], count)
-    score = _score(member.T @ (excess @ member), member.T @ (overlaps.information @ member))
+    member = _membership(group[design.placed], count)
+    score = _score(member.T @ (excess @ member), member.T @ (design.information @ member))
     return Clusters(group, count, score)
 
 
-def find_groups(overlaps: Overlaps, excess: Any) -> Clusters:
+def find_groups(design: Design, excess: Any) -> Clusters:
     """Split off one group after the other, as long as that separates them better."""
-    annotators = len(overlaps.placed)
+    annotators = len(design.placed)
     best = Clusters(np.zeros(annotators, dtype=np.int64), 0, 0.0)
-    degree = np.asarray(overlaps.information.sum(axis=1)).ravel()
+    degree = np.asarray(design.information.sum(axis=1)).ravel()
     # Annotators with few shared items weigh less: their excess is mostly noise.
     scale = 1.0 / np.sqrt(degree + degree.mean() + 1e-300) if annotators >= 3 else degree
     for count in range(2, MOST_GROUPS + 1 if annotators >= 3 else 2):
@@ -127,13 +152,13 @@ def find_groups(overlaps: Overlaps, excess: Any) -> Clusters:
             if inside.sum() >= 2:
                 side = _strongest(excess, np.where(inside, scale, 0.0)) > 0
                 start = np.where(inside & side, count - 1, best.group)
-                tried.append(_settle(overlaps, excess, start, count))
+                tried.append(_settle(design, excess, start, count))
         clearest = max(tried, key=lambda clusters: clusters.score)
         if clearest is best:
             break
         best = clearest
     # Those who are not placed are in no group.
-    return Clusters(np.append(best.group, -1)[overlaps.number], best.count, best.score)
+    return Clusters(np.append(best.group, -1)[design.number], best.count, best.score)
 
 
 def _strongest(excess: Any, scale: Floats) -> Floats:
@@ -154,7 +179,7 @@ def _strongest(excess: Any, scale: Floats) -> Floats:
     return vectors[:, 0]
 
 
-def _settle(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Clusters:
+def _settle(design: Design, excess: Any, group: Ints, count: int) -> Clusters:
     """Move annotators to the group that they agree with most, until nothing changes."""
     options = []
     for _ in range(_ROUNDS):
@@ -168,8 +193,8 @@ def _settle(overlaps: Overlaps, excess: Any, group: Ints, count: int) -> Cluster
     # Moving all at once may cycle; the better of the first and the last assignment counts.
     best = Clusters(group, count, -np.inf)
     for assignment, member, within in (options[0], options[-1]):
-        if member.sum(axis=0).min() >= overlaps.smallest:
-            score = _score(within, member.T @ (overlaps.information @ member))
+        if member.sum(axis=0).min() >= design.smallest:
+            score = _score(within, member.T @ (design.information @ member))
             if score > best.score:
                 best = Clusters(assignment, count, score)
     return best
@@ -218,44 +243,6 @@ def _off_diagonal(table: Any) -> Any:
     return table.toarray() if table.shape[0] <= _DENSE else table.tocsr()
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
-    """What stays when labels are permuted: who labelled what, and the declared groups.
-
-    Attributes
-    ----------
-    bias : BiasDesign
-    overlaps : Overlaps
-    declared : Ints or None
-        The declared group of each annotator [A], -1 for none; None where groups are looked for.
-    count : int
-        Number of declared groups.
-    within : float
-        Mean variance of the labels of an item.
-    """
-
-    bias: BiasDesign
-    overlaps: Overlaps
-    declared: Ints | None
-    count: int
-    within: float
-
-    @classmethod
-    def of(
-        cls,
-        vectors: LabelVectors,
-        declared: Ints | None = None,
-        count: int = 0,
-        fewest: int = FEWEST_CONTESTED,
-    ) -> Design:
-        """The design of these labels."""
-        several = vectors.per_item >= 2
-        spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
-        within = float(spread.mean()) if several.any() else float("nan")
-        overlaps = Overlaps.of(vectors, fewest)
-        return cls(BiasDesign.of(vectors), overlaps, declared, count, within)
-
-
 class Structure(NamedTuple):
     """Variance of annotator bias, and who agrees with whom apart from bias."""
 
@@ -268,38 +255,17 @@ def find_structure(vectors: LabelVectors, design: Design) -> Structure:
     bias_variance = design.bias.variance(vectors)
     bias = estimate_bias(vectors, bias_variance, design.within)[vectors.annotator]
     unbiased = vectors.deviations - bias + vectors.means_by_item(bias)[vectors.item]
-    excess = design.overlaps.excess(vectors, unbiased)
+    excess = design.excess(vectors, unbiased)
     if design.declared is None:
-        return Structure(bias_variance, find_groups(design.overlaps, excess))
-    groups = contrast(design.overlaps, excess, design.declared, design.count)
+        return Structure(bias_variance, find_groups(design, excess))
+    groups = contrast(design, excess, design.declared, design.count)
     return Structure(bias_variance, groups)
 
 
 SPLITS = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Grouping:
-    """Groups of annotators, and the items on which they are evaluated.
-
-    Attributes
-    ----------
-    group : Ints
-        The group of each annotator [A], -1 for none.
-    count : int
-    items : Bools
-        Where they are evaluated [N].
-    by_labels : bool
-        Whether groups weigh by labels instead of annotators: those with few are assigned poorly.
-    """
-
-    group: Ints
-    count: int
-    items: Bools
-    by_labels: bool
-
-
-def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS) -> list[Grouping]:
+def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS) -> list[Clusters]:
     """Groups from one half of the items, to be evaluated on the other half, both ways."""
     rng = np.random.default_rng([random_state, 1])
     groupings = []
@@ -310,11 +276,11 @@ def cross_fitted(vectors: LabelVectors, random_state: int, splits: int = SPLITS)
             labels = vectors.take(items)
             design = Design.of(labels, fewest=FEWEST_CONTESTED // 2)
             clusters = find_structure(labels, design).groups
-            groupings.append(Grouping(clusters.group, clusters.count, ~items, True))
+            groupings.append(replace(clusters, items=~items))
     return groupings
 
 
-def stability(groupings: list[Grouping]) -> float:
+def stability(groupings: list[Clusters]) -> float:
     """Agreement of the groups of two halves (adjusted Rand index): 1 the same, 0 chance."""
     from sklearn.metrics import adjusted_rand_score
 

@@ -21,7 +21,6 @@ from edokit.diagnosis.careless import find_careless
 from edokit.diagnosis.clusters import (
     Clusters,
     Design,
-    Grouping,
     cross_fitted,
     find_structure,
     stability,
@@ -228,25 +227,32 @@ def diagnose(
         )
     vectors = LabelVectors.of(annotations)
     declared, names = (None, []) if groups is None else declared_groups(annotations, groups)
-    analysis = _analyse(annotations, vectors, declared, names, permutations, random_state, step)
+    analysis = _analyse(
+        annotations, vectors, declared, len(names), permutations, random_state, step
+    )
+    unknown = {"kind": "none", "attribute": None, "reason": None, "stability": None}
     if declared is None:
         group, names, findings = _found_groups(vectors, analysis)
     else:
         attribute = groups if isinstance(groups, str) else None
         group, findings = declared, {"kind": "declared", "attribute": attribute}
+    active = group[vectors.per_annotator > 0]
+    sizes = np.bincount(active[active >= 0], minlength=len(names))
     results: dict[str, Any] = {
         "coverage": overview.coverage(annotations),
         "balance": overview.balance(annotations),
-        "groups": _describe_groups(annotations, group, names, findings),
+        "groups": {
+            **(unknown | findings),
+            "unassigned": int((active < 0).sum()) if names else 0,
+            "single": [name for name, size in zip(names, sizes, strict=True) if size == 1],
+            "groups": overview.describe_groups(annotations, group, names) if names else [],
+        },
         "test": analysis.test,
         "careless": analysis.careless,
     }
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
-    unassigned = int(((group < 0) & (vectors.per_annotator > 0)).sum()) if names else 0
-    advice, limits, commands = advise(
-        annotations, results | {"variance": estimated}, unassigned, analysis.single_groups
-    )
+    advice, limits, commands = advise(annotations, results | {"variance": estimated})
     lasting = _lasting_share(estimated or {})
     return Diagnosis(
         items=len(annotations.items),
@@ -269,47 +275,22 @@ def diagnose(
     )
 
 
-def _describe_groups(
-    annotations: Annotations, group: Ints, names: list[str], findings: dict[str, Any]
-) -> dict[str, Any]:
-    """The groups one by one, and what is known about how they were found."""
-    unknown = {"kind": "none", "attribute": None, "reason": None, "stability": None}
-    return {
-        **unknown,
-        **findings,
-        "unassigned": int((group < 0).sum()) if names else 0,
-        "groups": overview.describe_groups(annotations, group, names) if names else [],
-    }
-
-
 @dataclass
 class _Analysis:
-    """Structure of the disagreement; empty where nothing varies.
-
-    Attributes
-    ----------
-    variance : dict[str, Any] or None
-    test : dict[str, Any] or None
-    clusters : Clusters or None
-    careless : dict[str, Any] or None
-    groupings : list[Grouping]
-    single_groups : list[str]
-        Declared groups of one annotator.
-    """
+    """Structure of the disagreement; empty where nothing varies."""
 
     variance: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
     clusters: Clusters | None = None
     careless: dict[str, Any] | None = None
-    groupings: list[Grouping] = field(default_factory=list)
-    single_groups: list[str] = field(default_factory=list)
+    groupings: list[Clusters] = field(default_factory=list)
 
 
 def _analyse(
     annotations: Annotations,
     vectors: LabelVectors,
     declared: Ints | None,
-    names: list[str],
+    count: int,
     permutations: int,
     random_state: int,
     step: Callable[[int, int], None],
@@ -321,13 +302,13 @@ def _analyse(
     if (label := overview.only_answer(annotations)) is not None:
         return _Analysis({"reason": f"all labels are {label}, so nothing varies"})
     analysis = _Analysis()
-    design = Design.of(vectors, declared, len(names))
+    design = Design.of(vectors, declared, count)
     structure = find_structure(vectors, design)
     analysis.clusters = structure.groups
     if declared is None:
         analysis.groupings = cross_fitted(vectors, random_state)
     else:
-        analysis.groupings, analysis.single_groups = _declared_groupings(vectors, declared, names)
+        analysis.groupings = _declared_groupings(vectors, declared, count)
     shares = decompose(vectors, design, analysis.groupings, random_state)
     if shares is not None:
         analysis.variance = _variance_values(*shares, declared is not None)
@@ -335,7 +316,7 @@ def _analyse(
         analysis.test = permutation_test(
             vectors, design, structure, permutations, random_state, step
         )
-    analysis.careless = _careless(annotations, vectors, declared, len(names), analysis.test)
+    analysis.careless = _careless(annotations, vectors, design, analysis.test)
     return analysis
 
 
@@ -351,8 +332,7 @@ def _lasting_share(variance: dict[str, Any]) -> float | None:
 def _careless(
     annotations: Annotations,
     vectors: LabelVectors,
-    declared: Ints | None,
-    count: int,
+    design: Design,
     test: dict[str, Any] | None,
 ) -> dict[str, Any] | None:
     """Careless annotators, and whether the structure that was found goes back to them.
@@ -367,7 +347,7 @@ def _careless(
     p = None
     if test is not None and structured:
         careful = vectors.without(careless)
-        design = Design.of(careful, declared, count)
+        design = Design.of(careful, design.declared, design.count)
         structure = find_structure(careful, design)
         p = permutation_test(careful, design, structure, test["permutations"], test["seed"])["p"]
         test["structured"] = p is None or p <= LEVEL
@@ -382,18 +362,12 @@ def _careless(
     }
 
 
-def _declared_groupings(
-    vectors: LabelVectors, declared: Ints, names: list[str]
-) -> tuple[list[Grouping], list[str]]:
-    """Declared groups of two annotators or more, and the names of those of one."""
+def _declared_groupings(vectors: LabelVectors, declared: Ints, count: int) -> list[Clusters]:
+    """The declared groups of two annotators or more, if there are two such groups."""
     active = np.where(vectors.per_annotator > 0, declared, -1)
-    size = np.bincount(active[active >= 0], minlength=len(names))
-    large = size >= 2
+    large = np.bincount(active[active >= 0], minlength=count) >= 2
     number = np.append(np.where(large, np.cumsum(large) - 1, -1), -1)
-    all_items = np.ones(vectors.items, dtype=bool)
-    grouping = Grouping(number[active], int(large.sum()), all_items, False)
-    single = [name for name, count in zip(names, size, strict=True) if count == 1]
-    return [grouping] if grouping.count >= 2 else [], single
+    return [Clusters(number[active], int(large.sum()))] if large.sum() >= 2 else []
 
 
 def _why_no_groups(analysis: _Analysis) -> str | None:
@@ -429,11 +403,12 @@ def _found_groups(
 
 def _variance_values(total: float, parts: dict[str, Part], declared: bool) -> dict[str, Any]:
     """The parts of the variance as plain values: within [0, 1], None where unknown."""
-    values: dict[str, dict[str, float] | None] = {}
-    for name, part in parts.items():
-        ends = {"share": part.share, "low": part.low, "high": part.high}
-        bounded = {key: min(max(value, 0.0), 1.0) for key, value in ends.items()}
-        values[name] = None if math.isnan(part.share) else bounded | {"hidden": part.hidden}
+    values = {
+        name: None
+        if math.isnan(part.share)
+        else {key: min(max(value, 0.0), 1.0) for key, value in part._asdict().items()}
+        for name, part in parts.items()
+    }
     # Shares that chance put below 0 are 0, and the others still sum to 1.
     known = [value for value in values.values() if value]
     positive = sum(value["share"] for value in known)

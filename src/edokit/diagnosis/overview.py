@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from scipy.special import xlogy
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples, option
 from edokit._names import class_order
@@ -18,8 +17,7 @@ from edokit.annotations import Annotations
 from edokit.annotations.core import find_attribute
 from edokit.datasets.info import class_ratio
 from edokit.diagnosis.variance import pair_agreement
-from edokit.diagnosis.vectors import LabelVectors, label_sums, products, squares, totals
-from edokit.scales import Scale
+from edokit.diagnosis.vectors import LabelVectors, label_sums, peer_agreement, squares
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
@@ -67,31 +65,29 @@ def balance(annotations: Annotations) -> dict[str, Any]:
     }
 
 
-def entropy(annotations: Annotations) -> dict[str, Any]:
-    """The mean entropy of items in nats, and the share of unanimous items.
-
-    ``attainable`` is the mean of the largest entropy that the labels of each item can have: few
-    labels can't show many classes.
-    """
+def entropy(annotations: Annotations) -> dict[str, float]:
+    """The mean entropy of items in nats, the largest possible, and the share of unanimous items."""
     nats = annotations.entropy
     classes = max(len(annotations.scale.row_classes(annotations.classes)), 2)
-    attainable = largest = float(np.log(classes))
-    if not _are_probabilities(annotations):
-        # The most even counts: n = even · classes + extra; `extra` classes have one label more.
-        n = annotations.annotations_per_item.clip(1)
-        even, extra = np.divmod(n, classes)
-        surprise = (classes - extra) * xlogy(even, even / n)
-        attainable = -float(np.mean((surprise + extra * xlogy(even + 1, (even + 1) / n)) / n))
     return {
         "mean": float(nats.mean()),
-        "largest": largest,
-        "attainable": attainable,
+        "largest": float(np.log(classes)),
         "unanimous": float((nats < 1e-12).mean()),
     }
 
 
 def _by_class(annotations: Annotations, values: Any) -> dict[str, Any]:
     return dict(zip(annotations.classes, values.tolist(), strict=True))
+
+
+def _base_rates(annotations: Annotations, shares: Floats) -> dict[str, Any]:
+    """Shares of the classes [C], and the mean on a scale; None where there are no labels (NaN)."""
+    positions = annotations.scale.positions
+    known = not np.isnan(shares[0])
+    return {
+        "shares": _by_class(annotations, shares) if known else None,
+        "mean": float(shares @ positions) if positions and known else None,
+    }
 
 
 # Largest number of annotators for a table of all pairs.
@@ -119,10 +115,11 @@ def agreement(annotations: Annotations) -> dict[str, Any]:
         varying = [value for value in alphas if value is not None]
         alpha = float(np.mean(varying)) if varying else None
         by_label = dict(zip(annotations.classes, alphas, strict=False)) if len(alphas) > 1 else None
-    if several.any():
-        agreeing, pairs = _pairs_by_item(annotations)
-        pairwise = float(agreeing[several].sum() / pairs[several].sum())
     vectors, lengths = _label_vectors(annotations)
+    if several.any():
+        agreeing, _ = peer_agreement(annotations.item_codes, vectors, lengths)
+        peers = annotations.annotations_per_item[annotations.item_codes] - 1
+        pairwise = float(np.nansum(agreeing * peers) / peers.sum())
     mean = vectors.mean(axis=0)
     by_chance = float(1 - 2 * (lengths.mean() - mean @ mean))
     span = annotations.scale.span
@@ -191,39 +188,22 @@ def describe_annotators(
 
     ``expected`` is the mean agreement of two *others* on the same items, as far as these have two.
     """
-    item, positions = annotations.item_codes, annotations.scale.positions
-    vectors, lengths = _label_vectors(annotations)
-
-    def of_peers(numbers: Floats) -> Floats:
-        """Sums over the other annotators of the same item."""
-        return totals(item, numbers, len(annotations.items))[item] - numbers
-
-    peers = annotations.annotations_per_item[item] - 1
-    with_peers = (
-        peers * (1 - lengths) - of_peers(lengths) + 2 * products(vectors, of_peers(vectors))
-    )
-    agreeing, pairs = _pairs_by_item(annotations)
-    between_peers, peer_pairs = agreeing[item] - 2 * with_peers, pairs[item] - 2 * peers
-    labels = pd.DataFrame(label_sums(annotations, np.eye(len(annotations.classes))))
-    labels["agreement"] = np.where(peers > 0, with_peers / np.maximum(peers, 1), np.nan)
-    labels["expected"] = np.where(peers > 1, between_peers / np.maximum(peer_pairs, 1), np.nan)
-    by_annotator = labels.groupby(annotations.annotator_codes).mean()
+    peers = peer_agreement(annotations.item_codes, *_label_vectors(annotations))
+    labels = label_sums(annotations, np.eye(len(annotations.classes)))
+    columns = pd.DataFrame(np.column_stack([labels, *peers]))
+    by_annotator = columns.groupby(annotations.annotator_codes).mean()
     means = by_annotator.reindex(range(len(annotations.annotators))).to_numpy()
-    described = []
-    for a, (*shares, agreement, expected) in enumerate(means):
-        known = not np.isnan(shares[0])
-        described.append(
-            {
-                "annotator": str(annotations.annotators[a]),
-                "annotations": int(annotations.annotations_per_annotator[a]),
-                "shares": _by_class(annotations, np.array(shares)) if known else None,
-                "mean": float(np.dot(shares, positions)) if positions and known else None,
-                "agreement": _finite(agreement),
-                "expected": _finite(expected),
-                "group": None if group is None or group[a] < 0 else names[group[a]],
-            }
-        )
-    return described
+    return [
+        {
+            "annotator": str(annotations.annotators[a]),
+            "annotations": int(annotations.annotations_per_annotator[a]),
+            **_base_rates(annotations, row[:-2]),
+            "agreement": _finite(row[-2]),
+            "expected": _finite(row[-1]),
+            "group": None if group is None or group[a] < 0 else names[group[a]],
+        }
+        for a, row in enumerate(means)
+    ]
 
 
 def _finite(value: float) -> float | None:
@@ -254,20 +234,6 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
     }
 
 
-def _pairs_by_item(annotations: Annotations) -> tuple[Floats, Floats]:
-    """How much the ordered pairs of labels of each item agree, summed, and their number [N]."""
-    vectors, lengths = _label_vectors(annotations)
-
-    def by_item(numbers: Floats) -> Floats:
-        return totals(annotations.item_codes, numbers, len(annotations.items))
-
-    n = annotations.annotations_per_item.astype(np.float64)
-    inner = squares(by_item(vectors)) - by_item(squares(vectors))
-    return n * (n - 1) - 2 * ((n - 1) * by_item(lengths) - inner), n * (n - 1)
-
-
-# Differences between shares below this are not worth a word.
-_SLIGHT = 0.02
 DeclaredGroups = str | Mapping[Any, Any]
 
 
@@ -306,62 +272,23 @@ def describe_groups(
 
     ``within`` and ``between`` are the agreement of pairs beyond the mean pair of the same item.
     """
-    scale, classes = annotations.scale, len(annotations.classes)
+    classes = len(annotations.classes)
     rows = label_sums(annotations, np.eye(classes))
-    vectors = LabelVectors.of(annotations, scale.vectors(classes, absolute=True))
+    vectors = LabelVectors.of(annotations, annotations.scale.vectors(classes, absolute=True))
     label_group = group[annotations.annotator_codes]
-    grouped = rows[label_group >= 0]
-    overall = (grouped if len(grouped) else rows).mean(axis=0)
     within, between = pair_agreement(vectors, group, len(names))
     described = []
     for code, name in enumerate(names):
         group_rows = rows[label_group == code]
-        shares = group_rows.mean(axis=0) if len(group_rows) else None
-        near, far = within[code], between[code]
-        character = "no labels"
-        if shares is not None:  # small and chance differences are none
-            parts = _base_rates(annotations.classes, shares, overall, len(group_rows), scale)
-            if near is not None and far is not None and near < far - _SLIGHT:
-                parts.append(
-                    "its annotators agree less with each other than with the others: less"
-                    " consistent"
-                )
-            character = "; ".join(parts) or "about the same base rates as all groups"
+        shares = group_rows.mean(axis=0) if len(group_rows) else np.full(classes, np.nan)
         described.append(
             {
                 "name": name,
                 "annotators": int((group == code).sum()),
                 "annotations": len(group_rows),
-                "shares": None if shares is None else _by_class(annotations, shares),
-                "within": near,
-                "between": far,
-                "character": character,
+                **_base_rates(annotations, shares),
+                "within": within[code],
+                "between": between[code],
             }
         )
     return described
-
-
-def _base_rates(
-    classes: tuple[str, ...], shares: Any, overall: Any, labels: int, scale: Scale
-) -> list[str]:
-    """The class, or the mean on a scale, in which a group differs from all; else nothing."""
-    if scale.span is not None:
-        place = np.array(scale.positions)
-        group_mean, mean = float(shares @ place), float(overall @ place)
-        chance = 3.0 * float(np.sqrt(overall @ (place - mean) ** 2 / labels))
-        if abs(group_mean - mean) < max(_SLIGHT * scale.span, chance):
-            return []
-        direction = "higher" if group_mean > mean else "lower"
-        return [f"rates {direction} than all groups (mean {group_mean:.2f} against {mean:.2f})"]
-    difference = shares - overall
-    c = int(np.argmax(np.abs(difference)))
-    # Three standard errors, since the largest of several differences is looked at.
-    chance = 3.0 * float(np.sqrt(overall[c] * (1.0 - overall[c]) / labels))
-    if abs(difference[c]) < max(_SLIGHT, chance):
-        return []
-    if scale.is_binary(len(classes)) and difference[c] < 0:
-        c = 1 - c
-    rates = f"({shares[c]:.0%} against {overall[c]:.0%})"
-    return [
-        f"{'more' if difference[c] > 0 else 'less'} often {classes[c]!r} than all groups {rates}"
-    ]

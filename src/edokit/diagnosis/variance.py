@@ -10,7 +10,7 @@ import numpy as np
 from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
-from edokit.diagnosis.clusters import Design, Grouping
+from edokit.diagnosis.clusters import Clusters, Design
 from edokit.diagnosis.vectors import (
     BiasDesign,
     LabelVectors,
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 def decompose(
-    vectors: LabelVectors, design: Design, groupings: list[Grouping], random_state: int = 0
+    vectors: LabelVectors, design: Design, groupings: list[Clusters], random_state: int = 0
 ) -> tuple[float, dict[str, Part]] | None:
     """The variance of the label of a random item by a random annotator, and its parts.
 
@@ -112,7 +112,7 @@ def _leave_out(numbers: Floats, block: Ints, blocks: int) -> Floats:
     return means
 
 
-def _hidden(groupings: list[Grouping], annotators: int) -> Floats:
+def _hidden(groupings: list[Clusters], annotators: int) -> Floats:
     """How much of the rest could belong to items and to groups by items instead."""
     if not groupings:
         return np.array([1.0 / max(annotators - 1, 1), 0.0])
@@ -126,14 +126,16 @@ def _hidden(groupings: list[Grouping], annotators: int) -> Floats:
 
 
 def _views(
-    vectors: LabelVectors, numbers: Floats, grouping: Grouping, block: Ints, blocks: int
+    vectors: LabelVectors, numbers: Floats, grouping: Clusters, block: Ints, blocks: int
 ) -> Floats:
     """Variance of what groups see in an item beyond what all see, from labels without biases.
 
     By block left out, then of all [B + 1]; NaN where it can't be known.
     """
     group, label_group = grouping.group, grouping.group[vectors.annotator]
-    rows = grouping.items[vectors.item] & (label_group >= 0)
+    rows = label_group >= 0
+    if grouping.items is not None:
+        rows &= grouping.items[vectors.item]
     item, label_group = vectors.item[rows], label_group[rows]
     kinds = list(combinations_with_replacement(range(grouping.count), 2))
     n, pairs, sums = _pair_sums(item, label_group, numbers[rows], vectors.items, kinds)
@@ -150,7 +152,8 @@ def _views(
         weighed = weight[block == b, None] * block_pairs
         shares = weighed / safe[block == b, None]
         normal[b] = np.diag(weighed.sum(axis=0)) - shares.T @ block_pairs
-    counted = label_group if grouping.by_labels else group[group >= 0]
+    # Found groups weigh by labels, since annotators with few are assigned poorly.
+    counted = group[group >= 0] if grouping.items is None else label_group
     members = np.bincount(counted, minlength=len(n[0]))
     share = members / members.sum()
     # How two groups' views of an item agree, S[g, h], is known up to a constant, which cancels in

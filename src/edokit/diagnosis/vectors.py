@@ -144,6 +144,31 @@ def totals(codes: npt.NDArray[Any], numbers: Floats, size: int) -> Floats:
     return sums if numbers.ndim > 1 else sums[:, 0]
 
 
+def peer_agreement(
+    item: npt.NDArray[Any], vectors: Floats, lengths: Floats, weight: Floats | float = 1.0
+) -> tuple[Floats, Floats]:
+    """How much each label agrees with the others of its item, and two others with each other [M].
+
+    NaN where there are none. Labels are vectors [M, D] with their expected squared ``lengths`` [M];
+    the others count by their ``weight`` [M].
+    """
+    weights = np.broadcast_to(weight, len(item))
+
+    def of_others(numbers: Floats) -> Floats:
+        return np.asarray(totals(item, numbers, int(item.max()) + 1)[item] - numbers)
+
+    count, sums = of_others(weights), of_others(vectors * weights[:, None])
+    long, pairs = of_others(lengths * weights), count**2 - of_others(weights**2)
+    # Two labels disagree by the sum of their lengths less twice their product.
+    agreeing = count * (1 - lengths) - long + 2 * products(vectors, sums)
+    apart = long * count - of_others(lengths * weights**2)
+    inner = squares(sums) - of_others(squares(vectors) * weights**2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        agreement = np.where(count > 1e-9, agreeing / count, np.nan)
+        expected = np.where(pairs > 1e-9, 1 - 2 * (apart - inner) / pairs, np.nan)
+    return agreement, expected
+
+
 # Labels from which on an annotator has about full weight.
 _TYPICAL = 20.0
 _ROUNDS = 4
