@@ -164,7 +164,7 @@ def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
         (["--extra", "soft-ce"], "NAME=DEV,TEST"),
         (["--extra", "soft-ce=a.npz,b.npz,c.npz"], "two files"),
         (["--extra", "two=a.npz,b.npz"], "there is no file"),
-        (["--test-split", "dev"], "are the same"),
+        (["--test-split", "dev"], "of the test data"),
     ],
 )
 def test_wrong_words_get_one_line(files: Path, more: list[str], said: str) -> None:

@@ -327,26 +327,24 @@ def compare(
     """
     options, reading = merge_options(CompareOptions, options, settings)
     files = InputReader(**reading)
-    if test_predictions is None:
-        _refuse_test_options(test_annotations, test_split)
-        data = _read_one_sample(files, (predictions, annotations, split), options)
-    else:
-        if test_annotations is None:
-            test_annotations = annotations
-        _refuse_same_items((annotations, split), (test_annotations, test_split))
-        data = _read_samples(
-            files,
-            (predictions, annotations, split),
-            (test_predictions, test_annotations, test_split),
+    evaluated = None
+    if test_predictions is not None:
+        test_annotations = annotations if test_annotations is None else test_annotations
+        evaluated = (test_predictions, test_annotations, test_split)
+    elif test_annotations is not None or test_split is not None:
+        name = "test_split" if test_annotations is None else "test_annotations"
+        raise InputError(
+            f"{option(name)} is about test items, but there is no {option('test_predictions')}",
+            "add them, or leave it out to cross-validate",
         )
-    parts = find_slices(data.test_labels, options.by)
-    train_labels: Annotations | None = None
+    data = _read_samples(files, (predictions, annotations, split), evaluated, options)
     if train_annotations is not None or train_split is not None:
         source = annotations if train_annotations is None else train_annotations
         labels = files.annotations("train_annotations", source, train_split)
         if not isinstance(labels, Annotations):
             labels = inputs.as_annotations(labels, len(labels), data.classes)
-        train_labels = labels.with_classes(data.classes)
+        data = replace(data, train_labels=labels.with_classes(data.classes))
+    parts = find_slices(data.test_labels, options.by)
     names, skipped = _method_names(options.methods)
     rows = [_Row(name, find_method(name).about, name, (data.dev, data.test)) for name in names]
     if SOFT not in (extra or {}):
@@ -355,50 +353,24 @@ def compare(
     for name, pool in (extra or {}).items():
         pools = _extra_pools(name, pool, data, pool_files)
         rows += _extra_rows(name, pools, with_edo="edo" in names)
-    results = _fit_methods(rows, data, train_labels, options, step)
+    fits, failures = _fit_methods(rows, data, options, step)
+    losses = {fit.score.name: fit.losses for fit in fits}
     resampling = Resampling(
         options.samples, options.level, options.random_state, data.test.rows.clusters
     )
-    scored = score_methods(results.scores, results.losses, REFERENCE, resampling, data.scale)
+    scored = score_methods([fit.score for fit in fits], losses, REFERENCE, resampling, data.scale)
     ours = _ours(scored)
     ranked = [ours, *(score for score in scored if score is not ours)]
+    probabilities = np.stack([fit.probabilities for fit in fits], axis=1)
     return Comparison(
         tuple(scored),
-        results.fitted,
-        Predictions(
-            np.stack(list(results.probabilities.values()), axis=1),
-            data.test.rows,
-            tuple(results.probabilities),
-            data.classes,
-            scale=data.scale,
-        ),
-        _facts(data, options, results, list(parts)),
-        {**skipped, **results.failures},
+        {fit.score.name: fit.method for fit in fits},
+        Predictions(probabilities, data.test.rows, tuple(losses), data.classes, scale=data.scale),
+        _facts(data, options, fits, list(parts)),
+        skipped | failures,
         files,
-        score_slices(parts, ranked, results.losses, data.test_labels, resampling),
+        score_slices(parts, ranked, losses, data.test_labels, resampling),
     )
-
-
-def _refuse_same_items(fit: tuple[Any, Any], test: tuple[Any, Any]) -> None:
-    """Refuse annotations and splits that are the same to fit on and to evaluate on."""
-    sources = [Path(s) if isinstance(s, str | Path) else id(s) for s, _ in (fit, test)]
-    if sources[0] == sources[1] and fit[1] == test[1]:
-        splits = f"{option('split', 'dev')} and {option('test_split', 'test')}"
-        raise InputError(
-            "the items to fit on and the items to evaluate on are the same:"
-            f" {inputs.source_name(*fit)}",
-            f"give other {option('test_annotations')}, or {splits}",
-        )
-
-
-def _refuse_test_options(*options: Any) -> None:
-    """Refuse what describes test items where there are no predictions of them."""
-    for name, value in zip(("test_annotations", "test_split"), options, strict=True):
-        if value is not None:
-            raise InputError(
-                f"{option(name)} is about test items, but there is no {option('test_predictions')}",
-                "add them, or leave it out to cross-validate",
-            )
 
 
 @dataclass(frozen=True)
@@ -406,6 +378,7 @@ class _Samples:
     """Predictions and labels of the items to fit on and of those to evaluate on.
 
     In a cross-validation these are the same; ``folds`` [N] then has the fold of each row.
+    ``train_labels`` are what the constant answer has its shares from, if not from dev.
     """
 
     dev: Predictions
@@ -413,6 +386,7 @@ class _Samples:
     test: Predictions
     test_labels: Annotations
     folds: Ints | None = None
+    train_labels: Annotations | None = None
 
     @property
     def scale(self) -> Scale:
@@ -424,37 +398,35 @@ class _Samples:
 
 
 def _read_samples(
-    files: InputReader, fit: tuple[Any, Any, Any], evaluate: tuple[Any, Any, Any]
+    files: InputReader,
+    fit: tuple[Any, Any, Any],
+    evaluated: tuple[Any, Any, Any] | None,
+    options: CompareOptions,
 ) -> _Samples:
-    """Predictions, annotations and split of dev and test, read and matched."""
-    labels = files.annotations("annotations", *fit[1:])
-    test_labels = files.annotations("test_annotations", *evaluate[1:])
-    dev, dev_labels = inputs.align_inputs(files.predictions("predictions", fit[0]), labels)
-    test = files.predictions("test_predictions", evaluate[0])
-    test, test_labels = inputs.align_test_inputs(test, test_labels, evaluate[2])
-    scale, wider = dev_labels.scale, test_labels.classes != dev_labels.classes
-    if wider and test_labels.scale.kind == scale.kind:
-        test_labels = test_labels.with_classes(dev_labels.classes)
-    check_same_scale(scale, "annotations", test_labels.scale, "test annotations")
-    inputs.warn_if_unanimous(dev_labels, fit[1], fit[2], "annotations")
-    inputs.warn_if_unanimous(test_labels, evaluate[1], evaluate[2], "test annotations")
-    test = inputs.select_members(
-        test.order_classes(dev_labels.classes), dev.members, "test predictions"
-    )
-    inputs.check_disjoint(dev, test)
-    return _Samples(dev, dev_labels, test, test_labels)
+    """Predictions, annotations and split of dev and test, read and matched.
 
-
-def _read_one_sample(
-    files: InputReader, fit: tuple[Any, Any, Any], options: CompareOptions
-) -> _Samples:
-    """Predictions, annotations and split of the items to cross-validate on, dealt into folds.
-
-    Near-duplicate texts share a fold.
+    Without test items, those of dev are dealt into folds.
     """
     labels = files.annotations("annotations", *fit[1:])
-    pool, labels = inputs.align_inputs(files.predictions("predictions", fit[0]), labels)
+    dev, labels = inputs.align_inputs(files.predictions("predictions", fit[0]), labels)
     inputs.warn_if_unanimous(labels, fit[1], fit[2], "annotations")
+    if evaluated is None:
+        return _Samples(dev, labels, dev, labels, _folds(labels, options))
+    test_labels = files.annotations("test_annotations", *evaluated[1:])
+    test = files.predictions("test_predictions", evaluated[0])
+    test, test_labels = inputs.align_test_inputs(test, test_labels, evaluated[2])
+    if test_labels.classes != labels.classes and test_labels.scale.kind == labels.scale.kind:
+        test_labels = test_labels.with_classes(labels.classes)
+    check_same_scale(labels.scale, "annotations", test_labels.scale, "test annotations")
+    inputs.warn_if_unanimous(test_labels, evaluated[1], evaluated[2], "test annotations")
+    test = test.order_classes(labels.classes)
+    test = inputs.select_members(test, dev.members, "test predictions")
+    inputs.check_disjoint(dev, test)
+    return _Samples(dev, labels, test, test_labels)
+
+
+def _folds(labels: Annotations, options: CompareOptions) -> Ints:
+    """The fold of each row [N]; near-duplicate texts share one."""
     owner, texts = labels.rows.clusters, labels.whole_texts
     if owner is None and texts is not None:
         owner = near_duplicate_groups(texts)
@@ -469,8 +441,7 @@ def _read_one_sample(
             f" {option('folds', options.folds)}",
             f"give {option('test_predictions')}, or fewer folds",
         )
-    folds = deal(y, options.folds, options.random_state, owner=owner)
-    return _Samples(pool, labels, pool, labels, folds)
+    return deal(y, options.folds, options.random_state, owner=owner)
 
 
 def _method_names(
@@ -507,93 +478,91 @@ def _extra_pools(
     return dev, inputs.select_members(test, dev.members, f"test predictions of {name!r}")
 
 
-@dataclass
-class _Results:
-    """What came of the fits, by method."""
+class _Fit(NamedTuple):
+    """What came of one row: its score before the test, and the answers to test items."""
 
-    fitted: dict[str, Method] = field(default_factory=dict)
-    scores: list[Score] = field(default_factory=list)
-    probabilities: dict[str, Floats] = field(default_factory=dict)
-    losses: dict[str, dict[str, Floats]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
+    score: Score
+    method: Any
+    probabilities: Floats
+    losses: dict[str, Floats]
 
 
 def _fit_methods(
-    rows: Sequence[_Row],
-    data: _Samples,
-    train_labels: Annotations | None,
-    options: CompareOptions,
-    step: Step,
-) -> _Results:
-    """Fit each method on dev and evaluate it on dev and test."""
-    drawing: Any = {"ties": options.ties, "random_state": options.random_state}
-    truth = [
-        (labels.soft_labels, labels.hard_labels(**drawing))
-        for labels in (data.dev_labels, data.test_labels)
-    ]
-    results = _Results()
+    rows: Sequence[_Row], data: _Samples, options: CompareOptions, step: Step
+) -> tuple[list[_Fit], dict[str, str]]:
+    """Fit each method on dev and evaluate it on dev and test; why some could not be fitted."""
+    drawing = {"ties": options.ties, "random_state": options.random_state}
+    labels = (data.dev_labels, data.test_labels)
+    truth = [(part.soft_labels, part.hard_labels(**drawing)) for part in labels]  # type: ignore[arg-type]
+    fits: list[_Fit] = []
+    failures = {}
     for number, row in enumerate(rows):
         step(number, len(rows), row.name)
-        start = time.perf_counter()
-        method: Any = make_method(row.method, **drawing)
-        given_shares = row.method == CONSTANT and train_labels is not None
         try:
-            if given_shares:
-                assert train_labels is not None
-                method.take_shares(train_labels, "train")
-            else:
-                method.fit(row.pools[0], data.dev_labels)
+            fits.append(_fit_row(row, data, truth, drawing))
         except EDOError as error:
             if row.method in (CONSTANT, REFERENCE):
                 raise
             # The other methods' results are not lost for it.
-            results.failures[row.name] = error.message
-            continue
-        seconds = time.perf_counter() - start
-        results.fitted[row.name] = method
-        if train_labels is not None and isinstance(method, EDOEnsemble):
-            constant: Any = results.fitted[CONSTANT]
-            method._keep(replace(method.fitted_, constant=constant.constant_))
-        answers = [_Answers.of(method, pool, data.scale) for pool in row.pools]
-        if data.folds is not None and not given_shares and row.method not in _UNFITTED:
-            answers[1] = _cross_validated(row, data, drawing)
-        results.probabilities[row.name] = answers[1].probabilities
-        dev_losses, results.losses[row.name] = (
-            _losses(row, pool, answer, *labels, data.scale)
-            for pool, answer, labels in zip(row.pools, answers, truth, strict=True)
-        )
-        hard = None if row.alone else answers[1].hard
-        score = _fitted_score(row, method, dev_losses)
-        label = None if hard is None else only_label(hard, data.classes)
-        results.scores.append(replace(score, seconds=seconds, only_label=label))
+            failures[row.name] = error.message
     step(len(rows), len(rows), "done")
-    return results
+    return fits, failures
 
 
-def _fitted_score(row: _Row, method: Any, dev_losses: Mapping[str, Floats]) -> Score:
-    """What is known of a method before it is evaluated on test."""
-    dev = {metric: float(values.mean()) for metric, values in dev_losses.items()}
-    if row.alone or not hasattr(method, "weights_"):
-        return Score(row.name, row.about, dev=dev)
-    weights = dict(zip(method.members_, method.weights_.tolist(), strict=True))
-    return Score(row.name, row.about, dev=dev, size=method.size_, weights=weights)
+def _fit_row(
+    row: _Row, data: _Samples, truth: Sequence[tuple[Floats, Codes]], drawing: dict[str, Any]
+) -> _Fit:
+    """Fit one method, and evaluate it."""
+    start = time.perf_counter()
+    method: Any = make_method(row.method, **drawing)
+    is_given = row.method == CONSTANT and data.train_labels is not None
+    if is_given:
+        method.take_shares(data.train_labels, "train")
+    else:
+        method.fit(row.pools[0], data.dev_labels)
+    seconds = time.perf_counter() - start
+    if data.train_labels is not None and isinstance(method, EDOEnsemble):
+        constant: Any = make_method(CONSTANT, **drawing)
+        constant.take_shares(data.train_labels, "train")
+        method._keep(replace(method.fitted_, constant=constant.constant_))
+    answers = [_answers(method, pool, data.scale) for pool in row.pools]
+    if data.folds is not None and not is_given and row.method not in _UNFITTED:
+        answers[1] = _cross_validated(row, data, data.folds, drawing)
+    dev_losses, losses = (
+        _losses(row, pool, *answer, *labels, data.scale)
+        for pool, answer, labels in zip(row.pools, answers, truth, strict=True)
+    )
+    probabilities, hard = answers[1]
+    has_weights = hasattr(method, "weights_") and not row.alone
+    score = Score(
+        row.name,
+        row.about,
+        dev={metric: float(values.mean()) for metric, values in dev_losses.items()},
+        size=method.size_ if has_weights else None,
+        weights=dict(zip(method.members_, method.weights_.tolist(), strict=True))
+        if has_weights
+        else None,
+        seconds=seconds,
+        only_label=None if row.alone else only_label(hard, data.classes),
+    )
+    return _Fit(score, method, probabilities, losses)
 
 
 def _facts(
-    data: _Samples, options: CompareOptions, results: _Results, columns: list[str]
+    data: _Samples, options: CompareOptions, fits: Sequence[_Fit], columns: list[str]
 ) -> dict[str, Any]:
     """What `Comparison.facts` holds."""
     scale, labels = data.scale, data.test_labels
     hard = labels.hard_labels(ties=options.ties, random_state=options.random_state)
     best = best_possible(labels.soft_labels, hard, metrics=main_metrics(scale), scale=scale)
-    constant: Any = results.fitted[CONSTANT]
+    constant = next(fit.method.constant_ for fit in fits if fit.score.name == CONSTANT)
     rows = {"dev": data.dev.rows, "test": data.test.rows}
     items = {split: len(index.items) for split, index in rows.items()}
     row_counts = {split: len(index) for split, index in rows.items()}
     untied = ~labels.tied
     without = {
-        name: float(values["f1"][untied].mean())
-        for name, values in results.losses.items()
+        fit.score.name: float(fit.losses["f1"][untied].mean())
+        for fit in fits
         if 0 < untied.sum() < len(untied)
     }
     return {
@@ -606,10 +575,7 @@ def _facts(
         "classes": list(data.classes),
         "scale": scale.to_text(data.classes),
         "headline_metric": headline_metric(scale),
-        "constant": {
-            "shares": constant.constant_.shares.tolist(),
-            "source": constant.constant_.source,
-        },
+        "constant": {"shares": constant.shares.tolist(), "source": constant.source},
         "ce_floor": best["ce"],
         "best_possible": best,
         "folds": None if data.folds is None else options.folds,
@@ -664,50 +630,37 @@ def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: 
     return rows if with_edo else rows[:2]
 
 
-class _Answers(NamedTuple):
-    """What a method says of items: probabilities [N, C] and codes of its hard labels."""
-
-    probabilities: Floats
-    hard: Ints
-
-    @classmethod
-    def of(cls, method: Any, pool: Predictions, scale: Scale) -> _Answers:
-        """The answers of a fitted method."""
-        hard = scale.codes(method.predict(pool), pool.classes)
-        return cls(method.predict_proba(pool), hard)
+def _answers(method: Any, pool: Predictions, scale: Scale) -> tuple[Floats, Ints]:
+    """What a fitted method says of items: probabilities [N, C] and codes of its hard labels."""
+    return method.predict_proba(pool), scale.codes(method.predict(pool), pool.classes)
 
 
-def _cross_validated(row: _Row, data: _Samples, drawing: Mapping[str, Any]) -> _Answers:
+def _cross_validated(
+    row: _Row, data: _Samples, folds: Ints, drawing: Mapping[str, Any]
+) -> tuple[Floats, Ints]:
     """The answers of a method for every fold, fitted on the items of the others."""
-    assert data.folds is not None
-    pool, everything = row.pools[0], None
-    for fold in range(int(data.folds.max()) + 1):
-        inside = np.flatnonzero(data.folds == fold)
-        outside = np.flatnonzero(data.folds != fold)
+    pool, answers = row.pools[0], []
+    for fold in range(int(folds.max()) + 1):
+        inside, outside = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # the fit on all items warned
             method: Any = make_method(row.method, **drawing)
             method.fit(pool.take(outside), data.dev_labels.take(outside))
-        answers = _Answers.of(method, pool.take(inside), data.scale)
-        if everything is None:
-            shapes = [(len(pool), *part.shape[1:]) for part in answers]
-            everything = _Answers(np.empty(shapes[0]), np.empty(shapes[1], dtype=np.int64))
-        for whole, part in zip(everything, answers, strict=True):
-            whole[inside] = part
-    assert everything is not None
-    return everything
+        answers.append(_answers(method, pool.take(inside), data.scale))
+    back = np.argsort(np.argsort(folds, kind="stable"))
+    probabilities, hard = (np.concatenate(parts)[back] for parts in zip(*answers, strict=True))
+    return probabilities, hard
 
 
 def _losses(
-    row: _Row, pool: Predictions, answers: _Answers, q: Floats, y: Codes, scale: Scale
+    row: _Row, pool: Predictions, p: Floats, hard: Ints, q: Floats, y: Codes, scale: Scale
 ) -> dict[str, Floats]:
     """Each metric item by item [N]."""
-    if row.alone:
-        P = np.asarray(pool.probabilities, dtype=np.float64)
-        members = [P[:, k] for k in range(P.shape[1])]
-        losses = [item_scores(p, scale.hard(p), q, y, scale) for p in members]
-        return {m: np.mean([values[m] for values in losses], axis=0) for m in losses[0]}
-    return item_scores(answers.probabilities, answers.hard, q, y, scale)
+    if not row.alone:
+        return item_scores(p, hard, q, y, scale)
+    members = np.asarray(pool.probabilities, dtype=np.float64).transpose(1, 0, 2)
+    losses = [item_scores(member, scale.hard(member), q, y, scale) for member in members]
+    return {m: np.mean([values[m] for values in losses], axis=0) for m in losses[0]}
 
 
 def _tie_notes(facts: Mapping[str, Any]) -> list[str]:
