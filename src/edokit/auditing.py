@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edokit._errors import InputError, check_number, counted, examples, option
-from edokit._io.markup import Cell, Table
+from edokit._io.markup import Table
 from edokit._types import Bools, Codes, Floats, Ints
 from edokit.annotations import Annotations
 from edokit.annotator_effects import label_shares
@@ -229,62 +229,61 @@ class Audit:
 
     def _member_table(self) -> Table:
         short = METRIC[self.metric].short
-        kinds = [kind for kind in (UNIFORM, LEARNED) if kind in self.members[0]]
-        priced = any(row["cost"] is not None for row in self.members)
-        header = ["member", short, "corr.", *(f"without it: Δ{short} {kind}" for kind in kinds)]
-        rows: list[list[Cell]] = []
-        for row in self.members:
-            drops = [
-                f"{_short_ends(row[kind]['interval'])} {row[kind]['verdict']}" for kind in kinds
-            ]
-            correlation = row["correlation"]
-            cells = [
-                row["member"],
-                row["loss"],
-                None if correlation is None else f"{correlation:.2f}",
-            ]
-            rows.append([*cells, *drops, *[row["cost"]] * priced])
-        notes = [
+        records = [
+            {
+                "member": row["member"],
+                short: row["loss"],
+                "corr.": None if row["correlation"] is None else f"{row['correlation']:.2f}",
+                **{
+                    f"without it: Δ{short} {kind}": f"{_short_ends(row[kind]['interval'])}"
+                    f" {row[kind]['verdict']}"
+                    for kind in (UNIFORM, LEARNED)
+                    if kind in row
+                },
+                "cost": row["cost"],
+            }
+            for row in self.members
+        ]
+        note = (
             "corr.: of its errors with those of the others, without the noise of the labels."
             f" Δ{short}: interval of what the uniform mean, and learned weights, lose without it"
             " alone; free: 1% at most."
-        ]
-        return Table("What each member adds", header + ["cost"] * priced, rows, notes)
+        )
+        return Table.of("What each member adds", records, [note])
 
     def _strata_table(self) -> Table:
         short = METRIC[self.metric].short
-        header = ["votes", "items", "jury", "person", "best", "jury − person"]
-        header += [f"{short} jury", "others", "lowest"]
-        rows: list[list[Cell]] = []
-        for row in self.strata:
-            ends = None if row["interval"] is None else _short_ends(row["interval"], 3)
-            cells = [
-                row["stratum"],
-                row["items"],
-                row["agreement"],
-                row["human"],
-                row["best"],
-                ends,
-            ]
-            rows.append([*cells, row["loss"], row["human_loss"], row["lowest_loss"]])
-        notes = [
+        records = [
+            {
+                "votes": row["stratum"],
+                "items": row["items"],
+                "jury": row["agreement"],
+                "person": row["human"],
+                "best": row["best"],
+                "jury − person": row["interval"] and _short_ends(row["interval"], 3),
+                f"{short} jury": row["loss"],
+                "others": row["human_loss"],
+                "lowest": row["lowest_loss"],
+            }
+            for row in self.strata
+        ]
+        note = (
             "Agreement with an annotator of the item: of the jury's answer, of another person, of"
             f" the best single answer. {short} of the jury, of the other annotators' shares, and"
             " the lowest possible. Where votes are known to be divided, a person agrees seldom, and"
             " so does everybody: compare within a row."
-        ]
-        return Table("By agreement", header, rows, notes, digits=3)
+        )
+        return Table.of("By agreement", records, [note], digits=3)
 
     def _candidate_table(self) -> Table:
-        header = ["candidate", "winning rate", "advantage", f"{self.level:.0%}", "passes"]
-        rows: list[list[Cell]] = [
-            [
-                row["candidate"],
-                row["winning_rate"],
-                row["advantage"],
-                "{:.3f}–{:.3f}".format(*row["interval"]),
-                "yes" if row["passes"] else "no",
-            ]
+        records = [
+            {
+                "candidate": row["candidate"],
+                "winning rate": row["winning_rate"],
+                "advantage": row["advantage"],
+                f"{self.level:.0%}": "{:.3f}–{:.3f}".format(*row["interval"]),
+                "passes": "yes" if row["passes"] else "no",
+            }
             for row in self.replacement
         ]
         left_out = self.annotators - len(self.replacement[0]["annotators"])
@@ -295,26 +294,25 @@ class Audit:
         ]
         if left_out:
             notes.append(f"{counted(left_out, 'annotator')} shared too few items with others.")
-        return Table("Can it replace an annotator?", header, rows, notes, digits=3)
+        return Table.of("Can it replace an annotator?", records, notes, digits=3)
 
     def _annotator_table(self) -> Table:
         best = next(row for row in self.replacement if row["candidate"] != CONSTANT)
-        header = ["annotator", "items", "candidate as good", "annotator as good", "p", "wins"]
-        rows: list[list[Cell]] = [
-            [
-                row["annotator"],
-                row["items"],
-                row["advantage"],
-                row["human_advantage"],
-                row["p"],
-                "yes" if row["wins"] else "no",
-            ]
+        records = [
+            {
+                "annotator": row["annotator"],
+                "items": row["items"],
+                "candidate as good": row["advantage"],
+                "annotator as good": row["human_advantage"],
+                "p": row["p"],
+                "wins": "yes" if row["wins"] else "no",
+            }
             for row in best["annotators"][:_SHOWN]
         ]
         hidden = len(best["annotators"]) - _SHOWN
         notes = ["p: corrected for the number of annotators."]
         notes += [f"{hidden} more: see --json."] if hidden > 0 else []
-        return Table(f"{best['candidate']} against each annotator", header, rows, notes, digits=3)
+        return Table.of(f"{best['candidate']} against each annotator", records, notes, digits=3)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo audit --json`` prints it.

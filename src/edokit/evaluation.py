@@ -34,7 +34,6 @@ from edokit.metrics.scorers import SCORERS, official_items
 from edokit.metrics.scores import annotation_errors
 from edokit.predictions import Predictions, model_from_table, read_predictions
 from edokit.predictions.core import PREFIX, Invalid
-from edokit.rows import Rows
 from edokit.runs import InputReader, merge_options
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
@@ -382,15 +381,13 @@ def evaluate_answers(
     hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
     hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
     level = options.level if options.samples else None
-    untied = ~labelled.tied
+    untied, f1 = ~labelled.tied, losses[scores[0].name]["f1"]
     is_mixed = 0 < untied.sum() < len(untied)
-    kept = untied if is_mixed else np.ones_like(untied)
-    without = compute_metrics(p[kept], q[kept], y[kept], metrics=["f1"], **on)
     return Evaluation(
         items=len(q),
         metrics=compute_metrics(p, q, y, **on),
         ties=int((~untied).sum()),
-        f1_without_ties=without["f1"] if is_mixed else None,
+        f1_without_ties=float(f1[untied].mean()) if is_mixed else None,
         best_possible=best_possible(q, y, **on),
         constant_metrics=compute_metrics(constant_rows, q, y, **on)
         | compute_metrics(hard, q, y, metrics=hard_metrics, **on),
@@ -409,43 +406,20 @@ def evaluate_answers(
 
 @dataclass(frozen=True)
 class Answers:
-    """What is evaluated [N, C], in the order of the annotations' items and classes.
+    """What is evaluated, in the order of the annotations' items and classes.
 
-    ``by_annotator`` [M, C] are the answers for each pair of an item and an annotator, ``anonymous``
-    those for nobody in particular, ``uniform`` the mean of the members, ``best_single`` the answers
-    of the member with the lowest CE on the fit data.
+    ``by_name`` has answers to items [N, C], those to evaluate first; ``by_annotator`` [M, C] are
+    the answers for each pair of an item and an annotator.
     """
 
     labelled: Annotations
-    name: str
-    probabilities: Floats
+    by_name: dict[str, Floats]
     by_annotator: Floats | None = None
-    anonymous: Floats | None = None
-    uniform: Floats | None = None
-    best_single: Floats | None = None
-
-    @classmethod
-    def of(cls, answers: Predictions, labelled: Annotations, uniform: Floats | None) -> Answers:
-        """Answers in the order of the annotations; both must hold the same items and pairs."""
-        by_annotator = anonymous = None
-        is_named = answers.rows.is_named
-        if is_named.any():
-            by_annotator = answers.pairs().align(labelled.pairs().rows).uniform
-            if not is_named.all():
-                anonymous = answers.anonymous().align(labelled.rows).uniform
-        items = answers.panel_means().align(labelled.rows).uniform
-        return cls(labelled, answers.members[0], items, by_annotator, anonymous, uniform)
 
     @property
-    def by_name(self) -> dict[str, Floats]:
-        """The answers to items."""
-        answers = {
-            self.name: self.probabilities,
-            "uniform": self.uniform,
-            ANONYMOUS: self.anonymous,
-            "best-single": self.best_single,
-        }
-        return {name: values for name, values in answers.items() if values is not None}
+    def probabilities(self) -> Floats:
+        """The answers to evaluate [N, C]."""
+        return next(iter(self.by_name.values()))
 
     def errors(self) -> dict[str, tuple[Floats, Floats]]:
         """CE and error on each annotation [M], by prefix."""
@@ -453,8 +427,8 @@ class Answers:
         rows = {"": (self.probabilities, labelled.item_codes)}
         if self.by_annotator is not None:
             rows[""] = self.by_annotator, labelled.pairs().item_codes
-            if self.anonymous is not None:
-                rows["anonymous_"] = self.anonymous, labelled.item_codes
+            if ANONYMOUS in self.by_name:
+                rows["anonymous_"] = self.by_name[ANONYMOUS], labelled.item_codes
         shares = label_shares(labelled, len(labelled.classes))
         return {
             prefix: annotation_errors(p, codes, shares, labelled.scale)
@@ -495,12 +469,19 @@ def _read_answers(
     if {*labelled.classes} < {*answers.classes}:
         labelled = labelled.with_classes(answers.classes)
     answers = answers.order_classes(labelled.classes).on_scale(labelled.scale, "annotations")
-    uniform = None
+    answers = answers.annotated(labelled)
+    by_name = {answers.members[0]: answers.panel_means().align(labelled.rows).uniform}
     if members is not None:
         if ensemble is not None:
             members = select_members(members, ensemble.members_, "predictions")
-        uniform = members.order_classes(labelled.classes).panel_means().align(labelled.rows).uniform
-    return Answers.of(answers.annotated(labelled), labelled, uniform)
+        members = members.order_classes(labelled.classes).panel_means()
+        by_name["uniform"] = members.align(labelled.rows).uniform
+    by_annotator, is_named = None, answers.rows.is_named
+    if is_named.any():
+        by_annotator = answers.pairs().align(labelled.pairs().rows).uniform
+        if not is_named.all():
+            by_name[ANONYMOUS] = answers.anonymous().align(labelled.rows).uniform
+    return Answers(labelled, by_name, by_annotator)
 
 
 def _official_scores(
@@ -527,9 +508,9 @@ def _score_pairs(
     if answers.by_annotator is None:
         return ()
     rows, by_name = answers.labelled.pairs(), {KNOWN: answers.by_annotator}
-    if answers.anonymous is not None:
+    if ANONYMOUS in answers.by_name:
         item_rows = answers.labelled.rows.positions(rows.rows.by_item())[rows.rows.item_codes]
-        by_name[ANONYMOUS] = answers.anonymous[item_rows]
+        by_name[ANONYMOUS] = answers.by_name[ANONYMOUS][item_rows]
     y = rows.hard_labels(ties=ties, random_state=resampling.random_state)
     by_item = replace(resampling, clusters=rows.rows.clusters)
     return tuple(score_answers(by_name, constant, rows, y, by_item, ANONYMOUS)[0])
@@ -546,37 +527,38 @@ def _annotator_errors(
     from scipy.special import stdtrit  # Student's t
 
     # By code, as several annotators may be called the same.
-    people, codes, n = np.unique(labelled.annotator_codes, return_inverse=True, return_counts=True)
+    codes, losses = labelled.annotator_codes, errors[""][0]
+    table = pd.DataFrame(
+        {
+            f"{prefix}{name}": values
+            for prefix, by_name in errors.items()
+            for name, values in zip(("ce", "error"), by_name, strict=True)
+        }
+    ).groupby(codes)
+    n, means = table.size().to_numpy(), table.mean()
+    variances = table.var().div(n, axis=0)  # of the means
     other_labels = np.maximum(n.sum() - n, 1)
     enough = (n >= FEWEST_ITEMS) & (other_labels >= FEWEST_ITEMS)
-    columns: dict[str, Any] = {"annotator": labelled.annotators[people].tolist(), "n": n.tolist()}
+    names = labelled.annotators[means.index].tolist()
+    columns: dict[str, Any] = {"annotator": names, "n": n.tolist()}
+    columns |= {str(name): values.tolist() for name, values in means.items()}
 
-    def mean_and_variance(values: Floats) -> tuple[Floats, Floats]:
-        """By annotator, the mean and the variance of that mean [A]."""
-        means = np.bincount(codes, values) / n
-        squares = np.bincount(codes, np.square(values - means[codes]))
-        return means, squares / np.maximum(n - 1, 1) / n
-
-    def ends(centers: Floats, variances: Floats, tail: float) -> list[list[float] | None]:
+    def ends(centers: Any, variances: Any, tail: float) -> list[list[float] | None]:
         half = stdtrit(np.maximum(n - 1, 1), tail) * np.sqrt(variances)
         pairs = np.stack([centers - half, centers + half], axis=1).tolist()
         return [pair if is_enough else None for pair, is_enough in zip(pairs, enough, strict=True)]
 
-    for prefix, values_by_name in errors.items():
-        for name, values in zip(("ce", "error"), values_by_name, strict=True):
-            means, variances = mean_and_variance(values)
-            columns[f"{prefix}{name}"] = means.tolist()
-            if level is not None and not prefix:
-                columns[f"{name}_interval"] = ends(means, variances, (1 + level) / 2)
-    losses = errors[""][0]
-    means, variances = mean_and_variance(losses)
-    mean_of_others = (losses.sum() - n * means) / other_labels
-    # Two annotators are one comparison, each the rest of the other.
-    comparisons = max(int(enough.sum()) - (len(n) == 2), 1)
-    tail = 1 - (1 - (level or 0.0)) / (2 * comparisons)
-    against_rest = ends(means - mean_of_others, variances + losses.var() / other_labels, tail)
-    columns["against_rest"] = [None] * len(n) if level is None else against_rest
-    columns["served_badly"] = [bool(pair and pair[0] > 0) for pair in columns["against_rest"]]
+    against_rest: list[list[float] | None] = [None] * len(n)
+    if level is not None:
+        for name in ("ce", "error"):
+            columns[f"{name}_interval"] = ends(means[name], variances[name], (1 + level) / 2)
+        mean_of_others = (losses.sum() - n * means["ce"]) / other_labels
+        # Two annotators are one comparison, each the rest of the other.
+        tail = 1 - (1 - level) / (2 * max(int(enough.sum()) - (len(n) == 2), 1))
+        spread = variances["ce"] + losses.var() / other_labels
+        against_rest = ends(means["ce"] - mean_of_others, spread, tail)
+    columns["against_rest"] = against_rest
+    columns["served_badly"] = [bool(pair and pair[0] > 0) for pair in against_rest]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
@@ -606,8 +588,7 @@ def _constant_of_train(train: Annotations, labelled: Annotations, ties: Ties) ->
     from edokit.baselines.methods import ConstantAnswer
 
     check_same_scale(train.scale, "training annotations", labelled.scale, "annotations")
-    if train.classes != labelled.classes:
-        train = train.with_classes(labelled.classes)
+    train = train.with_classes(labelled.classes)
     return ConstantAnswer(ties=ties).take_shares(train, "train").constant_
 
 
@@ -620,12 +601,11 @@ def _as_predictions(source: Any, annotations: Annotations, invalid: Invalid) -> 
             source = read_predictions(path, invalid=invalid)
         else:
             source = read_table(path)
-    elif isinstance(source, pd.DataFrame):
-        if "item" not in source.columns:
-            source = source.rename_axis(index="item").reset_index()
-        source = pa.Table.from_pandas(source, preserve_index=False)
-    elif isinstance(source, Mapping):
-        source = pa.table(dict(source))
+    elif isinstance(source, pd.DataFrame | Mapping):
+        frame = pd.DataFrame(source)
+        if "item" not in frame.columns:
+            frame = frame.rename_axis(index="item").reset_index()
+        source = pa.Table.from_pandas(frame, preserve_index=False)
     elif not isinstance(source, Predictions | Annotations | pa.Table):
         source = Predictions.from_arrays(
             np.asarray(source),
@@ -646,12 +626,10 @@ def _as_predictions(source: Any, annotations: Annotations, invalid: Invalid) -> 
 def _certain_answers(answers: Annotations, annotations: Annotations) -> Predictions:
     """Labels of annotators as predictions that are certain."""
     check_same_scale(answers.scale, "answers", annotations.scale, "annotations")
-    if answers.classes != annotations.classes:
-        answers = answers.with_classes(annotations.classes)
-    shares = label_shares(answers, len(answers.classes))
-    rows = Rows.of(answers.items[answers.item_codes], answers.annotators[answers.annotator_codes])
-    members, classes = ("predictions",), answers.classes
-    return Predictions(shares[:, None], rows, members, classes, scale=annotations.scale).named()
+    pairs = answers.with_classes(annotations.classes).pairs()
+    members, classes = ("predictions",), annotations.classes
+    p = pairs.soft_labels[:, None]
+    return Predictions(p, pairs.rows, members, classes, scale=annotations.scale).named()
 
 
 def _from_table(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, check_number, counted, money, option
-from edokit._io.markup import Cell, Table
+from edokit._io.markup import Table
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations
 from edokit.auditing import Answers, match_jury
@@ -180,35 +180,30 @@ class Plan:
         return [self._soft_labels(), self._splits()]
 
     def _soft_labels(self) -> Table:
-        names = list(self.curve[0]["soft_label"])
-        rows: list[list[Cell]] = [
-            [str(row["annotators"]), *(_cell(row["soft_label"][name]) for name in names)]
+        records = [
+            {"annotators": str(row["annotators"])}
+            | {METRIC[name].label: _cell(ends) for name, ends in row["soft_label"].items()}
             for row in self.curve
         ]
-        notes = [
+        note = (
             "Of the soft label of so many annotators, against the distribution of all that could be"
             f" asked; {self.level:.0%} intervals from the pilot."
-        ]
-        header = ["annotators", *(METRIC[name].label for name in names)]
-        return Table("The soft label of an item", header, rows, notes)
+        )
+        return Table.of("The soft label of an item", records, [note])
 
     def _splits(self) -> Table:
-        short, differences = METRIC[self.metric].short, list(self.curve[0]["comparison"])
-        header = ["annotators", "items"]
-        header += [f"{short} of a model"] * bool(self.curve[0]["model"])
-        header += [f"Δ{METRIC[name].short}" for name in differences]
-        rows: list[list[Cell]] = []
-        for row in self.curve:
-            cells: list[Cell] = [_cell(interval) for interval in row["model"].values()]
-            cells += [row["comparison"][name][0] for name in differences]
-            rows.append([str(row["annotators"]), row["items"], *cells])
-        notes = []
-        if differences:
-            notes.append(
-                f"Δ: the smallest difference between {' and '.join(self.compared)} that a test of"
-                f" level {1 - self.level:.0%} shows with probability {self.power:.0%}."
-            )
-        return Table(f"What {money(self.budget)} buys", header, rows, notes)
+        short = METRIC[self.metric].short
+        records = [
+            {"annotators": str(row["annotators"]), "items": row["items"]}
+            | {f"{short} of a model": _cell(ends) for ends in row["model"].values()}
+            | {f"Δ{METRIC[name].short}": ends[0] for name, ends in row["comparison"].items()}
+            for row in self.curve
+        ]
+        note = (
+            f"Δ: the smallest difference between {' and '.join(self.compared)} that a test of"
+            f" level {1 - self.level:.0%} shows with probability {self.power:.0%}."
+        )
+        return Table.of(f"What {money(self.budget)} buys", records, [note] * bool(self.compared))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo plan --json`` prints it.

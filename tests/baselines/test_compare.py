@@ -40,7 +40,7 @@ def found(samples: tuple) -> Comparison:
 
 def test_every_method_has_a_row_in_the_order_of_the_table(found: Comparison) -> None:
     names = [score.name for score in found.scores]
-    assert names == ["constant", "uniform", *QUICK, "single:fair", "fair", "edo:fair", "one"]
+    assert names == ["constant", "uniform", *QUICK, "fair", "edo:fair", "one"]
 
 
 def test_scores_are_those_of_the_fitted_method_on_test(found: Comparison, samples: tuple) -> None:
@@ -132,14 +132,10 @@ def test_the_f1_of_a_vote_is_that_of_the_vote() -> None:
     assert both["top-5"].ce == pytest.approx(both["uniform"].ce)
 
 
-def test_a_single_model_of_several_scores_their_average(found: Comparison, samples: tuple) -> None:
+def test_another_pool_scores_as_its_uniform_mean(found: Comparison, samples: tuple) -> None:
     _, (predictions, people) = samples
     fair = predictions.select(["fair-1", "fair-2"]).probabilities
-    each = [ce(fair[:, k], people.soft_labels) for k in range(2)]
-    assert found["single:fair"].ce == pytest.approx(np.mean(each))
     assert found["fair"].ce == pytest.approx(ce(fair.mean(axis=1), people.soft_labels))
-    assert found["fair"].ce < found["single:fair"].ce
-    assert found["single:fair"].size is None
 
 
 def test_a_single_soft_label_member_has_a_row_where_one_is_known_as_such(samples: tuple) -> None:

@@ -116,7 +116,8 @@ def test_the_headline_metric_ranks_methods_and_names_columns(
     table = found.text("markdown")
     for metric in metrics.main_metrics(scale):
         assert metrics.METRIC[metric].label in table
-    assert f"Δ{short} vs constant" in table
+    assert "Δ constant" in table
+    assert f"interval of the {short} less that of constant" in table
     assert f"the lowest {short}" in table
     assert f"{headline}_low" in found.text("csv").splitlines()[0]
     assert f"{short} ↓" in found.slice_table().header

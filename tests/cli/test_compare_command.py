@@ -63,7 +63,6 @@ def test_compare_answers_in_the_promised_shape(files: Path) -> None:
         "constant",
         "uniform",
         *METHODS.split(","),
-        "single:again",
         "again",
         "edo:again",
     ]

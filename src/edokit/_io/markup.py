@@ -10,9 +10,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from edokit._errors import one_of, printable
@@ -105,6 +106,20 @@ class Table:
     notes: Sequence[str] = ()
     bold: Collection[tuple[int, int]] = ()
     digits: int = 4
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        records: Sequence[Mapping[str, Any]],
+        notes: Sequence[str] = (),
+        digits: int = 4,
+    ) -> Table:
+        """A row per record; columns in which no record has a value are left out."""
+        columns = dict.fromkeys(name for record in records for name in record)
+        header = [name for name in columns if any(r.get(name) is not None for r in records)]
+        rows = [[record.get(name) for name in header] for record in records]
+        return cls(title, header, rows, notes, digits=digits)
 
     def text(self, kind: str) -> str:
         """The table in one of `FORMATS`."""

@@ -145,15 +145,15 @@ class Comparison:
         }
 
     def table(self) -> Table:
-        """The main metrics, and the CE (RPS) against constant and uniform mean; for a terminal."""
-        return _text_table(self, full=False)
+        """The main metrics, and the CE (RPS) against constant and uniform mean, with intervals."""
+        return _text_table(self)
 
     def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
-        """Markdown or LaTeX with all intervals, or every number as CSV."""
+        """The table with the headline as Markdown or LaTeX, or every number as CSV."""
         if kind != "csv":
-            return _text_table(self, full=True).text(kind)
-        rows = [_numbers(score) for score in self.scores]
-        return Table("", list(rows[0]), [list(row.values()) for row in rows]).text(kind)
+            table = self.table()
+            return replace(table, notes=[*self.headline, *table.notes]).text(kind)
+        return Table.of("", [_numbers(score) for score in self.scores]).text(kind)
 
     def slice_table(self) -> Table:
         """F1 and CE (RPS) of the first method by slice, uniform mean and constant beside."""
@@ -288,9 +288,8 @@ def compare(
         Only these splits of them, or, without ``train_annotations``, of ``annotations``.
     extra : mapping of str to (predictions, test_predictions), default=None
         Other pools of members on the same items (without test predictions: the predictions twice).
-        Each gives a row ``NAME``, the uniform mean of its
-        members, and, if there are several, ``single:NAME``, what one of them scores alone on
-        average, and ``edo:NAME``.
+        Each gives a row ``NAME``, the uniform mean of its members, and, if there are several,
+        ``edo:NAME``.
     step : callable, default: nothing
         Called as ``step(done, total, method)`` before each fit.
     **settings
@@ -529,11 +528,11 @@ def _fit_row(
     if data.folds is not None and not is_given and row.method not in _UNFITTED:
         answers[1] = _cross_validated(row, data, data.folds, drawing)
     dev_losses, losses = (
-        _losses(row, pool, *answer, *labels, data.scale)
-        for pool, answer, labels in zip(row.pools, answers, truth, strict=True)
+        item_scores(*answer, *labels, data.scale)
+        for answer, labels in zip(answers, truth, strict=True)
     )
     probabilities, hard = answers[1]
-    has_weights = hasattr(method, "weights_") and not row.alone
+    has_weights = hasattr(method, "weights_")
     score = Score(
         row.name,
         row.about,
@@ -543,7 +542,7 @@ def _fit_row(
         if has_weights
         else None,
         seconds=seconds,
-        only_label=None if row.alone else only_label(hard, data.classes),
+        only_label=only_label(hard, data.classes),
     )
     return _Fit(score, method, probabilities, losses)
 
@@ -599,7 +598,6 @@ class _Row(NamedTuple):
     about: str
     method: str
     pools: tuple[Predictions, Predictions]
-    alone: bool = False  # whether the row is about the members alone, not about their pool
 
 
 def _soft_row(data: _Samples) -> list[_Row]:
@@ -622,12 +620,8 @@ def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: 
     if count == 1:
         return [_Row(name, f"{name} alone", REFERENCE, pools)]
     members = f"the {count} {name} members"
-    rows = [
-        _Row(f"single:{name}", f"one of {members}, on average", REFERENCE, pools, alone=True),
-        _Row(name, f"the uniform mean of {members}", REFERENCE, pools),
-        _Row(f"edo:{name}", f"EDO on {members}", "edo", pools),
-    ]
-    return rows if with_edo else rows[:2]
+    rows = [_Row(name, f"the uniform mean of {members}", REFERENCE, pools)]
+    return rows + [_Row(f"edo:{name}", f"EDO on {members}", "edo", pools)] * with_edo
 
 
 def _answers(method: Any, pool: Predictions, scale: Scale) -> tuple[Floats, Ints]:
@@ -652,17 +646,6 @@ def _cross_validated(
     return probabilities, hard
 
 
-def _losses(
-    row: _Row, pool: Predictions, p: Floats, hard: Ints, q: Floats, y: Codes, scale: Scale
-) -> dict[str, Floats]:
-    """Each metric item by item [N]."""
-    if not row.alone:
-        return item_scores(p, hard, q, y, scale)
-    members = np.asarray(pool.probabilities, dtype=np.float64).transpose(1, 0, 2)
-    losses = [item_scores(member, scale.hard(member), q, y, scale) for member in members]
-    return {m: np.mean([values[m] for values in losses], axis=0) for m in losses[0]}
-
-
 def _tie_notes(facts: Mapping[str, Any]) -> list[str]:
     """What evenly split items do to the F1, where there are some."""
     untied = facts.get("f1_without_ties", {})
@@ -674,31 +657,22 @@ def _tie_notes(facts: Mapping[str, Any]) -> list[str]:
     return [note] if untied else []
 
 
-def _text_table(comparison: Comparison, *, full: bool) -> Table:
-    """The main metrics, and the CE (RPS) against constant and uniform; ``full`` with intervals.
-
-    The short one fits into a terminal of 80 characters.
-    """
+def _text_table(comparison: Comparison) -> Table:
+    """The main metrics, and the CE (RPS) against constant and uniform, in 80 characters."""
     scores, facts = comparison.scores, comparison.facts
     metrics, headline = scores[0].metrics, METRIC[scores[0].headline].short
-    notes = comparison.headline if full else []
-    notes += [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
+    notes = [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
     notes += _tie_notes(facts)
+    rows: list[list[Cell]] = [[score.name, *score.metrics.values(), score.size] for score in scores]
+    columns = ["size"]
     if scores[0].intervals:
-        delta = f"Δ{headline} vs" if full else "Δ"
-        columns = [f"{delta} {rival}" for rival in (CONSTANT, REFERENCE)]
-        columns += [f"p vs {REFERENCE}", "≈ lowest"] if full else []
-        p_value = ", and the p-value of a sign-flip test (not corrected for the number of tests)"
+        columns = [f"Δ {rival}" for rival in (CONSTANT, REFERENCE)]
         notes.append(
-            f"{delta[0]}: {facts['level']:.0%} bootstrap interval of the {headline} less that of"
-            f" {CONSTANT} ({SHARES[facts['constant']['source']]}) and of the uniform mean"
-            f"{p_value if full else ''}. ≈: not significantly above the lowest {headline},"
-            f" {comparison.lowest.name}'s."
+            f"Δ: {facts['level']:.0%} bootstrap interval of the {headline} less that of"
+            f" {CONSTANT} ({SHARES[facts['constant']['source']]}) and of the uniform mean."
+            f" ≈: not significantly above the lowest {headline}, {comparison.lowest.name}'s."
         )
-        rows = [_tested_row(score, full) for score in scores]
-    else:
-        columns = ["size"]
-        rows = [[score.name, *score.metrics.values(), score.size] for score in scores]
+        rows = [_tested_row(score) for score in scores]
     for reason in dict.fromkeys(comparison.skipped.values()):
         names = [name for name, text in comparison.skipped.items() if text == reason]
         notes.append(f"Without {', '.join(names)}: {reason}.")
@@ -725,36 +699,23 @@ def _best_cells(scores: Sequence[Score]) -> set[tuple[int, int]]:
     return cells
 
 
-def _tested_row(score: Score, full: bool) -> list[Cell]:
+def _tested_row(score: Score) -> list[Cell]:
+    """The metrics, and the headline metric against constant and uniform mean."""
     cells: list[Cell] = [score.name, *score.metrics.values()]
-    near = "≈" if score.within_noise else ""
-    if full:
-        for column, metric in enumerate(score.metrics, start=1):
-            low, high = score.intervals[metric]
-            cells[column] = f"{cells[column]:.4f} ({low:.4f} … {high:.4f})"
-    else:
-        value = score.metrics[score.headline]
-        cells[1 + list(score.metrics).index(score.headline)] = f"{value:.4f}{near or ' '}"
-    test = score.against.get(score.headline)
-    constant_test = score.against_constant.get(score.headline)
-    cells += [difference(constant_test, full), difference(test, full)]
-    if full:
-        p = None if test is None else test.p_value
-        cells += [p if p is None else "<.001" if p < 0.001 else f"{p:.3f}", near]
-    return cells
+    near = "≈" if score.within_noise else " "
+    column = 1 + list(score.metrics).index(score.headline)
+    cells[column] = f"{score.metrics[score.headline]:.4f}{near}"
+    tests = (score.against_constant, score.against)
+    return [*cells, *(difference(by_metric.get(score.headline)) for by_metric in tests)]
 
 
-def _numbers(score: Score) -> dict[str, Cell]:
+def _numbers(score: Score) -> dict[str, Any]:
     """A column per number: metrics, intervals, tests against uniform and constant, dev."""
-    row: dict[str, Cell] = {"method": score.name, "about": score.about, **score.metrics}
-    row |= {f"dev_{metric}": score.dev[metric] for metric in score.metrics}
-    row |= {"size": score.size, "seconds": score.seconds}
+    row = score.numbers() | {"about": score.about, "size": score.size, "seconds": score.seconds}
+    row |= {f"dev_{metric}": value for metric, value in score.dev.items()}
+    for rival, tests in ((REFERENCE, score.against), (CONSTANT, score.against_constant)):
+        for metric, test in tests.items():
+            row |= {f"{metric}_vs_{rival}_{part}": getattr(test, part) for part in _TEST}
     if score.intervals:
-        for metric in score.metrics:
-            row[f"{metric}_low"], row[f"{metric}_high"] = score.intervals[metric]
-        for rival, tests in ((REFERENCE, score.against), (CONSTANT, score.against_constant)):
-            for metric in score.metrics:
-                test = tests.get(metric)
-                row |= {f"{metric}_vs_{rival}_{part}": getattr(test, part, None) for part in _TEST}
         row[f"within_noise_of_lowest_{score.headline}"] = int(score.within_noise)
     return row

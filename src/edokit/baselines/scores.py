@@ -97,6 +97,13 @@ class Score:
             "only_label": self.only_label,
         }
 
+    def numbers(self) -> dict[str, Any]:
+        """Metrics and ends of their intervals, a column each."""
+        columns: dict[str, Any] = {"method": self.name, **self.metrics}
+        for metric, (low, high) in self.intervals.items():
+            columns |= {f"{metric}_low": low, f"{metric}_high": high}
+        return columns
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         lowest, tested = self.above_lowest, bool(self.intervals)
@@ -307,10 +314,8 @@ def signed(value: float, digits: int = 4) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def difference(test: PairedTest | None, full: bool = False) -> str | None:
-    """``−.154…−.107``, or in full ``−0.1300 (−0.1540 … −0.1070)``."""
+def difference(test: PairedTest | None) -> str | None:
+    """``−.154…−.107``."""
     if test is None:
         return None
-    if not full:
-        return f"{signed(test.low, 3)}…{signed(test.high, 3)}".replace("0.", ".")
-    return f"{signed(test.difference)} ({signed(test.low)} … {signed(test.high)})"
+    return f"{signed(test.low, 3)}…{signed(test.high, 3)}".replace("0.", ".")

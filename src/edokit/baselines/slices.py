@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from edokit._errors import InputError, counted, option
-from edokit._io.markup import Cell, Table
+from edokit._io.markup import Table
 from edokit._names import class_order
 from edokit._types import Bools, Floats
 from edokit.annotations import Annotations
@@ -279,34 +279,34 @@ def _above(part: Slice, metric: str, sign: int) -> bool:
 def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Table:
     """Items, F1 and headline metric (CE) of each slice with its interval, uniform and constant."""
     metric = slices[0].scores[0].headline
-    labels, name = [METRIC[name].label for name in ("f1", metric)], METRIC[metric].short
-    header = ["slice", "items", *labels, f"{level:.0%}", "uniform", CONSTANT, "lowest"]
-    rows: list[list[Cell]] = []
+    name, records = METRIC[metric].short, []
     for part in slices:
-        ours, uniform, constant = part.scores[0], part.score("uniform"), part.score(CONSTANT)
-        ends = ours.intervals.get(metric)
+        ours, ends = part.scores[0], part.scores[0].intervals.get(metric)
         interval_text = None if ends is None else f"{ends[0]:.3f}–{ends[1]:.3f}".replace("0.", ".")
-        rivals = [None if s is None else s.metrics[metric] for s in (uniform, constant)]
-        numbers = (part.items, ours.f1, ours.metrics[metric], interval_text, *rivals, part.floor)
-        rows.append([part.name, *numbers])
+        rivals = {rival: part.score(rival) for rival in ("uniform", CONSTANT)}
+        records.append(
+            {
+                "slice": part.name,
+                "items": part.items,
+                METRIC["f1"].label: ours.f1,
+                METRIC[metric].label: ours.metrics[metric],
+                f"{level:.0%}": interval_text,
+                **{rival: score and score.metrics[metric] for rival, score in rivals.items()},
+                "lowest": part.floor,
+            }
+        )
     note = (
         f"F1 and {name} of {subject or slices[0].scores[0].name}; beside it the {name} of the"
         " uniform mean, of the constant answer, and the lowest possible on these items."
     )
-    return Table("Slices", header, rows, [note])
+    return Table.of("Slices", records, [note])
 
 
 def slice_numbers(slices: Sequence[Slice]) -> Table:
     """A row per slice and method, a column per number."""
-    best = slices[0].scores[0]
-    metrics = list(best.metrics)
-    header = ["column", "value", "items", f"{best.headline}_floor", "method", *metrics]
-    header += [f"{metric}_{end}" for metric in metrics for end in ("low", "high")]
-    rows: list[list[Cell]] = []
+    records = []
     for part in slices:
-        for score in part.scores:
-            row: list[Cell] = [part.column, part.value, part.items, part.floor, score.name]
-            row += score.metrics.values()
-            ends = [score.intervals.get(metric, (None, None)) for metric in metrics]
-            rows.append([*row, *(end for interval in ends for end in interval)])
-    return Table("", header, rows)
+        about: dict[str, Any] = {"column": part.column, "value": part.value, "items": part.items}
+        about[f"{part.scores[0].headline}_floor"] = part.floor
+        records += [about | score.numbers() for score in part.scores]
+    return Table.of("", records)

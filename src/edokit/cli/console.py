@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import InputError, counted, money, printable, warn
+from edokit._io.markup import Table
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -88,10 +89,8 @@ def print_records(
     headline: Iterable[str] = (),
 ) -> None:
     """A table with a row per record; columns in which no record has a value are left out."""
-    columns = dict.fromkeys(name for record in records for name in record)
-    header = [name for name in columns if any(r.get(name) is not None for r in records)]
-    rows = [[record.get(name) for name in header] for record in records]
-    print_table(title, header, rows, notes, headline)
+    table = Table.of(title, records)
+    print_table(title, table.header, table.rows, notes, headline)
 
 
 def print_tables(*tables: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -33,18 +34,16 @@ def permutation_test(
     first two together; None where it can't be tested.
     """
     rng = np.random.default_rng([random_state, 3])
+    plain = (vectors.permuted(rng) for _ in range(permutations))
+    tables = chain(plain, islice(strict_permutations(vectors, rng), permutations))
     statistics = [_statistics(structure)]
-    strict_scores = [statistics[0][1]]
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):
-        for done in range(permutations):
-            statistics.append(_statistics(find_structure(vectors.permuted(rng), design)))
-            step(done + 1, 2 * permutations)
-        tables = strict_permutations(vectors, rng)
-        for done in range(permutations):
-            strict_scores.append(_statistics(find_structure(next(tables), design))[1])
-            step(permutations + done + 1, 2 * permutations)
-    bias, scores = np.array(statistics).T
+        for done, table in enumerate(tables, start=1):
+            statistics.append(_statistics(find_structure(table, design)))
+            step(done, 2 * permutations)
+    bias, scores = np.array(statistics[: permutations + 1]).T
+    strict_scores = [score for _, score in [statistics[0], *statistics[permutations + 1 :]]]
     columns = {"annotator": bias, "group_item": scores, "views": np.array(strict_scores)}
     ranks = {name: _rank(column) for name, column in columns.items()}
     defined = [ranks[name] for name in ("annotator", "group_item") if np.isfinite(ranks[name][0])]

@@ -166,8 +166,8 @@ def _answers(
     """The probabilities of the ensemble, the uniform mean and the best single member."""
     # The uniform mean is that of the members which the ensemble could choose from.
     members = [member for member in ensemble.members_ if member in predictions.members]
-    best, single = ensemble.members_[int(ensemble.member_ce_.argmin())], None
+    answers = {"edo": p, "uniform": predictions.select(members).uniform}
+    best = ensemble.members_[int(ensemble.member_ce_.argmin())]
     if best in predictions.members and len(predictions.members) > 1:
-        single = predictions.select([best]).uniform
-    uniform = predictions.select(members).uniform
-    return Answers(annotations, "edo", p, uniform=uniform, best_single=single)
+        answers["best-single"] = predictions.select([best]).uniform
+    return Answers(annotations, answers)
