@@ -215,11 +215,8 @@ def shares(runs: int) -> None:
         "24 annotators, 8 per item": panel,
         "crowd (670)": REGIMES["crowd"],
     }
-    print(
-        "| annotators | part | true | estimated, groups declared | estimated, groups found |"
-        " hidden |"
-    )
-    print("|---" * 6 + "|")
+    print("| annotators | part | true | estimated, groups declared | estimated, groups found |")
+    print("|---" * 5 + "|")
     for name, regime in regimes.items():
         rows: dict[str, list[tuple[float, ...]]] = {part: [] for part in PARTS}
         for seed in range(runs):
@@ -231,13 +228,13 @@ def shares(runs: int) -> None:
             assert found is not None
             for part in PARTS:
                 one, other = with_names[part], found[1][part]
-                rows[part].append((known[part], one.share, other.share, one.hidden))
+                rows[part].append((known[part], one.share, other.share))
         for part in PARTS:
             means = np.mean(rows[part], axis=0)
             errors = 2 * np.std(rows[part], axis=0, ddof=1) / np.sqrt(runs)
             print(
                 f"| {name} | {part} | {means[0]:.1%} | {means[1]:.1%} ± {errors[1]:.1%} |"
-                f" {means[2]:.1%} ± {errors[2]:.1%} | {means[3]:.1%} |",
+                f" {means[2]:.1%} ± {errors[2]:.1%} |",
                 flush=True,
             )
 

@@ -275,15 +275,14 @@ def test_the_four_datasets_are_structured_each_in_its_way(
 
 def advised(people: Annotations, variance: dict, test: dict) -> advice.Advice:
     """What follows from these results on the structure."""
-    hidden = {"item": {"hidden": 0.0}}
-    findings = {"variance": variance | hidden, "test": test, "careless": None}
+    findings = {"variance": variance, "test": test, "careless": None}
     findings["balance"] = overview.balance(people)
     findings |= {"groups": {"kind": "none", "unassigned": 0}, "coverage": overview.coverage(people)}
     return advice.advise(people, findings)[0][0]
 
 
 def test_one_test_alone_is_no_structure_and_is_not_said_to_be_nothing() -> None:
-    variance = {"structured": 0.1, "group_item": {"share": 0.05, "hidden": 0.0}}
+    variance = {"structured": 0.1, "group_item": {"share": 0.05}}
     test = {
         "p": 0.06,
         "structured": False,

@@ -27,16 +27,11 @@ _T = 2.093
 
 
 class Part(NamedTuple):
-    """A share of the total variance, with a 95 % interval over items.
-
-    ``hidden`` is how much more it could be if the rest were views of single annotators: with few
-    annotators these can't be distinguished from noise, and count as noise.
-    """
+    """A share of the total variance, with a 95 % interval over items."""
 
     share: float
     low: float
     high: float
-    hidden: float
 
 
 def decompose(
@@ -81,16 +76,15 @@ def decompose(
     noise = disagreement - systematic
     # With very few items, leaving some out may leave nothing that varies.
     varying = np.where(total > 1e-12, total, np.nan)
-    hidden = max(float(noise[-1] / varying[-1]), 0.0) * _hidden(usable, annotators)
     return float(total[-1]), {
-        "item": _part((total - disagreement) / varying, hidden[0]),
+        "item": _part((total - disagreement) / varying),
         "annotator": _part(annotator / varying),
-        "group_item": _part(group_item / varying, hidden[1]),
+        "group_item": _part(group_item / varying),
         "rest": _part(noise / varying),
     }
 
 
-def _part(values: Floats, hidden: float = 0.0) -> Part:
+def _part(values: Floats) -> Part:
     """The estimate comes last, after those with one block of items left out."""
     blocks = len(values) - 1
     scatter = float(np.sum((values[:-1] - values[:-1].mean()) ** 2))
@@ -98,7 +92,7 @@ def _part(values: Floats, hidden: float = 0.0) -> Part:
     share = float(values[-1])
     # What can't be estimated with some items left out may be anything.
     width = width if np.isfinite(width) or np.isnan(share) else np.inf
-    return Part(share, float(share - width), float(share + width), float(hidden))
+    return Part(share, float(share - width), float(share + width))
 
 
 def _leave_out(numbers: Floats, block: Ints, blocks: int) -> Floats:
@@ -110,19 +104,6 @@ def _leave_out(numbers: Floats, block: Ints, blocks: int) -> Floats:
     unknown = np.full(len(remaining), np.nan)
     means: Floats = np.divide(remaining, number, out=unknown, where=number > 0)
     return means
-
-
-def _hidden(groupings: list[Clusters], annotators: int) -> Floats:
-    """How much of the rest could belong to items and to groups by items instead."""
-    if not groupings:
-        return np.array([1.0 / max(annotators - 1, 1), 0.0])
-    parts = []
-    for grouping in groupings:
-        size = np.bincount(grouping.group[grouping.group >= 0], minlength=grouping.count)
-        share = size / size.sum()
-        peers = np.maximum(size - 1, 1)
-        parts.append((np.sum(share**2 / peers), np.sum(share * (1 - share) / peers)))
-    return np.array([np.mean(column) for column in zip(*parts, strict=True)])
 
 
 def _views(
