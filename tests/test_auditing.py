@@ -263,7 +263,18 @@ def test_a_jury_of_one_is_one_judge_and_may_still_stand_in() -> None:
         edokit.audit(jury, people)
     found = edokit.audit(jury, people, replace=True)
     assert found.judges is None
-    assert {row["candidate"] for row in found.replacement} == {"uniform", "0", "constant"}
+    # Its uniform mean is the member itself.
+    assert {row["candidate"] for row in found.replacement} == {"0", "constant"}
+    assert found.headline[0].startswith("0 can")
+
+
+def test_a_jury_without_error_is_not_counted_and_its_copies_are_free() -> None:
+    people = Annotations.from_matrix([[0, 0, 1], [1, 1, 0]] * 20)
+    jury = jury_of(np.tile([[1 / 3] * 3, [2 / 3] * 3], (20, 1)), people)
+    found = edokit.audit(jury, people, samples=50)
+    assert found.headline[0].endswith("can't show how many independent judges they are.")
+    verdicts = {row[kind]["verdict"] for row in found.members for kind in ("uniform", "learned")}
+    assert verdicts == {"free"}
 
 
 def test_too_few_shared_items_are_counted() -> None:

@@ -72,6 +72,20 @@ def with_mlflow(adapters: Any) -> float:
     return float(scorer(outputs="rude", expectations={"votes": VOTES})) - 2 / 3
 
 
+@pytest.mark.parametrize("name", ["ce", "md", "w1", "entropy_correlation"])
+def test_torchmetrics_collects_batches(adapters: Any, name: str) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchmetrics")
+    scale = Scale("ordinal", (1, 2, 4))
+    rng = np.random.default_rng(0)
+    p, q = rng.dirichlet([1, 1, 1], (2, 40))
+    metric = adapters.torch_metric(name, scale)
+    for rows in (slice(0, 15), slice(15, 40)):
+        metric.update(torch.tensor(p[rows]), torch.tensor(q[rows]))
+    expected = compute_metrics(p, q, scale.hard(q), metrics=[name], scale=scale)[name]
+    assert float(metric.compute()) == pytest.approx(expected, abs=1e-6)
+
+
 class Divided:
     """A bundle that gives every text the same answer."""
 

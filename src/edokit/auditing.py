@@ -161,10 +161,10 @@ class Audit:
         judges = self.judges or Interval(None, None, None)
         count = counted(len(self.members), "member")
         if judges.estimate is None:
-            return (
-                f"The mean of the {count} has no error beyond the noise of the annotators: they"
-                f" count as {_number(judges.low)} independent judges or more."
-            )
+            line = f"The mean of the {count} has no error beyond the noise of the annotators: "
+            if judges.low is None:
+                return line + "these items can't show how many independent judges they are."
+            return line + f"they count as {judges.low:.1f} independent judges or more."
         if self.correlation is None or self.correlation <= 0:
             more = "Their errors are not correlated."
         else:
@@ -389,7 +389,7 @@ def audit(
     if not (labelled.annotations_per_item > 1).any():
         raise InputError(
             "no item has labels of two annotators, so there is nothing to compare a jury with",
-            "annotate some items twice or more; `edo plan` says how many",
+            "have at least 50 items labelled by two annotators or more",
         )
     count = len(jury.members)
     if count < 2 and not options.replace:
@@ -620,7 +620,7 @@ def _replacement(
     jury: Predictions, answers: Answers, ensemble: Any, options: AuditOptions
 ) -> list[dict[str, Any]]:
     """The alternative annotator test (Calderon et al. 2025) of every candidate, best first."""
-    candidates = {UNIFORM: jury.uniform}
+    candidates = {UNIFORM: jury.uniform} if len(jury.members) > 1 else {}
     if ensemble is not None:
         from edokit.ensemble import EDOEnsemble
 

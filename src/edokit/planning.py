@@ -196,7 +196,10 @@ class Plan:
         records = [
             {"annotators": str(row["annotators"]), "items": row["items"]}
             | {f"{short} of a model": _cell(ends) for ends in row["model"].values()}
-            | {f"Δ{METRIC[name].short}": ends[0] for name, ends in row["comparison"].items()}
+            | {
+                f"Δ{METRIC[name].short}": _cell(ends, 4) if name == self.metric else ends[0]
+                for name, ends in row["comparison"].items()
+            }
             for row in self.curve
         ]
         note = (
@@ -552,7 +555,7 @@ def _fewer_labels(answers: Answers, limit: int, rng: np.random.Generator) -> tup
     return totals / label_counts[:, None], label_counts
 
 
-def _cell(interval: Sequence[float]) -> str:
+def _cell(interval: Sequence[float], digits: int = 3) -> str:
     """``0.312 (0.291–0.330)``."""
-    estimate, low, high = interval
-    return f"{estimate:.3f} ({low:.3f}–{high:.3f})"
+    estimate, low, high = (f"{value:.{digits}f}" for value in interval)
+    return f"{estimate} ({low}–{high})"

@@ -37,6 +37,17 @@ def test_where_nothing_is_shown_there_is_nothing_about_views(annotations: Annota
     ]
 
 
+def test_without_texts_the_plan_and_the_audit_still_apply() -> None:
+    bare = Annotations.from_matrix([["no", "yes", "no"], ["no", "no", "yes"]] * 20)
+    commands = [entry["command"] for entry in diagnose(bare, permutations=0).commands]
+    assert commands == [
+        "edo plan ANNOTATIONS",
+        "edo audit --predictions PREDICTIONS --annotations ANNOTATIONS",
+    ]
+    alone = Annotations.from_matrix([["no"], ["yes"]] * 20)
+    assert diagnose(alone, permutations=0).commands == []
+
+
 def test_commands_name_the_file_and_first_write_what_was_read_with_flags(
     diagnosis: Diagnosis,
 ) -> None:

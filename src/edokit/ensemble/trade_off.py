@@ -22,6 +22,8 @@ from edokit.predictions.core import SOURCES
 from edokit.rows import Rows
 from edokit.solvers.exact import SMALLEST_WEIGHT, solve_exact
 
+# Differences that rounding alone may make.
+_ROUNDING = 1e-9
 FREE = 0.01
 """A member is free to drop if the loss grows by at most this share of it, interval included."""
 _HARDLY = 0.001
@@ -55,7 +57,7 @@ class Reduced:
         """``worse``, ``better``, ``free`` (worse by 1 % of the loss at most) or ``unclear``."""
         low, high = self.interval
         if high <= FREE * (self.loss - self.difference):
-            return "better" if high < 0 else "free"
+            return "better" if high < -_ROUNDING else "free"
         return "worse" if low > 0 else "unclear"
 
     def to_dict(self) -> dict[str, Any]:

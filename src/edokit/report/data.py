@@ -15,7 +15,7 @@ import numpy as np
 from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
-from edokit.auditing import Audit, audit
+from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
@@ -193,8 +193,12 @@ def _add_answers(data: ReportData, evaluation: Evaluation) -> None:
     jury, labels = evaluation.predictions, evaluation.annotations
     if labels is None or not (labels.annotations_per_item > 1).any():
         return
-    if len(jury.members) > 1:
-        data.audit = data.attempt("The audit", lambda: audit(jury, labels, learned=False))
+    is_shared = (labels.annotations_per_item > 1)[labels.item_codes]
+    most = int(np.bincount(labels.annotator_codes[is_shared]).max())
+    settings = AuditOptions(learned=False)
+    settings = replace(settings, replace=most >= settings.min_items)
+    if len(jury.members) > 1 or settings.replace:
+        data.audit = data.attempt("The audit", lambda: audit(jury, labels, settings))
     options = PlanOptions(annotators=(1, 2, 3, 5, 10), train=False, samples=50)
     data.plan = data.attempt("The plan", lambda: plan(labels, options, predictions=jury))
 
