@@ -197,7 +197,7 @@ def _add_answers(data: ReportData, evaluation: Evaluation) -> None:
     most = int(np.bincount(labels.annotator_codes[is_shared]).max())
     settings = AuditOptions(learned=False)
     settings = replace(settings, replace=most >= settings.min_items)
-    if len(jury.members) > 1 or settings.replace:
+    if len(jury.members) > 1:
         data.audit = data.attempt("The audit", lambda: audit(jury, labels, settings))
     options = PlanOptions(annotators=(1, 2, 3, 5, 10), train=False, samples=50)
     data.plan = data.attempt("The plan", lambda: plan(labels, options, predictions=jury))
