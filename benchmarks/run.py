@@ -58,7 +58,8 @@ def read(folder: Path, name: str, most: int) -> Annotations:
         annotations = read_annotations(place)
     if len(annotations.items) <= most:
         return annotations
-    drawn = np.random.default_rng(0).permutation(len(annotations.items))[:most]
+    # The pool was chosen on the first ones.
+    drawn = np.random.default_rng(0).permutation(len(annotations.items))[-most:]
     return annotations.take(np.sort(drawn))
 
 

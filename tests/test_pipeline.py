@@ -18,7 +18,8 @@ from commands import answer, assert_one_line, edo
 from edokit import InputError, Run, RunOptions, pipeline, simulate
 from edokit.baselines.scores import Gain
 from edokit.members import Group
-from edokit.pipeline import Ingredient, sentence
+from edokit.members.recipe import make_member
+from edokit.pipeline import Ingredient, default_pool, sentence
 
 TEXTS = ["what a lovely day", "such a rude and awful reply"]
 pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
@@ -155,6 +156,16 @@ def test_a_run_keeps_to_its_time_says_what_it_left_out_and_goes_on(
     assert len(more.ensemble.members_) == 3
     with pytest.raises(InputError, match="other members"):
         edokit.run(table[table["item"] != table["item"].iloc[0]], tmp_path / "RUN", jobs=1)
+
+
+def test_groups_of_the_default_pool_have_names_and_can_be_made() -> None:
+    groups = [ingredient.group for ingredient in default_pool(RunOptions(quality="best"))]
+    assert len({group.name for group in groups} - {""}) == len(groups)
+    for group in groups:
+        if "model" not in group.options:
+            make_member(group.recipe, 3, group.options)
+    fast = [ingredient.group for ingredient in default_pool(RunOptions())]
+    assert all(group in groups for group in fast)
 
 
 # What it asks for

@@ -157,22 +157,13 @@ class Ingredient:
         return ""
 
 
-_CHARACTERS = "min_df=3, analyzer='char_wb', ngram_range=(3, 4), max_features=5000"
+# Randomised trees that learn shares: they err on other texts than a regression does.
+_TREES = "sklearn.ensemble.ExtraTreesRegressor(50, min_samples_leaf=3, max_features=0.05)"
+_FOREST = {"estimator": _TREES, "pieces": 5000}
 
 
-def _forest(name: str, cost: float, words: str, trees: str) -> Ingredient:
-    """Randomised trees on TF-IDF: they err on other texts than a regression does."""
-    vectors = f"sklearn.feature_extraction.text.TfidfVectorizer({words})"
-    forest = f"sklearn.ensemble.ExtraTreesClassifier(50, {trees})"
-    estimator = f"sklearn.pipeline.make_pipeline({vectors}, {forest})"
-    options = {"estimator": estimator, "features": "texts"}
-    return Ingredient(Group("sklearn", 1, name, "soft", options=options), cost)
-
-
-def _linear(
-    name: str, cost: float, supervision: str = "soft", members: int = 1, **options: Any
-) -> Ingredient:
-    return Ingredient(Group("linear", members, name, supervision, options=options), cost)
+def _linear(name: str, cost: float, supervision: str = "soft", **options: Any) -> Ingredient:
+    return Ingredient(Group("linear", 1, name, supervision, options=options), cost)
 
 
 def default_pool(options: RunOptions) -> list[Ingredient]:
@@ -182,22 +173,22 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
     """
     pool = [
         _linear("bold", 2.0, strength=20.0),
-        _forest("forest", 3.0, _CHARACTERS, "min_samples_leaf=3"),
+        Ingredient(Group("sklearn", 2, "forest", "soft", options=_FOREST), 5.0),
         _linear("annotators", 6.0, annotators=True),
         _linear("cautious", 1.0, strength=1.0),
-        _forest("word-forest", 1.0, "min_df=2", "min_samples_leaf=5"),
-        _linear("characters", 1.0, words=0.0),
         _linear("words", 1.0, words=2.0, strength=1.0),
-        _linear("drawn", 1.0, "random-select", 2, strength=2.0),
+        _linear("drawn", 1.0, "random-select", strength=2.0),
     ]
     if options.quality in ("good", "best"):
         model: dict[str, Any] = {"model": options.encoder}
         known, bold = model | {"annotators": True}, model | {"strength": 20.0}
-        pool.append(Ingredient(Group("encoder", 1, "encoder", "soft", options=known), 10.0))
-        pool.append(Ingredient(Group("encoder", 1, "encoder-bold", "soft", options=bold), 5.0))
-        pool.append(_linear("drawn-words", 1.0, "random-select", 4, words=2.0, strength=1.0))
+        pool[2:2] = [  # the first one reads the texts for both
+            Ingredient(Group("encoder", 1, "encoder", "soft", options=known), 30.0),
+            Ingredient(Group("encoder", 1, "encoder-bold", "soft", options=bold), 1.0),
+        ]
+        pool.append(_linear("characters", 1.0, words=0.0))
     if options.quality == "best":
-        tuned = Group("transformer", 3, options={"model": options.transformer})
+        tuned = Group("transformer", 3, "transformer", options={"model": options.transformer})
         pool.append(Ingredient(tuned, 500.0))
     return pool
 

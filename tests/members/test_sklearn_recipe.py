@@ -48,6 +48,28 @@ def test_a_classifier_comes_back_as_it_was(estimator: str, tmp_path: Path) -> No
     )
 
 
+def test_a_regressor_learns_shares_and_rules_no_class_out(tmp_path: Path) -> None:
+    trees = "sklearn.ensemble.ExtraTreesRegressor(5)"
+    member = SklearnMember(2, estimator=trees, pieces=20).fit(SOFT)
+    answers = member.predict_proba(COURSE.texts)
+    np.testing.assert_allclose(answers.sum(axis=1), 1)
+    assert answers.min() >= 1 / 51
+    np.testing.assert_allclose(answers, soft(COURSE), atol=0.5)
+    member.save(tmp_path)
+    again = SklearnMember.load(tmp_path)
+    np.testing.assert_allclose(again.predict_proba(COURSE.texts), answers)
+    assert again.get_params()["pieces"] == 20
+
+
+def test_only_the_most_frequent_pieces_are_features() -> None:
+    ridge = "sklearn.linear_model.Ridge()"
+    few, all_pieces = (
+        SklearnMember(2, estimator=ridge, pieces=pieces).fit(SOFT)._fitted.n_features_in_
+        for pieces in (7, 0)
+    )
+    assert few == 7 < all_pieces
+
+
 def test_an_estimator_may_read_texts_by_itself() -> None:
     estimator = (
         "sklearn.pipeline.make_pipeline(sklearn.feature_extraction.text.CountVectorizer(),"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def write_estimator(estimator: Any, path: Path) -> None:
     """Write a fitted estimator."""
     import skops.io
 
-    skops.io.dump(estimator, path)
+    skops.io.dump(estimator, path, compression=zipfile.ZIP_DEFLATED)
 
 
 def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:

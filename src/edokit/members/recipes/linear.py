@@ -156,11 +156,17 @@ class TfIdf:
         block_weights: Sequence[float],
         fewest: int = 2,
         most: float = np.inf,
+        pieces: int | None = None,
     ) -> TfIdf:
-        """Keep what occurs in ``fewest`` to ``most`` of the texts; everything, if nothing does."""
+        """Keep what occurs in ``fewest`` to ``most`` of the texts; everything, if nothing does.
+
+        Of that keep so many ``pieces``, the most frequent ones.
+        """
         columns, frequency = np.unique(counts.indices, return_counts=True)
         frequent = (frequency >= fewest) & (frequency <= most)
         frequent |= not frequent.any()
+        if pieces is not None:
+            frequent[np.argsort(-frequency * frequent, kind="stable")[pieces:]] = False
         idf = np.log((1 + counts.shape[0]) / (1 + frequency[frequent])) + 1
         weights = np.asarray(block_weights, dtype=np.float32)
         return cls(columns[frequent].astype(np.int32), idf.astype(np.float32), weights)

@@ -1,4 +1,4 @@
-"""Members that are any scikit-learn classifier, given as text and kept with skops."""
+"""Members that are any scikit-learn classifier or regressor, given as text, kept with skops."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.multioutput import MultiOutputClassifier
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, one_of, option, warn
+from edokit._errors import InputError, check_number, one_of, option, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Bools, Floats, Ints
 from edokit.members.recipe import (
@@ -40,7 +41,8 @@ FEATURES = ("tfidf", "texts")
 class SklearnMember(Member):
     """A classifier given by import path and parameters, on TF-IDF features or on the texts.
 
-    Points of a scale are classes to it; of sets each label gets a classifier of its own.
+    Points of a scale are classes to it; of sets each label gets a classifier of its own. A
+    regressor learns the shares of all classes, or labels, at once.
     """
 
     multi_label = True
@@ -54,14 +56,22 @@ class SklearnMember(Member):
     _corpus: tuple[Text, ...] = ()
 
     def __init__(
-        self, n_classes: int, *, estimator: str = "", features: str = "tfidf", allow: str = ""
+        self,
+        n_classes: int,
+        *,
+        estimator: str = "",
+        features: str = "tfidf",
+        pieces: int = 0,
+        allow: str = "",
     ) -> None:
         """``estimator`` is written ``sklearn.naive_bayes.ComplementNB(alpha=0.3)``. It sees sparse
-        ``tfidf`` features or, where it reads texts by itself, ``texts``. Names are taken from
-        scikit-learn; ``allow`` names further packages that you trust, separated by commas."""
+        ``tfidf`` features, of the most frequent ``pieces`` of texts (0: all), or, where it reads
+        texts by itself, ``texts``. Names are taken from scikit-learn; ``allow`` names further
+        packages that you trust, separated by commas."""
         one_of("features", features, FEATURES)
+        check_number("pieces", pieces, 0, whole=True)
         self.n_classes, self.estimator = n_classes, estimator
-        self.features, self.allow = features, allow
+        self.features, self.pieces, self.allow = features, pieces, allow
         if not estimator:
             raise InputError(
                 "the recipe 'sklearn' needs an estimator, but got none",
@@ -89,18 +99,10 @@ class SklearnMember(Member):
         texts = with_context(data.texts, data.context)
         self._corpus = data.corpus
         self._fitted = self._new_estimator()
-        if self._labels:
-            rows, sets, weights = _sets_of(targets)
-            self._always = np.asarray(sets.all(axis=0))
-            self._seen = np.flatnonzero(sets.any(axis=0) & ~self._always)
-            classes: Any = sets[:, self._seen].astype(np.int64)
-            self._fitted = MultiOutputClassifier(self._fitted)
-        else:
-            rows, classes = np.nonzero(targets)
-            weights = targets[rows, classes]
-            self._seen = np.unique(classes)
+        rows, answers, weights = self._learning_rows(targets)
         if self.features == "tfidf":
-            self._tfidf = TfIdf.fit(counts_of(texts, self._corpus), _BLOCK_WEIGHTS)
+            counts = counts_of(texts, self._corpus)
+            self._tfidf = TfIdf.fit(counts, _BLOCK_WEIGHTS, pieces=self.pieces or None)
         if self._constant:
             answer = "set" if self._labels else "class"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
@@ -117,7 +119,7 @@ class SklearnMember(Member):
             try:
                 is_list = isinstance(features, list)
                 row_features = [features[i] for i in rows] if is_list else features[rows]
-                self._fitted.fit(row_features, classes, **parameters)
+                self._fitted.fit(row_features, answers, **parameters)
             except (ValueError, TypeError) as error:
                 raise InputError(
                     f"{self.estimator} must be able to learn from these features, but: {error}",
@@ -125,6 +127,20 @@ class SklearnMember(Member):
                     " sklearn.pipeline.make_pipeline(…)",
                 ) from error
         return self
+
+    def _learning_rows(self, targets: Floats) -> tuple[Ints, Any, Floats]:
+        """The item of each row to learn from, what is to be answered there, and weights."""
+        chosen = targets.any(axis=0)
+        self._always = np.asarray((targets == 1).all(axis=0)) & self._labels
+        self._seen = np.flatnonzero(chosen & ~self._always)
+        if is_regressor(self._fitted):
+            return np.arange(self._n), targets[:, self._seen], np.ones(self._n)
+        if self._labels:
+            rows, sets, weights = _sets_of(targets)
+            self._fitted = MultiOutputClassifier(self._fitted)
+            return rows, sets[:, self._seen].astype(np.int64), weights
+        rows, classes = np.nonzero(targets)
+        return rows, classes, targets[rows, classes]
 
     def predict_proba(
         self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
@@ -136,13 +152,24 @@ class SklearnMember(Member):
             once = 1 / (self._n + 2)
             shares = np.tile(np.where(self._always, 1 - once, once), (len(texts), 1))
             if not self._constant:
-                labels = self._fitted.predict_proba(self._transform(texts))
-                shares[:, self._seen] = np.column_stack([label[:, 1] for label in labels])
+                shares[:, self._seen] = self._shares(texts)
             return shares
-        shares = np.ones((len(texts), 1))
-        if not self._constant:
-            shares = np.asarray(self._fitted.predict_proba(self._transform(texts)))
+        shares = np.ones((len(texts), 1)) if self._constant else self._shares(texts)
         return over_all_classes(shares, self._seen, self.n_classes, self._n)
+
+    def _shares(self, texts: Sequence[Text]) -> Floats:
+        """Probabilities [N, P] of the classes, or labels, that it can tell apart."""
+        features = self._transform(texts)
+        if is_regressor(self._fitted):
+            # No class is ruled out: as if it had been seen once more.
+            once = 1 / (self._n + self.n_classes)
+            shares: Floats = np.clip(self._fitted.predict(features), once, 1 - once)
+            shares = shares.reshape(len(texts), -1)
+            return shares if self._labels else shares / shares.sum(axis=1, keepdims=True)
+        answers = self._fitted.predict_proba(features)
+        if self._labels:
+            return np.column_stack([label[:, 1] for label in answers])
+        return np.asarray(answers)
 
     def save(self, folder: Path) -> None:
         """Write the estimator with skops, the rest as plain arrays."""
@@ -152,6 +179,7 @@ class SklearnMember(Member):
             "n": np.array(self._n),
             "estimator": np.array(self.estimator),
             "features": np.array(self.features),
+            "pieces": np.array(self.pieces),
             "allow": np.array(self.allow),
         }
         if self._labels:
@@ -170,6 +198,7 @@ class SklearnMember(Member):
         member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
         member._seen, member._n = arrays["seen"], int(arrays["n"])
         member.n_classes, member.allow = int(arrays["n_classes"]), ""
+        member.pieces = int(arrays.get("pieces", 0))  # files of earlier builds hold none
         if "always" in arrays:
             member._labels, member._always = True, arrays["always"].astype(bool)
         if member.features == "tfidf":
@@ -232,6 +261,8 @@ def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
         is_name = isinstance(tree, ast.Name | ast.Attribute)
         estimator = _value(ast.Call(tree, [], []) if is_name else tree, {"sklearn", *allowed})
         if hasattr(type(estimator), "predict_proba"):
+            return estimator
+        if isinstance(estimator, BaseEstimator) and is_regressor(estimator):
             return estimator
         reason = f"{type(estimator).__name__} gives no probabilities"
         hint = "put it into sklearn.calibration.CalibratedClassifierCV(…)"
