@@ -229,13 +229,13 @@ def test_sets_to_review_are_the_labels_above_one_half() -> None:
     (one,) = queue_of(SETS, "abc", [0.9, 0.6, 0.2])
     assert one.label == ["a", "b"]
     assert "48% of cases" in one.reasons["disagreement"]
-    assert one.reasons["minority"].endswith("40% are expected to choose not 'b'")
+    assert one.reasons["minority"].endswith("most often not 'b' (40%)")
     (task,) = label_studio_tasks([one])
     assert task["predictions"][0]["result"][0]["value"]["choices"] == ["a", "b"]
     assert task["predictions"][0]["score"] == pytest.approx(0.6)
     (empty,) = queue_of(SETS, "abc", [0.1, 0.3, 0.2])
     assert empty.label == []
-    assert empty.reasons["minority"].endswith("30% are expected to choose 'b'")
+    assert empty.reasons["minority"].endswith("most often 'b' (30%)")
     (choices,) = ElementTree.fromstring(labelling_config("abc", True, sets=True)).iter("Choices")
     assert choices.get("choice") == "multiple"
     assert choices.get("required") is None
@@ -246,10 +246,11 @@ def test_ratings_to_review_are_apart_in_points() -> None:
     (one,) = queue_of(scale, "12345", [0.4, 0.1, 0.0, 0.0, 0.5], spread=1.5)
     apart = 2 * (0.4 * 0.1 * 1 + 0.4 * 0.5 * 4 + 0.1 * 0.5 * 3)
     assert f"two annotators would be {apart:.1f} apart" in one.reasons["disagreement"]
-    assert "the median '2' hides a minority: about 50%" in one.reasons["minority"]
-    assert "2 or more away" in one.reasons["minority"]
+    (few,) = queue_of(scale, "12345", [0.4, 0.2, 0.0, 0.0, 0.4])
+    assert "the median '2' hides a minority: about 40%" in few.reasons["minority"]
+    assert "2 or more away" in few.reasons["minority"]
     (ends,) = queue_of(scale, "12345", [0.4, 0.0, 0.2, 0.0, 0.4])
-    assert "otherwise than the median '3': about 80%" in ends.reasons["no-majority"]
+    assert "the median '3' has no majority (20%): about 80%" in ends.reasons["no-majority"]
     assert "spread" in one.reasons
     (near,) = queue_of(scale, "12345", [0.0, 0.3, 0.4, 0.3, 0.0])
     (far,) = queue_of(scale, "12345", [0.3, 0.0, 0.4, 0.0, 0.3])

@@ -13,8 +13,8 @@ from edokit.objective.pools import pool
 from edokit.objective.settings import Pool
 from edokit.solvers.gumbel import solve_gumbel
 from edokit.tuning import SearchSpace
-from edokit.tuning.options import Plan
-from edokit.tuning.run import solve
+from edokit.tuning.space import Plan
+from edokit.tuning.study import solve
 
 SPACE = SearchSpace.paper(epochs=2)
 

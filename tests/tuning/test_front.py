@@ -45,19 +45,9 @@ def test_the_papers_choice_is_the_lowest_ce() -> None:
     assert front.choose("lowest-ce") is front.trials[0]
 
 
-def test_one_standard_error_is_given_away_for_f1_and_no_more() -> None:
-    assert ParetoFront.of(TRIALS).choose("f1-within-one-se").number == 1
-    exact = [trial(0.80, 0.30, 0.2, ce_se=0.005), *TRIALS[1:]]
-    assert ParetoFront.of(exact).choose("f1-within-one-se").ce == 0.30
-
-
-def test_the_knee_is_where_the_front_bends() -> None:
-    assert ParetoFront.of(TRIALS).choose("knee").number == 1
-
-
 def test_a_front_of_one_is_chosen_by_every_rule() -> None:
     front = ParetoFront.of(TRIALS[:1])
-    for rule in ("lowest-ce", "f1-within-one-se", "knee"):
+    for rule in ("lowest-ce", "lowest-md"):
         assert front.choose(rule).number == 0
 
 

@@ -12,11 +12,10 @@ import pytest
 from search_cases import QUICK, data, essence
 
 from edokit._errors import InputError
-from edokit.tuning import run as run_module
-from edokit.tuning.options import Plan
-from edokit.tuning.run import run
+from edokit.tuning import study as run_module
+from edokit.tuning.space import Plan
 from edokit.tuning.storage import open_storage
-from edokit.tuning.study import PLACE, finished, open_study, read_trials, take_trials, tell
+from edokit.tuning.study import PLACE, finished, open_study, read_trials, run, take_trials, tell
 
 PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
 

@@ -157,7 +157,7 @@ def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
 def test_weights_that_are_not_finite_end_the_search_with_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import edokit.tuning.run as module
+    import edokit.tuning.study as module
 
     solve = module.solve_gumbel
 

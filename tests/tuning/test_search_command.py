@@ -116,7 +116,7 @@ def test_the_space_is_set_on_the_command_line(files: list[Any], tmp_path: Path) 
         (("--space", "lambda_f1=1..0"), "starts at 1 and ends at 0"),
         (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
         (("--space", "lambda=1"), "must be one of 'lambda_f1'"),
-        (("--space", "lambda_f1"), "no search space 'lambda_f1'"),
+        (("--space", "lambda_f1"), "but got 'lambda_f1'"),
         (("--ce", "median"), "'median'"),
         (("--groups",), "needs the group of each member"),
         (("--worker",), "--storage"),

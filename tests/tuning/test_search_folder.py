@@ -17,9 +17,9 @@ from commands import edo
 from edokit.cli.search import show
 from edokit.predictions import read_predictions, write_predictions
 from edokit.tuning import ParetoFront, search
-from edokit.tuning.options import Plan
 from edokit.tuning.result import SearchResult
-from edokit.tuning.run import Evaluator
+from edokit.tuning.space import Plan
+from edokit.tuning.study import Evaluator
 
 __all__ = ["files"]
 

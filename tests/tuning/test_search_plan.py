@@ -8,7 +8,7 @@ import pytest
 
 from edokit._errors import InputError
 from edokit.tuning import SearchOptions, SearchSpace, search
-from edokit.tuning.options import Plan
+from edokit.tuning.space import Plan
 
 FIXED = SearchSpace(
     **{f"lambda_{t}": 1 for t in ("f1", "ce", "div", "reg")},

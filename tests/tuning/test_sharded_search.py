@@ -12,9 +12,8 @@ from edokit._errors import EDOWarning, InputError
 from edokit.fitdata import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.settings import GumbelSettings, Pool, Settings
-from edokit.tuning.options import Plan
-from edokit.tuning.run import Evaluator, solve
-from edokit.tuning.space import Configuration
+from edokit.tuning.space import Configuration, Plan
+from edokit.tuning.study import Evaluator, solve
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

@@ -15,12 +15,11 @@ from postgres import Server
 
 from edokit._errors import InputError
 from edokit.fitdata import FitData
-from edokit.tuning import run as run_module
 from edokit.tuning import search
-from edokit.tuning.options import Plan
-from edokit.tuning.run import run, run_study
+from edokit.tuning import study as run_module
+from edokit.tuning.space import Plan
 from edokit.tuning.storage import StudyStorage, open_storage
-from edokit.tuning.study import open_study, take_trials
+from edokit.tuning.study import open_study, run, run_study, take_trials
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

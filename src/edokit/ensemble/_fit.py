@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from edokit._errors import InputError, option, warn
 from edokit._types import Floats
@@ -92,24 +93,19 @@ def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any])
     All labels of sets share their weights, or each is a part of the data with its own.
     """
     units = data.grouped() if options.groups else data
-    shared = options.label_weights != PER_LABEL
-    parts = [units] if shared else _labels(units)
+    parts = _labels(units) if options.label_weights == PER_LABEL else [units]
     solved = [_solve(part, options) for part in parts]
+    weights = np.array([fit.solution.weights for fit in solved])
     reasons = [
         explain(part, fit.solution, fit.options.settings, fit.options.solver.max_members)
         for part, fit in zip(parts, solved, strict=True)
     ]
-    weights = np.array([fit.solution.weights for fit in solved])
-    temperature = 1.0
-    if options.recalibrate is not None:
-        rows = pooled_rows(units.sample.P, weights, options.pool, 1.0)
-        temperature = fit_temperature(rows, units.sample.q)
-    if shared:
-        fitted = _fitted(data, units, solved[0], weights, temperature, parameters)
-        explanation = _with_gains(reasons[0], units, weights[0], fitted)
-        return replace(fitted, explanation=explanation)
+    temperature = temperature_after(units, weights, options)
+    if parts == [units]:
+        return _fitted(data, units, solved[0], weights, temperature, parameters, reasons[0])
     mean = _mean(solved, weights)
-    fitted = _fitted(data, units, mean, weights, temperature, parameters)
+    explanation = over_labels(reasons, mean.solution.weights, units)
+    fitted = _fitted(data, units, mean, weights, temperature, parameters, explanation)
     return replace(
         fitted,
         label_weights=_by_member(weights, fitted.groups),
@@ -117,8 +113,15 @@ def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any])
             name: LabelFit(fit.options.settings.reg, fit.solution.terms, fit.solution.certificate)
             for name, fit in zip(units.labels, solved, strict=True)
         },
-        explanation=over_labels(reasons, mean.solution.weights, units),
     )
+
+
+def temperature_after(units: FitData, weights: Floats, options: Options) -> float:
+    """The temperature after pooling with weights [L, K], where the options ask for one."""
+    if options.recalibrate is None:
+        return 1.0
+    rows = pooled_rows(units.sample.P, weights, options.pool, 1.0)
+    return fit_temperature(rows, units.sample.q)
 
 
 def _labels(units: FitData) -> list[FitData]:
@@ -261,12 +264,11 @@ def fit_given_weights(
     parameters: Mapping[str, Any],
 ) -> Fitted:
     """The ensemble with these member weights [K], evaluated on the data."""
-    unused = [name for name in ("groups", "recalibrate") if getattr(options, name)]
-    unused += ["label_weights"] if options.label_weights == PER_LABEL else []
-    if unused:
+    if options.groups or options.recalibrate or options.label_weights == PER_LABEL:
+        names = map(option, ("groups", "recalibrate", "label_weights"))
         raise InputError(
-            f"weights are of members as they are, but {' and '.join(map(option, unused))} is set",
-            "leave it out",
+            f"weights from elsewhere are of members as they are, without {', '.join(names)}",
+            "leave these out",
         )
     v = np.asarray(weights, dtype=np.float64)
     if not on_simplex(v, len(data.members)):
@@ -289,12 +291,9 @@ def fit_given_weights(
         order=np.argsort(v == 0, kind="stable"),
         ce_gradient=ce_gradient,
     )
-    fitted = _fitted(data, data, _Solved(options, solution), v[None], 1.0, parameters)
-    return replace(
-        fitted,
-        settings={**fitted.settings, "solver": GIVEN},
-        explanation=explain(data, solution, settings),
-    )
+    reasons = explain(data, solution, settings)
+    fitted = _fitted(data, data, _Solved(options, solution), v[None], 1.0, parameters, reasons)
+    return replace(fitted, settings={**fitted.settings, "solver": GIVEN}, explanation=reasons)
 
 
 def _fitted(
@@ -304,6 +303,7 @@ def _fitted(
     pool_weights: Floats,
     temperature: float,
     parameters: Mapping[str, Any],
+    reasons: tuple[Reason, ...],
 ) -> Fitted:
     """The record of a solution, and what the pool with weights [L, K] of ``units`` is worth."""
     options, solution = solved.options, solved.solution
@@ -313,6 +313,7 @@ def _fitted(
     groups = None if units is data else data.member_groups()
     if len(pool_weights) == 1:
         (metrics,) = units.evaluate(pool_weights, options.pool, temperature)
+        reasons = _with_gains(reasons, units, pool_weights[0], options.pool, temperature)
     else:
         rows = pooled_rows(units.sample.P, pool_weights, options.pool, temperature)
         metrics = units.metrics(rows)
@@ -350,7 +351,7 @@ def _fitted(
             "annotations": 0 if counts is None else counts.annotations,
             "hard_labels": dict(zip(data.classes, map(int, class_counts), strict=True)),
         },
-        explanation=(),
+        explanation=reasons,
         constant=Constant.of(shares, hard_counts),
         answers=fit_answers(*sample.per_item(sample_rows), data.scale),
     )
@@ -384,6 +385,7 @@ def explain(
     within_limit = set(solution.order[:max_members].tolist())
     unlearned = solution.trajectory is not None and solution.trajectory.unlearned
     member_ce = units.member_ce()
+    ranks = rankdata(member_ce, "min")
     reasons = []
     for k in np.argsort(-weights, kind="stable"):
         kind: Kind = "excluded_by_size"
@@ -403,12 +405,12 @@ def explain(
         else:
             details = {"limit": solution.size}
         weight, ce = float(weights[k]), float(member_ce[k])
-        reasons.append(Reason(units.members[k], weight, kind, ce, _rank(member_ce, k), **details))
+        reasons.append(Reason(units.members[k], weight, kind, ce, int(ranks[k]), **details))
     return tuple(reasons)
 
 
 def _with_gains(
-    reasons: tuple[Reason, ...], units: FitData, weights: Floats, fitted: Fitted
+    reasons: tuple[Reason, ...], units: FitData, weights: Floats, pool: str, temperature: float
 ) -> tuple[Reason, ...]:
     """The reasons, with what is lost without each heavy member that is among the worse half alone.
 
@@ -416,31 +418,25 @@ def _with_gains(
     """
     count = len(weights)
     surprising = [
-        reason
+        reason.member
         for reason in reasons
         if reason.has_weight and 2 * reason.rank > count + 1 and count * reason.weight > 1
     ]
-    if not surprising or fitted.metrics["ce"] is None:
+    if not surprising:
         return reasons
-    places = [units.members.index(reason.member) for reason in surprising]
-    without = np.tile(weights, (len(places), 1))
-    without[np.arange(len(places)), places] = 0.0
-    without /= without.sum(axis=1, keepdims=True)
-    pool = fitted.settings["pool"]
-    losses = units.evaluate(without, pool, fitted.temperature)
-    gains = {
-        reason.member: float(metrics["ce"] or 0.0) - float(fitted.metrics["ce"])
-        for reason, metrics in zip(surprising, losses, strict=True)
-    }
+    pools = np.tile(weights, (len(surprising) + 1, 1))
+    for row, member in enumerate(surprising):
+        pools[row, units.members.index(member)] = 0.0
+    pools /= pools.sum(axis=1, keepdims=True)
+    *without, whole = (
+        float(metrics["ce"] or 0.0) for metrics in units.evaluate(pools, pool, temperature)
+    )
+    gains = {member: ce - whole for member, ce in zip(surprising, without, strict=True)}
     return tuple(replace(reason, gain=gains.get(reason.member)) for reason in reasons)
 
 
 def _kind_with_weight(weights: Floats, k: int) -> Kind:
     return "dominant" if weights[k] > DOMINANT and len(weights) > 1 else "kept"
-
-
-def _rank(member_ce: Floats, k: int) -> int:
-    return int((member_ce < member_ce[k]).sum()) + 1
 
 
 def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
@@ -465,11 +461,12 @@ def over_labels(
     has the reason of the label that it would raise the loss of least.
     """
     member_ce = units.member_ce()
+    ranks = rankdata(member_ce, "min")
     combined = []
     for k in np.argsort(-weights, kind="stable"):
         by_label = [r for label in reasons for r in label if r.member == units.members[k]]
         best = min(by_label, key=lambda reason: (-reason.weight, reason.price or 0.0))
         kind = _kind_with_weight(weights, k) if weights[k] >= SMALLEST_WEIGHT else best.kind
-        ce, rank = float(member_ce[k]), _rank(member_ce, k)
+        ce, rank = float(member_ce[k]), int(ranks[k])
         combined.append(replace(best, weight=float(weights[k]), kind=kind, ce=ce, rank=rank))
     return tuple(combined)

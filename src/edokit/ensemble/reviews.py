@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from edokit._errors import HAVE, InputError, are, check_number, examples, warn
 from edokit._io import whole_file, write_json
 from edokit._io.markup import xml_attribute, xml_text
-from edokit._types import Floats
+from edokit._types import Bools, Floats
 from edokit._version import __version__
 from edokit.ensemble.pooled import Pooled
 from edokit.metrics import entropy_items
@@ -35,7 +35,6 @@ APART = 0.25
 AWAY = 0.3
 """Share of a scale's range from which on others rate otherwise than the median: two points of five,
 three of eleven."""
-DISAGREEMENT = "annotators are expected to disagree"
 
 
 @dataclass(frozen=True)
@@ -145,75 +144,51 @@ def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
     return scale.per_item(nats, len(p)), scale.per_item(minority, len(p))
 
 
-class _Finding(NamedTuple):
-    """Something about an item, which is a reason for a review where it is large."""
-
-    kind: str
-    words: str
-    size: str
-    ratio: float
-    """Its size, as a share of what is large."""
-
-
 def _reasons(classes: Sequence[str], p: Floats, spread: float, scale: Scale) -> dict[str, str]:
     """Why people should look at an item with pool p [C]; sizes decide the words."""
     names = [repr(name) for name in classes]
-    if scale.span is not None:
-        findings = _about_rating(names, p, scale)
-    elif scale.kind == "multi-label":
+    if scale.kind == "multi-label":
         # The label that people are expected to differ most about.
         c = int(np.minimum(p, 1.0 - p).argmax())
-        findings = _about_class([f"not {names[c]}", names[c]], np.array([1.0 - p[c], p[c]]))
-    else:
-        findings = _about_class(names, p)
-    farness = spread / _largest_spread(scale) / APART
-    size = f"spread {spread:.2f}"
-    findings.append(_Finding("spread", "the members are far apart", size, farness))
-    reasons = {f.kind: f"{f.words}: {f.size}" for f in findings if f.ratio >= 1}
+        names, p = [f"not {names[c]}", names[c]], np.array([1.0 - p[c], p[c]])
+    centre, distances, far = _distances(p, scale)
+    difference, minority = float(p @ distances @ p), float(p[far].sum())
+    runner_up = int(np.where(far, p, -1.0).argmax())
+    differing = f"two annotators would choose differently in {difference:.0%} of cases"
+    answer, otherwise = "the label", "choose otherwise"
+    if scale.span is not None:
+        differing = f"two annotators would be {difference * scale.span:.1f} apart"
+        answer, nearest = "the median", distances[centre][far].min(initial=1.0) * scale.span
+        otherwise = f"rate {nearest:g} or more away"
+    kind, words = "minority", f"{answer} {names[centre]} hides a minority"
+    if minority >= MAJORITY - 1e-9:
+        kind, words = "no-majority", f"{answer} {names[centre]} has no majority ({p[centre]:.0%})"
+    size = (
+        f"about {minority:.0%} are expected to {otherwise}, most often {names[runner_up]}"
+        f" ({p[runner_up]:.0%})"
+    )
+    farness, far_apart = spread / _largest_spread(scale), f"spread {spread:.2f}"
+    findings = [
+        ("disagreement", "annotators are expected to disagree", differing, difference / DISAGREE),
+        (kind, words, size, minority / MINORITY),
+        ("spread", "the members are far apart", far_apart, farness / APART),
+    ]
+    reasons = {kind: f"{words}: {size}" for kind, words, size, ratio in findings if ratio >= 1}
     if not reasons:
-        largest = max(findings, key=lambda finding: finding.ratio)
-        reasons = {largest.kind: f"little stands out: {largest.size}"}
+        kind, _, size, _ = max(findings, key=lambda finding: finding[3])
+        reasons = {kind: f"little stands out: {size}"}
     return reasons
 
 
-def _about_rating(names: Sequence[str], p: Floats, scale: Scale) -> list[_Finding]:
-    """How far two are expected to be apart, and who is off the median."""
-    place, span = np.array(scale.positions), scale.span or 1.0
-    middle = int(medians(p[None])[0])
-    distance = float(p @ np.abs(place[:, None] - place) @ p)
-    away = np.abs(place - place[middle])
-    far = away >= AWAY * span - 1e-9
-    nearest, far_share = float(away[far].min(initial=span)), float(p[far].sum())
-    kind, words = "minority", f"the median {names[middle]} hides a minority"
-    if far_share > MAJORITY:
-        words = f"most are expected to rate otherwise than the median {names[middle]}"
-        kind = "no-majority"
-    size = f"about {far_share:.0%} are expected to rate {nearest:g} or more away from it"
-    differing = f"two annotators would be {distance:.1f} apart"
-    return [
-        _Finding("disagreement", DISAGREEMENT, differing, distance / (DISAGREE * span)),
-        _Finding(kind, words, size, far_share / MINORITY),
-    ]
-
-
-def _about_class(names: Sequence[str], p: Floats) -> list[_Finding]:
-    """How many are expected to choose another class than the likeliest."""
-    order = np.argsort(-p, kind="stable")
-    (label, *runners_up), (top_share, *shares) = [names[c] for c in order], p[order].tolist()
-    disagreement, minority_share = 1.0 - float(p @ p), 1.0 - top_share
-    kind, words = "minority", f"the label {label} hides a minority"
-    another = runners_up[0] if runners_up else "another class"
-    if len(runners_up) > 1:
-        another = f"another class, most often {another} ({shares[0]:.0%})"
-    size = f"about {minority_share:.0%} are expected to choose {another}"
-    if top_share <= MAJORITY + 1e-9:
-        kind, words = "no-majority", "no label is expected to have a majority"
-        size = f"{label} has about {top_share:.0%}, {runners_up[0]} {shares[0]:.0%}"
-    differing = f"two annotators would choose differently in {disagreement:.0%} of cases"
-    return [
-        _Finding("disagreement", DISAGREEMENT, differing, disagreement / DISAGREE),
-        _Finding(kind, words, size, minority_share / MINORITY),
-    ]
+def _distances(p: Floats, scale: Scale) -> tuple[int, Floats, Bools]:
+    """The answer to give, distances of answers [C, C] as shares of the largest, and which answers
+    are far from it [C]: other classes, or points of a scale."""
+    if scale.span is None:
+        centre = int(p.argmax())
+        return centre, 1.0 - np.eye(len(p)), np.arange(len(p)) != centre
+    place, centre = np.array(scale.positions) / scale.span, int(medians(p[None])[0])
+    distances = np.abs(place[:, None] - place)
+    return centre, distances, distances[centre] >= AWAY - 1e-9
 
 
 def label_studio_tasks(

@@ -3,13 +3,11 @@
 from typing import TYPE_CHECKING
 
 from edokit._lazy import lazy_names
-from edokit.tuning.options import SearchOptions
-from edokit.tuning.space import Choice, Range, SearchSpace
-from edokit.tuning.trials import RULES, Correlation, ParetoFront, SearchTrial, correlations
+from edokit.tuning.space import RULES, Choice, Range, SearchOptions, SearchSpace
+from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
-    from edokit.tuning.api import search
-    from edokit.tuning.result import SearchResult
+    from edokit.tuning.result import SearchResult, search
 
 __all__ = [
     "RULES",
@@ -25,4 +23,4 @@ __all__ = [
     "search",
 ]
 # What needs Optuna.
-__getattr__ = lazy_names(__name__, {"api": ("search",), "result": ("SearchResult",)})
+__getattr__ = lazy_names(__name__, {"result": ("SearchResult", "search")})

@@ -1,34 +1,250 @@
-"""What a search found, and the folder it is kept in."""
+"""The verb `search`: from predictions and annotations to the Pareto front and an ensemble."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOWarning, local_path
+from edokit._errors import EDOWarning, InputError, local_path, option
 from edokit._io import write_json
 from edokit._io.tables import write_table
-from edokit._outputs import output_folder
+from edokit._outputs import begin_run, check_output, output_folder
+from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble, from_flat
-from edokit.ensemble.inputs import align_inputs
+from edokit.ensemble.inputs import (
+    align_inputs,
+    align_test_inputs,
+    check_disjoint,
+    read_inputs,
+    select_members,
+    warn_if_unanimous,
+)
+from edokit.fitdata import FitData
 from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
-from edokit.scales import NOMINAL
-from edokit.tuning.options import Plan
-from edokit.tuning.space import WHOLE_NUMBERS
-from edokit.tuning.storage import find_storage
+from edokit.predictions import Predictions
+from edokit.runs import InputReader, RunRecord, command_text, merge_options, with_options
+from edokit.scales import NOMINAL, ScaleLike
+from edokit.tuning.space import WHOLE_NUMBERS, Plan, SearchOptions
+from edokit.tuning.storage import find_storage, open_storage
+from edokit.tuning.study import Progress, foldable, run_study
 from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 JOURNAL, TRIALS, SUMMARY = "search/journal.log", "search/trials.parquet", "search/search.json"
+
+
+def search(
+    predictions: Any,
+    annotations: Any,
+    options: SearchOptions | None = None,
+    *,
+    split: str | Sequence[str] | None = None,
+    test_predictions: Any = None,
+    test_annotations: Any = None,
+    test_split: str | Sequence[str] | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    streaming: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] = (),
+    **settings: Any,
+) -> SearchResult:
+    """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
+
+    On an ordinal scale the ranked probability score and the Wasserstein-1 distance take the place
+    of CE and Manhattan distance; the metrics of sets are means over their labels.
+
+    A search that is started again with the same `out` or storage goes on where it stopped, and
+    finds what it would have found without the interruption.
+
+    Parameters
+    ----------
+    predictions : Predictions, array of shape (n_items, n_members, n_classes), Shards, str or Path
+        What each member predicts for each item. A path is read as `read_predictions` does; `Shards`
+        are read one by one.
+    annotations : Annotations, array, str or Path
+        The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
+        `read_annotations` does.
+    options : SearchOptions, optional
+        What to try, how trials compete, and where they are stored.
+    split : str or sequence of str, optional
+        Only these splits of the annotations.
+    test_predictions, test_annotations : optional
+        Other items, in the same forms, to evaluate the chosen ensemble on. Without
+        `test_annotations`, their labels are among `annotations`.
+    test_split : str or sequence of str, optional
+        Only these splits of the test annotations.
+    out : str or Path, optional
+        Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
+        (``run.json``).
+    overwrite : bool, default=False
+        Replace files in `out` that EDO did not write.
+    streaming : mapping, optional
+        Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
+        ``jobs``, ….
+    progress : callable, optional
+        Called with the finished trials, all trials, and the best of each metric on the front.
+    command : sequence of str, optional
+        The command line to record in ``run.json``.
+    **settings
+        Single fields of `SearchOptions`, such as ``trials=20``; ``scale``, the answer scale of
+        arrays and of data that declare none (``ordinal``, ``multi-label``, or with the classes as
+        in ``ordinal:low=0,mid=1,high=3``); and further arguments of `read_annotations`, such as
+        ``columns`` or ``classes``, for annotations that are files.
+
+    Returns
+    -------
+    SearchResult
+        All trials, the Pareto front, the chosen trial and its ensemble.
+
+    Raises
+    ------
+    InputError
+        If an option, the data or the storage is invalid, or `out` or the storage holds another
+        search. Everything that can be checked is checked before the first trial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit import search
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([1, 1], size=(60, 4))
+    >>> votes = rng.integers(0, 2, size=(60, 5))
+    >>> found = search(P, votes, trials=20)
+    >>> len(found.trials), found.chosen.ce == min(trial.ce for trial in found.front)
+    (20, True)
+    >>> found.ensemble.predict_proba(P).shape
+    (60, 2)
+    """
+    options, reading = merge_options(SearchOptions, options, settings)
+    plan, folder = options.plan(), None if out is None else Path(out)
+    scale = reading.pop("scale", None)
+    if isinstance(annotations, str | Path):
+        reading["scale"] = scale
+    files = InputReader(**reading)
+    inputs = _input_files(
+        (predictions, annotations, test_predictions, test_annotations), folder, plan
+    )
+    with ExitStack() as stack:
+        if folder is not None and plan.worker:  # workers share the folder, and lock it to write
+            check_output(folder, "search", *inputs, overwrite=overwrite)
+        elif folder is not None:
+            guard = output_folder(folder, "search", *inputs, overwrite=overwrite)
+            stack.enter_context(guard)
+        source = (predictions, annotations, split)
+        data, fit = _fit_data(stack, files, source, options, scale, streaming)
+        plan = _checked(options, data)
+        tested = (test_predictions, test_annotations, test_split)
+        test = _test_data(files, tested, annotations, data, fit)
+        # A search may take hours, and files may change meanwhile.
+        recorded = {} if folder is None else files.inputs()
+        default = None if folder is None else folder / JOURNAL
+        opened = stack.enter_context(open_storage(plan.storage or default))
+        trials, done_before = run_study(opened, plan, data, progress=progress)
+        front = ParetoFront.of(trials)
+        result = SearchResult(
+            trials=tuple(trials),
+            front=front,
+            chosen=front.choose(plan.choose),
+            plan=plan,
+            members=tuple(data.members),
+            fit=fit,
+            storage=opened.shown,
+            done_before=done_before,
+        )
+        if isinstance(fit[0], FitData):
+            # Shards are open now, and may not be when someone asks for it.
+            _ = result.ensemble
+        if test is not None:
+            result.test = result.evaluate(*test)
+        if folder is not None:
+            guard = output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker)
+            stack.enter_context(guard)
+            begin_run(folder)
+            result.save(folder, overwrite=overwrite)
+            # An earlier run may have finished more trials.
+            changes = {} if len(trials) == plan.trials else {"--trials": len(trials)}
+            words = command_text(with_options(command, changes) if command else ())
+            RunRecord("search", recorded, seed=plan.random_state, command=words).save(folder)
+    return result
+
+
+def _input_files(sources: Sequence[Any], folder: Path | None, plan: Plan) -> list[Path]:
+    """The files that are read, and a storage other than the folder's own: they must be kept."""
+    files = [Path(source) for source in sources if isinstance(source, str | Path)]
+    storage = find_storage(plan.storage)
+    if isinstance(storage, Path) and folder is not None:
+        is_own = storage.resolve() == (folder / JOURNAL).resolve()
+        files += [] if is_own else [storage]
+    return files
+
+
+def _fit_data(
+    stack: ExitStack,
+    files: InputReader,
+    source: tuple[Any, Any, Any],
+    options: SearchOptions,
+    scale: ScaleLike | None,
+    streaming: Mapping[str, Any] | None,
+) -> tuple[FitData, Sequence[Any]]:
+    """The data to learn from, and what the chosen ensemble is fitted on."""
+    drawing: dict[str, Any] = {"ties": options.ties, "random_state": options.random_state}
+    predictions, labels = read_inputs(stack, files, source, streaming, {**drawing, "scale": scale})
+    fit: Sequence[Any] = (predictions,)
+    data = predictions
+    if not isinstance(predictions, FitData):
+        fit = align_inputs(predictions, labels, scale)
+        data = FitData.from_predictions(*fit, **drawing)
+    _, annotations, split = source
+    if isinstance(annotations, str | Path):
+        warn_if_unanimous(data, annotations, split)
+    return data.grouped() if options.groups else data, fit
+
+
+def _checked(options: SearchOptions, data: FitData) -> Plan:
+    """The plan, if it fits the data; without held-out folds where these leave too little."""
+    plan = options.plan()
+    plan.check_scale(data.scale)
+    if options.folds is None and options.judge is None and not foldable(data, plan):
+        plan = replace(plan, folds=0, judge="optimistic")
+    return plan
+
+
+def _test_data(
+    files: InputReader,
+    source: tuple[Any, Any, Any],
+    annotations: Any,
+    data: FitData,
+    fit: Sequence[Any],
+) -> tuple[Predictions, Annotations] | None:
+    """What to evaluate the choice on, if anything: other items than it was learned from."""
+    predictions, labels, split = source
+    if predictions is None:
+        if labels is None:
+            return None
+        names = option("test_annotations"), option("test_predictions")
+        raise InputError(
+            "there are {}, but no {} to evaluate on them".format(*names), f"give {names[1]}, too"
+        )
+    labels = annotations if labels is None else labels
+    test = align_test_inputs(
+        files.predictions("test_predictions", predictions),
+        files.annotations("test_annotations", labels, split),
+        split,
+        None if data.scale == NOMINAL else data.scale,
+    )
+    if isinstance(fit[0], Predictions):
+        check_disjoint(fit[0], select_members(test[0], fit[0].members, "test predictions"))
+    return test
 
 
 @dataclass(eq=False)
@@ -133,7 +349,7 @@ class SearchResult:
             kinds = {"": trial.judge, "optimistic_": "optimistic", "cross_fitted_": "cross-fitted"}
             for prefix, kind in kinds.items():
                 estimate = trial.estimates.get(kind) or {}
-                row.update({prefix + name: estimate.get(name) for name in trial.names})
+                row.update({prefix + name: estimate.get(name) for name in trial.values})
             weights = dict(zip(self.members, trial.weights, strict=False))
             row["size"] = trial.size
             row["weights"] = json.dumps(weights, ensure_ascii=False)
@@ -196,19 +412,3 @@ class SearchResult:
         content = {**self.to_dict(), "space": self.plan.space.to_dict(), "correlations": rows}
         write_json(content, Path(folder) / SUMMARY)
         write_table(self.table(), Path(folder) / TRIALS)
-
-
-@contextmanager
-def search_folder(
-    folder: Path | None, plan: Plan, inputs: Sequence[Path], *, overwrite: bool = False
-) -> Iterator[None]:
-    """Lock the folder to search in, if there is one; refused if it holds something else."""
-    if folder is None:
-        yield
-        return
-    if plan.storage is not None:
-        place = find_storage(plan.storage)
-        if isinstance(place, Path) and place.resolve() != (folder / JOURNAL).resolve():
-            inputs = [*inputs, place]
-    with output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker):
-        yield

@@ -1,15 +1,20 @@
-"""The search space: ranges and choices by name, everything else fixed."""
+"""What a search varies (ranges and choices by name, everything else fixed), and its options."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from edokit._errors import InputError, examples, one_of, option
+from edokit._errors import InputError, check_number, check_seed, one_of, option
+from edokit.annotations import Ties
 from edokit.objective.settings import (
     CE,
     FLAT_NAMES,
+    ORDERS,
     SCALE_TERMS,
     THOROUGH,
     Diversity,
@@ -147,19 +152,18 @@ class SearchSpace:
     max_members: Any = 10
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = _clean(field.name, getattr(self, field.name), field.name in _LOG)
-            object.__setattr__(self, field.name, value)
-        terms = [field.name for field in fields(self) if field.name.startswith("lambda_")]
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, _clean(name, value))
+        terms = [name for name in vars(self) if name.startswith("lambda_")]
         if all(getattr(self, name) == 0 for name in terms):
             raise InputError(
                 f"{', '.join(terms)} are all 0, so that no term counts",
                 "leave lambda_ce as it is",
             )
-        if self._on_scale and "log" in self._choices("pool"):
+        if self._on_scale and "log" in _values(self.pool):
             # Refused as the objective does.
             Settings(rps=1.0, pool=Pool.LOG)
-        low, high = _ends(self.min_members)[1], _ends(self.max_members)[0]
+        low, high = max(_values(self.min_members)), min(_values(self.max_members))
         if low > high:
             raise InputError(
                 f"min_members goes up to {low}, and max_members starts below it, at {high}",
@@ -193,12 +197,7 @@ class SearchSpace:
     def named(cls, name: str) -> SearchSpace:
         """The space of this name: ``thorough``, which is the default, ``paper``, or ``ordinal``
         with the terms of ordered classes."""
-        if name not in SPACES:
-            raise InputError(
-                f"there is no search space {name!r}; there are {', '.join(map(repr, SPACES))}",
-                f"choose one of these for {option('space')}; a parameter of the space is given"
-                " with its values",
-            )
+        one_of("space", name, SPACES)
         if name == "ordinal":
             return cls(**dict.fromkeys(SCALE_TERMS, Range(0.0, 1.0)))
         return cls.paper() if name == "paper" else cls()
@@ -206,7 +205,7 @@ class SearchSpace:
     def with_(self, **changes: Any) -> SearchSpace:
         """The same space with other ranges, choices or fixed values for these parameters."""
         for name, value in changes.items():
-            one_of("a parameter of the search space", name, [field.name for field in fields(self)])
+            one_of("a parameter of the search space", name, vars(self))
             current = getattr(self, name)
             # A pair keeps the scale that the parameter has.
             if _is_pair(value) and isinstance(current, Range):
@@ -219,30 +218,15 @@ class SearchSpace:
         one_of("solver", solver, SOLVERS)
         if solver == "gumbel":
             return self
-        fixed = {
-            name: getattr(GumbelSettings(), name) for name in STEERING if name != "max_members"
-        }
-        kinds = self._choices("ce")
-        expected = dict.fromkeys("all" if kind == "random" else kind for kind in kinds)
-        return replace(self, **fixed, ce=list(expected), regularize="v")
-
-    def _choices(self, name: str) -> tuple[Any, ...]:
-        value = getattr(self, name)
-        return value.values if isinstance(value, Choice) else (value,)
+        paper = GumbelSettings()
+        fixed = {name: getattr(paper, name) for name in STEERING if name != "max_members"}
+        expected = ["all" if kind == "random" else kind for kind in _values(self.ce)]
+        return replace(self, **fixed, ce=expected, regularize="v")
 
     @property
     def _on_scale(self) -> bool:
         """Whether terms of ordered classes are searched, or fixed above 0."""
         return any(getattr(self, name) != 0 for name in SCALE_TERMS)
-
-    def check_scale(self, scale: Scale) -> None:
-        """Refuse terms of ordered classes where classes have no order."""
-        if self._on_scale and scale.steps is None:
-            raise InputError(
-                "the space has lambda_rps or lambda_w1, which need ordered classes, but these have"
-                " no order",
-                f"declare an ordinal {option('scale')}, or leave these terms out",
-            )
 
     @property
     def searched(self) -> tuple[str, ...]:
@@ -294,42 +278,40 @@ class SearchSpace:
         return content
 
 
-def _clean(name: str, value: Any, log: bool) -> Any:
+def _clean(name: str, value: Any) -> Any:
     """A range, several choices, or one value; each checked."""
     if value is None and name in THOROUGH:
         return None
     if _is_pair(value):
-        value = Range(value[0], value[1], log)
+        value = Range(value[0], value[1], name in _LOG)
     if isinstance(value, Range):
-        _check_range(name, value.low, value.high, value.log)
+        _check_range(name, value)
         return value
-    if isinstance(value, Choice):
-        value = value.values
-    if isinstance(value, list | tuple):
-        choices = tuple(dict.fromkeys(_one_value(name, choice) for choice in value))
-        if not choices:
-            raise InputError(f"the list of choices for {name} is empty", "give at least one")
-        return Choice(choices) if len(choices) > 1 else choices[0]
-    return _one_value(name, value)
+    choices = value if isinstance(value, list | tuple) else _values(value)
+    checked = tuple(dict.fromkeys(_one_value(name, choice) for choice in choices))
+    if not checked:
+        raise InputError(f"the list of choices for {name} is empty", "give at least one")
+    return Choice(checked) if len(checked) > 1 else checked[0]
 
 
-def _check_range(name: str, low: Any, high: Any, log: bool) -> None:
+def _check_range(name: str, ends: Range) -> None:
+    low, high = ends.low, ends.high
     if name in WITHOUT_RANGE:
         raise InputError(
             f"{name} has choices and no range, such as {low!r} to {high!r}", f"write {name}=[…]"
         )
-    if not (_is_number(low) and _is_number(high) and low < high):
+    for end in (low, high):
+        _one_value(name, end)
+    if not low < high:
         raise InputError(
             f"the range of {name} starts at {low!r} and ends at {high!r}, which is not above it",
             "give a single value to fix it",
         )
-    if log and low <= 0:
+    if ends.log and low <= 0:
         raise InputError(
             f"the range of {name} starts at {low!r}, and one on the log scale starts above 0",
             f"start it at a small number, or write Range({low!r}, {high!r}) for a linear scale",
         )
-    for end in (low, high):
-        _one_value(name, end)
 
 
 def _one_value(name: str, value: Any) -> Any:
@@ -341,21 +323,13 @@ def _one_value(name: str, value: Any) -> Any:
             raise InputError(
                 f"class_weights is {value!r}, and neither True nor False", "choose one, or both"
             )
-        return value
-    if not _is_number(value):
-        raise InputError(
-            f"{name} is {examples([value])}, which is no number", "give a number or a Range"
-        )
-    if name in OBJECTIVE:
+    elif name in OBJECTIVE:
         Settings(**{OBJECTIVE[name]: value})
     else:
-        bounds = {"max_members": max(10, int(value))} if name == "min_members" else {}
-        GumbelSettings(**{**bounds, name: value})
+        # The largest size that it must not exceed may be another one than by default.
+        solver = Gumbel if name == "min_members" else GumbelSettings
+        solver(**{name: value})
     return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _is_pair(value: Any) -> bool:
@@ -363,9 +337,171 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(map(_is_number, value))
 
 
-def _ends(value: Any) -> tuple[float, float]:
-    """The smallest and the largest value of a parameter."""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _values(value: Any) -> Sequence[Any]:
+    """The values that a parameter may have; of a range, its ends."""
     if isinstance(value, Range):
         return value.low, value.high
-    several = value.values if isinstance(value, Choice) else (value,)
-    return min(several), max(several)
+    return value.values if isinstance(value, Choice) else (value,)
+
+
+RULES = ("lowest-ce", "lowest-md", "lowest-rps", "lowest-w1")
+"""How a trial may be chosen from the front."""
+FOLDS = 5
+FORMAT = 1  # raised when a search begun by an older version could no longer be continued
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What a search tries, how its trials compete, and where they are stored.
+
+    Parameters
+    ----------
+    trials : int, default=50
+        Trials in all, those of an earlier run included.
+    space : SearchSpace or {"thorough", "paper", "ordinal"}, default="thorough"
+        What to vary. ``thorough``: the objective, with as many steps as weights need to settle.
+        ``paper``: also the step size, in ten epochs, which move the weights hardly at all.
+        ``ordinal``: as ``thorough``, and the terms of ordered classes.
+    solver : {"gumbel", "exact"}, default="gumbel"
+        How the weights of a trial are found.
+    population : int, default=10
+        Trials per generation. All trials of a generation are fitted in one batch.
+    folds : int, optional
+        Parts of the data that are held out in turn to estimate a trial; 0 for none, 5 by default.
+    judge : {"cross-fitted", "optimistic"}, optional
+        The estimate by which trials compete: on held-out folds, or in-sample. By default on
+        held-out folds; in-sample without `folds`, and for gumbel in the paper's space.
+    choose : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1"}, optional
+        How a trial is chosen from the front, see `ParetoFront.choose`. By default ``lowest-ce``,
+        on an ordinal scale ``lowest-rps``.
+    groups : bool, default=False
+        Average the members of each group first.
+    order : {"ce", "given"}, default="ce"
+        How members are ranked: by their own CE, or as they are given.
+    ties : {"first", "error", "random"}, default="first"
+        Hard label of evenly split items.
+    random_state : int, default=0
+        Seed of the search, the solver, the folds and random ties.
+    storage : str or Path, optional
+        Where trials are stored and found again: a file, or ``postgresql://USER@HOST/DATABASE``. By
+        default ``search/journal.log`` in the folder of the results; without one, in memory.
+    study : str, default="edo"
+        Name of the search in its storage.
+    worker : bool, default=False
+        Share the search on PostgreSQL with other processes.
+
+    Raises
+    ------
+    InputError
+        If an option is invalid.
+
+    Examples
+    --------
+    >>> from edokit.tuning import SearchOptions
+    >>> SearchOptions(trials=20, solver="exact").population
+    10
+    """
+
+    trials: int = 50
+    space: SearchSpace | Literal["thorough", "paper", "ordinal"] = "thorough"
+    solver: Literal["gumbel", "exact"] = "gumbel"
+    population: int = 10
+    folds: int | None = None
+    judge: Literal["cross-fitted", "optimistic"] | None = None
+    choose: str | None = None
+    groups: bool = False
+    order: Literal["ce", "given"] = "ce"
+    ties: Ties = "first"
+    random_state: int = 0
+    storage: str | Path | None = None
+    study: str = "edo"
+    worker: bool = False
+
+    def __post_init__(self) -> None:
+        self.plan()
+
+    def plan(self) -> Plan:
+        """The same with everything filled in, checked.
+
+        There are five folds, and trials compete by the held-out estimate, but in-sample where
+        gumbel takes the paper's steps: these learn too little to overfit
+        (``benchmarks/selection.py``). Given folds are there to compete by.
+        """
+        values = {part.name: getattr(self, part.name) for part in fields(SearchOptions)}
+        space = SearchSpace.named(self.space) if isinstance(self.space, str) else self.space
+        in_sample = self.folds == 0
+        if self.folds is None:
+            in_sample = self.solver == "gumbel" and space.takes_paper_steps
+        values["space"] = space
+        values["folds"] = FOLDS if self.folds is None else self.folds
+        values["judge"] = self.judge or ("optimistic" if in_sample else "cross-fitted")
+        return Plan(**values)
+
+
+@dataclass(frozen=True)
+class Plan(SearchOptions):
+    """The options of a search with everything filled in; all but the trials stay the same."""
+
+    space: SearchSpace = field(default_factory=SearchSpace)
+    folds: int = FOLDS
+    judge: Literal["cross-fitted", "optimistic"] = "cross-fitted"
+
+    def __post_init__(self) -> None:
+        if self.choose is not None:
+            one_of("choose", self.choose, RULES)
+        check_number("trials", self.trials, 1, whole=True, hint="the paper runs 50")
+        check_seed(self.random_state)
+        one_of("judge", self.judge, ("cross-fitted", "optimistic"))
+        one_of("order", self.order, ORDERS)
+        two = "NSGA-II needs two parents; the usual is 10"
+        check_number("population", self.population, 2, whole=True, hint=two)
+        check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
+        if self.folds == 1:
+            raise InputError(
+                f"one fold holds out nothing: {option('folds')} is 0 (none) or at least 2",
+                "choose 5, the usual number",
+            )
+        if self.judge == "cross-fitted" and not self.folds:
+            raise InputError(
+                f"{option('judge', 'cross-fitted')} needs folds, but got {option('folds', 0)}",
+                f"give {option('judge', 'optimistic')}, or some folds",
+            )
+        # Databases keep no other names.
+        if not re.fullmatch(r"(?!\s*$)[^\0\ud800-\udfff]{1,512}", self.study):
+            raise InputError(
+                f"{option('study', self.study[:40])} is no name of a study: it has 1 to 512"
+                " characters, all of them Unicode text and none of them NUL",
+                "choose another name",
+            )
+        object.__setattr__(self, "space", self.space.for_solver(self.solver))
+        if not self.space.searched:
+            raise InputError(
+                "there is nothing to search: every parameter of the space is fixed",
+                "give one of them a range or a list of choices, or use `edo fit`",
+            )
+
+    def check_scale(self, scale: Scale) -> None:
+        """Refuse terms and rules for ordered classes where classes have no order."""
+        ordered = [name for name in SCALE_TERMS if getattr(self.space, name) != 0]
+        ordered += ["choose"] if self.choose in ("lowest-rps", "lowest-w1") else []
+        if ordered and scale.steps is None:
+            raise InputError(
+                f"{' and '.join(map(option, ordered))}: for ordered classes, but these have no"
+                " order",
+                f"declare an ordinal {option('scale')}, or leave it out",
+            )
+
+    def shape(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What must be the same for a search to be continued, in plain values."""
+        names = ("solver", "population", "folds", "judge", "groups", "order")
+        return {
+            "format": FORMAT,
+            **{name: getattr(self, name) for name in names},
+            "space": json.loads(json.dumps(self.space.to_dict())),
+            "seed": self.random_state,
+            "data": data,
+        }

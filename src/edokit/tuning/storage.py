@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
-from optuna.exceptions import StorageInternalError
+from optuna import logging
+from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
 from edokit._errors import CONNECTION, InputError, missing_extra
 from edokit._io import cannot_read, cannot_write
 from edokit._io.atomic import remove_empty
-from edokit.tuning.study import quiet
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -245,3 +246,16 @@ def masked(url: URL) -> str:
     """The address of a database without credentials and options."""
     shown = url.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
     return shown.render_as_string()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Optuna's log lines and its warnings about experimental methods."""
+    level = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            yield
+    finally:
+        logging.set_verbosity(level)

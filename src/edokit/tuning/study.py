@@ -1,29 +1,41 @@
-"""The Optuna study of a search: its plan, its sampler, and the state of every trial."""
+"""The Optuna study of a search: a generation of trials is proposed, fitted in one batch, and kept.
+
+The study is known by its plan; each trial has a place in it, so that workers can share it and an
+interrupted search goes on as if it had not been interrupted.
+"""
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import NSGAIISampler
 from optuna.storages import BaseStorage, fail_stale_trials
-from optuna.storages._heartbeat import BaseHeartbeat, is_heartbeat_enabled
+from optuna.storages._heartbeat import BaseHeartbeat, get_heartbeat_thread, is_heartbeat_enabled
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from edokit._errors import InputError, option
+from edokit._errors import InputError, option, warn
+from edokit._types import Floats
 from edokit.fitdata import FitData
 from edokit.metrics import search_metrics
-from edokit.tuning.options import FORMAT, Plan
-from edokit.tuning.trials import SearchTrial
+from edokit.solvers import Solution
+from edokit.solvers.exact import solve_exact
+from edokit.solvers.gumbel import solve_gumbel
+from edokit.tuning.space import FORMAT, Configuration, Plan
+from edokit.tuning.storage import StudyStorage, quiet
+from edokit.tuning.trials import ParetoFront, SearchTrial
 
+Progress = Callable[[int, int, Mapping[str, float]], None]
+"""Called with the finished trials, all trials, and the best of each metric on the front."""
 DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
 SHAPE = "edo"  # attribute of a study: which search it is
 # Attributes of a trial:
@@ -73,8 +85,7 @@ def take_trials(study: Study, plan: Plan, *, limit: int | None = None) -> list[F
     """
     with quiet():
         fail_stale_trials(study)
-    known_trials = study.get_trials(deepcopy=False)
-    places = _missing_places(known_trials, plan)
+    places = _missing_places(_placed_trials(study), plan)
     if places:
         space = plan.space.distributions()
         sampler = PositionSampler(plan.population, plan.random_state, places[0][0])
@@ -83,8 +94,8 @@ def take_trials(study: Study, plan: Plan, *, limit: int | None = None) -> list[F
             draft.params = sampler.propose(study, draft, space, slot)
             draft.distributions = space
             study.add_trial(draft)
-        known_trials = study.get_trials(deepcopy=False)
-    planned = [trial for trial in known_trials if _number(trial, plan) < plan.trials]
+    first_after = divmod(plan.trials, plan.population)
+    planned = [trial for trial in _placed_trials(study) if _place(trial) < first_after]
     return _claim(study, planned, limit)
 
 
@@ -95,27 +106,20 @@ def _claim(
     storage, claimed = study._storage, list[FrozenTrial]()
     holders: dict[tuple[int, int], int] = {}
     for trial in known_trials:
-        if _is_at_work(trial):
-            number = holders.setdefault(tuple(trial.user_attrs[PLACE]), trial.number)
-            if trial.state is not TrialState.WAITING or len(claimed) == limit:
+        number = holders.setdefault(_place(trial), trial.number)
+        if trial.state is not TrialState.WAITING or len(claimed) == limit:
+            continue
+        with suppress(UpdateFinishedTrialError):
+            if number != trial.number:
+                # Two processes proposed the same trial at once; the first of them counts.
+                storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
                 continue
-            with suppress(UpdateFinishedTrialError):
-                if number != trial.number:
-                    # Two processes proposed the same trial at once; the first of them counts.
-                    storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
-                    continue
-                if isinstance(storage, BaseHeartbeat):
-                    # Before it is claimed: a trial that never gave a sign of life is never stale.
-                    storage.record_heartbeat(trial._trial_id)
-                if storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
-                    claimed.append(trial)
+            if isinstance(storage, BaseHeartbeat):
+                # Before it is claimed: a trial that never gave a sign of life is never stale.
+                storage.record_heartbeat(trial._trial_id)
+            if storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
+                claimed.append(trial)
     return claimed
-
-
-def _number(trial: FrozenTrial, plan: Plan) -> float:
-    """How many places come before the trial's; infinity if it has none."""
-    generation, slot = trial.user_attrs.get(PLACE, (math.inf, 0))
-    return float(generation * plan.population + slot)
 
 
 def give_up_interrupted(study: Study) -> None:
@@ -141,28 +145,33 @@ def tell(
 
 def finished(study: Study) -> list[FrozenTrial]:
     """Trials that are done, by place; those of processes that died are not."""
-    return _finished(study.get_trials(deepcopy=False))
-
-
-def _finished(known_trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     by_place: dict[tuple[int, int], FrozenTrial] = {}
-    for trial in known_trials:
-        if _is_at_work(trial) and trial.state.is_finished():
-            by_place.setdefault(tuple(trial.user_attrs[PLACE]), trial)
+    for trial in _placed_trials(study):
+        if trial.state.is_finished():
+            by_place.setdefault(_place(trial), trial)
     return [by_place[place] for place in sorted(by_place)]
 
 
-def _is_at_work(trial: FrozenTrial) -> bool:
-    """Whether the trial takes its place: it waits, runs or is done, and was not given up."""
-    return PLACE in trial.user_attrs and trial.state is not TrialState.FAIL
+def _placed_trials(study: Study) -> list[FrozenTrial]:
+    """Trials that take their place: they wait, run or are done, and were not given up."""
+    return [
+        trial
+        for trial in study.get_trials(deepcopy=False)
+        if PLACE in trial.user_attrs and trial.state is not TrialState.FAIL
+    ]
+
+
+def _place(trial: FrozenTrial) -> tuple[int, int]:
+    generation, slot = trial.user_attrs[PLACE]
+    return generation, slot
 
 
 def read_trials(finished: Sequence[FrozenTrial], plan: Plan, data: FitData) -> list[SearchTrial]:
     """The finished trials of a study that learns from these data."""
-    trials, rows = [], len(data.sample.y)
+    metrics, rows = search_metrics(data.scale), len(data.sample.y)
+    trials = []
     for trial in finished:
-        generation, slot = trial.user_attrs[PLACE]
-        result = trial.user_attrs[RESULT]
+        (generation, slot), result = _place(trial), dict(trial.user_attrs[RESULT])
         trials.append(
             SearchTrial(
                 number=trial.number,
@@ -171,32 +180,19 @@ def read_trials(finished: Sequence[FrozenTrial], plan: Plan, data: FitData) -> l
                 searched=trial.params,
                 configuration=plan.space.configuration(trial.params, rows),
                 judge=plan.judge,
-                metrics=search_metrics(data.scale),
-                estimates={name: result[name] for name in ("optimistic", "cross-fitted")},
-                size=result["size"],
-                weights=tuple(result["weights"]),
+                metrics=metrics,
+                size=result.pop("size"),
+                weights=tuple(result.pop("weights")),
+                estimates=result,
             )
         )
     return trials
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without Optuna's log lines and its warnings about experimental methods."""
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            yield
-    finally:
-        optuna.logging.set_verbosity(level)
-
-
 def _missing_places(known_trials: Sequence[FrozenTrial], plan: Plan) -> list[tuple[int, int]]:
     """Places without a trial, in the first generation that is not finished."""
-    done = {tuple(trial.user_attrs[PLACE]) for trial in _finished(known_trials)}
-    occupied = {tuple(trial.user_attrs[PLACE]) for trial in known_trials if _is_at_work(trial)}
+    occupied = {_place(trial) for trial in known_trials}
+    done = {_place(trial) for trial in known_trials if trial.state.is_finished()}
     for start in range(0, plan.trials, plan.population):
         size = min(plan.population, plan.trials - start)
         places = [(start // plan.population, slot) for slot in range(size)]
@@ -254,16 +250,11 @@ class PositionSampler(NSGAIISampler):
 
     def get_population(self, study: Study, generation: int) -> list[FrozenTrial]:
         """The completed trials of a generation, by slot."""
-        done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        return _by_place([t for t in done if t.user_attrs.get(PLACE, (None,))[0] == generation])
+        return [trial for trial in finished(study) if _place(trial)[0] == generation]
 
     def get_parent_population(self, study: Study, generation: int) -> list[FrozenTrial]:
         """The best of the generations before, always in the same order."""
-        return _by_place(super().get_parent_population(study, generation))
-
-
-def _by_place(trials: list[FrozenTrial]) -> list[FrozenTrial]:
-    return sorted(trials, key=lambda trial: tuple(trial.user_attrs[PLACE]))
+        return sorted(super().get_parent_population(study, generation), key=_place)
 
 
 def _drawn(distribution: Any, draws: np.random.Generator) -> Any:
@@ -279,3 +270,150 @@ def _drawn(distribution: Any, draws: np.random.Generator) -> Any:
         value = draws.uniform(low, high)
     within = min(max(round(value) if is_integer else value, distribution.low), distribution.high)
     return int(within) if is_integer else float(within)
+
+
+def foldable(data: FitData, plan: Plan) -> bool:
+    """Whether the usual folds leave something to learn from; warns if not."""
+    sums = data.summaries()
+    rare = plan.space.class_weights is not False and bool(
+        (sums.class_counts[sums.soft_counts > 0] == 1).any()
+    )
+    if data.items >= 2 * plan.folds and not rare:
+        return True
+    reason = "a class has a single item" if rare else f"there are {data.items} items"
+    warn(f"trials have no estimate on held-out folds, since {reason}; give folds to have one")
+    return False
+
+
+def run_study(
+    opened: StudyStorage, plan: Plan, data: FitData, *, progress: Progress | None = None
+) -> tuple[list[SearchTrial], int]:
+    """The finished trials of the plan's study, and how many of them were there before.
+
+    A worker shares the study with others: it claims a quarter of a generation at a time.
+    """
+    if plan.worker and not opened.shared:
+        location = option("storage", "postgresql://USER@HOST/DATABASE")
+        raise InputError(
+            f"workers share a study on PostgreSQL, but the storage is {opened.shown}",
+            f"give {location}, or leave {option('worker')} out",
+        )
+    study = open_study(opened.storage, plan, data)
+    done_before = min(len(finished(study)), plan.trials)
+    run(study, plan, data, progress=progress)
+    return read_trials(finished(study), plan, data), done_before
+
+
+def run(study: Study, plan: Plan, data: FitData, *, progress: Progress | None = None) -> None:
+    """Finish the study's trials, as many as are planned; those that are done stay as they are."""
+    evaluator, rows = Evaluator(data, plan), len(data.sample.y)
+    metrics = search_metrics(data.scale)
+    limit = -(-plan.population // _SHARE) if plan.worker else None
+
+    def report() -> None:
+        if progress is None:
+            return
+        done = read_trials(finished(study), plan, data)
+        best = ParetoFront.of(done).best if done else {}
+        progress(min(len(done), plan.trials), plan.trials, best)
+
+    report()
+    give_up_interrupted(study)
+    while len(finished(study)) < plan.trials:
+        batch = take_trials(study, plan, limit=limit)
+        if not batch:  # other processes have the rest of the generation
+            time.sleep(_POLL)
+            continue
+        with ExitStack() as heartbeats:
+            for trial in batch:
+                thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
+                heartbeats.enter_context(thread)
+            results = evaluator([plan.space.configuration(trial.params, rows) for trial in batch])
+        for trial, result in zip(batch, results, strict=True):
+            tell(study, trial, result, plan.judge, metrics)
+        report()
+
+
+_POLL = 0.25  # seconds
+# A worker takes a quarter of a generation: few enough to share, enough to be solved in batches.
+_SHARE = 4
+# The last digits of a fit depend on how many configurations it is batched with; without them, a
+# search that was interrupted within a generation goes on as if it had not been.
+_DIGITS = 12
+
+
+class Evaluator:
+    """Estimates how good configurations are, on the fit data and on held-out folds."""
+
+    def __init__(self, data: FitData, plan: Plan) -> None:
+        self.data, self.plan = data, plan
+        self._folds = data.folds(plan.folds, plan.random_state) if plan.folds else []
+        if plan.solver == "gumbel" and data.is_sampled:
+            warn(
+                "gumbel trials learn from a random sample of"
+                f" {len(data.sample.y) // data.rows_per_item} of {data.items} items"
+                f" and are evaluated on all ({option('solver', 'exact')} learns from all)",
+            )
+
+    def __call__(self, chosen: Sequence[Configuration]) -> list[dict[str, Any]]:
+        """The estimates ``optimistic`` and ``cross-fitted`` (None without folds) of each
+        configuration, its ``size`` and ``weights``."""
+        pools = [configuration.settings.pool for configuration in chosen]
+        solutions = solve(self.data, chosen, self.plan)
+        optimistic = self.data.scores(_weights(solutions), pools).estimates()
+        scores = []
+        for learn, judge in self._folds:
+            try:
+                weights = _weights(solve(learn, chosen, self.plan))
+            except InputError as error:
+                raise InputError(
+                    f"without one of the {self.plan.folds} folds, {error._message}",
+                    f"leave held-out estimates out with {option('folds', 0)}, or fix"
+                    f" {option('class_weights', False)}",
+                ) from error
+            scores.append(judge.scores(weights, pools))
+        held_out = sum(scores[1:], scores[0]).estimates() if scores else None
+        return [
+            {
+                "optimistic": _rounded(optimistic[t]),
+                "cross-fitted": None if held_out is None else _rounded(held_out[t]),
+                "size": solution.size,
+                "weights": solution.weights.round(_DIGITS).tolist(),
+            }
+            for t, solution in enumerate(solutions)
+        ]
+
+
+def _weights(solutions: Sequence[Solution]) -> Floats:
+    """[T, K]"""
+    return np.stack([solution.weights for solution in solutions])
+
+
+def _rounded(estimate: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, _DIGITS) for name, value in estimate.items()}
+
+
+def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution]:
+    """A solution per configuration."""
+    settings = [configuration.settings for configuration in chosen]
+    if any(objective.class_weights for objective in settings):
+        # A class without items is refused by its name.
+        data.summaries().class_weights(data.row_classes)
+    if plan.solver == "exact":
+        limits = [configuration.options.max_members for configuration in chosen]
+        return [
+            solve_exact(data, objective, order=plan.order, max_members=limit)
+            for objective, limit in zip(settings, limits, strict=True)
+        ]
+    options = [replace(configuration.options, order=plan.order) for configuration in chosen]
+    with np.errstate(all="ignore"):
+        solutions = solve_gumbel(
+            data, settings, options, random_state=plan.random_state, trajectory=False
+        )
+    for solution, steps in zip(solutions, options, strict=True):
+        if not np.isfinite(solution.weights).all():
+            raise InputError(
+                f"a trial ends in weights that are not finite, with {steps}",
+                "narrow the space: a lower learning_rate, or a higher min_temperature",
+            )
+    return solutions

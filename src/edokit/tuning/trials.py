@@ -8,21 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import InputError, one_of, option
+from edokit._errors import one_of
 from edokit._types import Bools, Floats
 from edokit.metrics import search_metrics
-from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
+from edokit.tuning.space import RULES, WITHOUT_RANGE, Configuration, SearchSpace
 
-ESTIMATES = (*search_metrics(), "ce_se")
-"""What is estimated of every trial."""
-_ON_SCALE = ("rps", "w1", "rps_se")
-"""And of ordered classes."""
-RULES = (
-    *(f"lowest-{name}" for name in ("ce", "md", "rps", "w1")),
-    "f1-within-one-se",
-    "knee",
-)
-"""How a trial may be chosen from the front."""
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])
 
@@ -55,9 +45,9 @@ class SearchTrial:
         return self.metrics[1]
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of all its estimates."""
-        return ESTIMATES if self.headline == "ce" else (*ESTIMATES, *_ON_SCALE)
+    def values(self) -> Mapping[str, float]:
+        """All metrics by the estimate that it competes by."""
+        return self.estimates[self.judge] or {}
 
     @property
     def f1(self) -> float:
@@ -74,24 +64,16 @@ class SearchTrial:
         """Its Manhattan distance, likewise."""
         return self.value("md")
 
-    @property
-    def ce_se(self) -> float:
-        """Standard error of ``ce`` over items."""
-        return self.value("ce_se")
-
     def value(self, name: str) -> float:
         """A metric by the estimate that it competes by."""
-        estimate = self.estimates[self.judge]
-        assert estimate is not None
-        return estimate[name]
+        return self.values[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        values = {name: self.value(name) for name in self.names}
         return {
             "trial": self.number,
             "generation": self.generation,
-            **values,
+            **self.values,
             "size": self.size,
             "settings": dict(self.searched),
             "estimates": {
@@ -125,12 +107,8 @@ class ParetoFront:
 
         Parameters
         ----------
-        rule : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1", "f1-within-one-se", "knee"}, \
-optional
+        rule : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1"}, optional
             ``lowest-ce`` is the paper's, and the default; on an ordinal scale ``lowest-rps`` is.
-            ``f1-within-one-se``: the highest F1 among those whose CE (RPS) is within one standard
-            error of the lowest. ``knee``: the lowest sum of the three metrics, each scaled to run
-            from 0 (best on the front) to 1.
 
         Returns
         -------
@@ -139,22 +117,13 @@ optional
         Raises
         ------
         InputError
-            If there is no such rule.
+            If there is no such rule for these metrics.
         """
         rule = rule or self.usual_rule
-        best, points = self.trials[0], _points(self.trials)
-        check_rule(rule, best.metrics)
-        headline, lowest = best.headline, rule.removeprefix("lowest-")
-        if lowest != rule:
-            return min(self.trials, key=lambda trial: (trial.value(lowest), *_best_first(trial)))
-        if rule == "f1-within-one-se":
-            bound = best.value(headline) + best.value(f"{headline}_se")
-            near = [trial for trial in self.trials if trial.value(headline) <= bound]
-            return max(near, key=lambda trial: (trial.f1, -trial.value(headline)))
-        spans = np.ptp(points, axis=0)
-        spans[spans == 0] = 1.0
-        distances = ((points - points.min(axis=0)) / spans).sum(axis=1)
-        return self.trials[int(np.argmin(distances))]
+        metrics = {rule: rule.removeprefix("lowest-") for rule in RULES}
+        one_of("choose", rule, [r for r, name in metrics.items() if name in self.trials[0].values])
+        name = metrics[rule]
+        return min(self.trials, key=lambda trial: (trial.value(name), *_best_first(trial)))
 
     @property
     def usual_rule(self) -> str:
@@ -171,17 +140,6 @@ optional
 def _best_first(trial: SearchTrial) -> tuple[float, float, int, int]:
     # Places break ties, since a trial that was interrupted gets another number.
     return trial.value(trial.headline), -trial.f1, trial.generation, trial.slot
-
-
-def check_rule(rule: str | None, metrics: Sequence[str] | None = None) -> None:
-    """Refuse a rule that does not exist, or one of metrics that are not optimised."""
-    if rule is not None:
-        one_of("choose", rule, RULES)
-    if metrics and rule in ("lowest-rps", "lowest-w1") and "rps" not in metrics:
-        raise InputError(
-            f"{option('choose', rule)} needs ordered classes, but these have no order",
-            f"declare an ordinal {option('scale')}, or choose another rule",
-        )
 
 
 def non_dominated(points: Floats) -> Bools:
