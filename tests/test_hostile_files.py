@@ -23,7 +23,6 @@ from edokit._io import read_json
 from edokit._io.npz import read_arrays
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
-from edokit._outputs import check_output
 from edokit.bundle import Bundle
 from edokit.datasets import read_annotations
 from edokit.members import read_texts, score_members, train_members
@@ -33,6 +32,7 @@ from edokit.members.recipe import read_arrays as read_member_arrays
 from edokit.members.score import load_member
 from edokit.predictions import join_models, read_predictions
 from edokit.report import write_report
+from edokit.runs import check_output
 from fuzz_files import whole_files
 
 WHOLE: dict[str, Any] = {

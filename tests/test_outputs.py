@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from edokit._errors import EDOWarning, InputError
 from edokit._io import write_json
-from edokit._outputs import (
+from edokit.runs import (
     LAYOUTS,
     LOCK,
     Kind,
@@ -128,7 +128,7 @@ def test_a_page_of_edos_is_replaced_and_no_other(tmp_path: Path) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from edokit._outputs import locked
+from edokit.runs import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

@@ -22,7 +22,7 @@ import release_contents  # noqa: E402
 def test_the_version_stands_in_one_place() -> None:
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert 'dynamic = ["version"]' in settings
-    assert 'path = "src/edokit/_version.py"' in settings
+    assert 'path = "src/edokit/_package.py"' in settings
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["version"] == edokit.__version__
     assert f"## {edokit.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

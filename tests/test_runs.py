@@ -9,8 +9,7 @@ import pytest
 
 import edokit
 from edokit._errors import InputError
-from edokit._outputs import begin_run
-from edokit.runs import Input, RunRecord, command_text, digest
+from edokit.runs import Input, RunRecord, begin_run, command_text, digest
 
 
 def rows(path: Path) -> Path:

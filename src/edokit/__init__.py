@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edokit._lazy import lazy_names
-from edokit._version import __version__
+from edokit._package import __version__, lazy_names
 
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError

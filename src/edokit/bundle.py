@@ -27,11 +27,10 @@ from edokit._io.atomic import digest_of, files_below, whole_content
 from edokit._io.documents import Count, Document, read_model
 from edokit._io.json import write_json
 from edokit._io.markup import markdown_text
-from edokit._outputs import BUNDLE, other_content, output_folder
+from edokit._package import __version__
 from edokit._types import Floats
-from edokit._version import __version__
 from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.files import write_fitted
+from edokit.ensemble.estimator import write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.members.folder import FolderName, groups_of
 from edokit.members.jobs import CARD as MEMBER_CARD
@@ -57,6 +56,7 @@ from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
 from edokit.predictions.core import ANONYMOUS
+from edokit.runs import BUNDLE, other_content, output_folder
 from edokit.scales import Scale
 
 if TYPE_CHECKING:

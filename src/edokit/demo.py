@@ -13,7 +13,6 @@ import numpy as np
 from edokit._errors import InputError
 from edokit._io import write_json
 from edokit._io.tables import write_table
-from edokit._outputs import begin_run, output_folder
 from edokit.annotations import Annotations
 from edokit.baselines import Comparison, compare
 from edokit.datasets.simulate import Simulation, simulate
@@ -25,7 +24,7 @@ from edokit.metrics import ce, entropy
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions import Predictions, write_predictions
 from edokit.report import write_panel_page
-from edokit.runs import Input, RunRecord, digest
+from edokit.runs import Input, RunRecord, begin_run, digest, output_folder
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50

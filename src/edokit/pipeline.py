@@ -34,7 +34,6 @@ from edokit._errors import (
     typed_values,
 )
 from edokit._io import read_json, whole_file, write_json
-from edokit._outputs import RUN_RECORD, begin_run, output_folder
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.baselines import Comparison, compare
@@ -49,7 +48,15 @@ from edokit.members.training_data import DEV, TRAIN
 from edokit.metrics import paired_test
 from edokit.report import write_report
 from edokit.report.formatting import listed
-from edokit.runs import Input, RunRecord, digest, merge_options
+from edokit.runs import (
+    RUN_RECORD,
+    Input,
+    RunRecord,
+    begin_run,
+    digest,
+    merge_options,
+    output_folder,
+)
 from edokit.scales import NOMINAL, looks_ordinal
 
 Quality = Literal["fast", "good", "best"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from edokit._lazy import lazy_names
+from edokit._package import lazy_names
 from edokit.baselines.scores import Score
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from edokit._errors import (
 )
 from edokit._io import whole_file, write_json
 from edokit._io.markup import ENDINGS, Cell, Table
-from edokit._outputs import begin_run, output_folder
 from edokit._types import Codes, Floats, Ints
 from edokit.annotations import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
@@ -54,7 +53,7 @@ from edokit.fitdata.data import deal
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions import Predictions, write_predictions
-from edokit.runs import InputReader, RunRecord, merge_options
+from edokit.runs import InputReader, RunRecord, begin_run, merge_options, output_folder
 from edokit.scales import Scale, check_same_scale
 
 REFERENCE = "uniform"

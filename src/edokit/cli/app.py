@@ -13,7 +13,7 @@ from typing import get_args
 from cyclopts import App, ArgumentCollection, CycloptsError, Parameter, default_name_transform
 
 from edokit._errors import EDOError, EDOWarning, InputError, local_path
-from edokit._version import __version__
+from edokit._package import __version__
 from edokit.cli import messages
 
 USAGE = 2

@@ -12,11 +12,11 @@ from cyclopts import Parameter
 
 from edokit._errors import InputError, local_path, one_of
 from edokit._io.markup import FORMATS
-from edokit._outputs import output_folder
 from edokit.baselines import CompareOptions, Comparison
 from edokit.baselines import compare as compare_methods
 from edokit.cli import console, options
 from edokit.cli.report import add_page
+from edokit.runs import output_folder
 
 
 def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple[Path, Path]]:

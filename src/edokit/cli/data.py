@@ -53,8 +53,8 @@ def convert(
     items : list of Path, optional
         Only the items of these predictions (repeatable).
     """
-    from edokit._outputs import output_files
     from edokit.datasets import write_annotations
+    from edokit.runs import output_files
 
     left_out = ""
     with output_files(out, inputs=[source, *(items or ())], overwrite=overwrite):
@@ -116,9 +116,9 @@ def split(
     random_state : int, default=0
         Seed of the random split.
     """
-    from edokit._outputs import output_files
     from edokit.datasets import describe_annotations, split_items, write_annotations
     from edokit.datasets.split import split_moves
+    from edokit.runs import output_files
 
     with output_files(out, inputs=[source], overwrite=overwrite), console.progress() as bars:
         console.add_bar(bars, "reading, comparing texts")
@@ -169,8 +169,8 @@ def get(
     timeout : float, default=600
         Seconds that all downloads together may take.
     """
-    from edokit._outputs import locked, output_files
     from edokit.datasets.get import DATASETS, get_dataset
+    from edokit.runs import locked, output_files
 
     one_of("the dataset", name, DATASETS)
     folder = Path(name) if out is None else out
@@ -215,10 +215,10 @@ def simulate(
     random_state : int, default=0
         Seed of annotators and texts.
     """
-    from edokit._outputs import output_files
     from edokit.annotations import Annotations
     from edokit.datasets import describe_annotations, write_annotations
     from edokit.datasets.simulate import simulate as simulate_regime
+    from edokit.runs import output_files
 
     sizes = None if items is None else _sizes(items)
     with output_files(out, truth, overwrite=overwrite):

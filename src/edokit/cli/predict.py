@@ -32,8 +32,8 @@ def predict(
     out : Path
         The probabilities: .csv, .tsv, .parquet or .jsonl.
     """
-    from edokit._outputs import output_files
     from edokit.members.spending import session
+    from edokit.runs import output_files
 
     predictor = Predictor(ensemble, inputs, reading.source, **options.keywords(loading))
     outs, files = (out, inputs.page, inputs.review_out), [ensemble / "ensemble.json", *inputs.files]

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from edokit._errors import InputError, counted, money
-from edokit._outputs import output_files
 from edokit.cli import console, options
 from edokit.predictions import (
     JoinOptions,
@@ -19,6 +18,7 @@ from edokit.predictions import (
     join_models,
     write_predictions,
 )
+from edokit.runs import output_files
 
 COLUMNS = 3
 """Most classes whose mean probabilities are shown in columns."""

@@ -11,8 +11,8 @@ from edokit.cli import console, options
 
 def add_page(folder: Path, *, fit_items: bool = True, overwrite: bool = False) -> None:
     """Make the page of a run; results stay good without it, so a failure is a note."""
-    from edokit._outputs import locked
     from edokit.report import collect, write_report
+    from edokit.runs import locked
 
     try:
         with locked(folder, wait=True):
@@ -64,9 +64,9 @@ def report(
     colours : dict of str, optional
         Colour of a class, e.g. offensive=#5e3c99 (repeatable).
     """
-    from edokit._outputs import REPORT, check_page, locked, output_files, refuse_links
     from edokit.predictions import read_predictions
     from edokit.report import collect, write_figures, write_report
+    from edokit.runs import REPORT, check_page, locked, output_files, refuse_links
 
     if annotations is None and (names := options.given_flags(reading)):
         raise InputError(

@@ -90,13 +90,13 @@ def score(
     only : list of str, optional
         Only these members, separated by commas.
     """
-    from edokit._outputs import output_files
     from edokit.ensemble import EDOEnsemble
     from edokit.members import score_members, score_models
     from edokit.members.existing import model_names
     from edokit.members.spending import session
     from edokit.predictions import write_predictions
     from edokit.predictions.files import check_ending
+    from edokit.runs import output_files
 
     _check(members, trained, existing)
     inputs = [texts, trained.annotators, trained.judges]

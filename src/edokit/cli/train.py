@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from edokit._errors import InputError, counted
-from edokit._outputs import check_output
 from edokit.cli import console, options
 from edokit.members import (
     Group,
@@ -22,6 +21,7 @@ from edokit.members import (
 )
 from edokit.members.jobs import BY_ANNOTATOR
 from edokit.members.training_data import DEV, FIT
+from edokit.runs import check_output
 
 
 def recipe_options(texts: Sequence[str], option: str, form: str) -> dict[str, str | list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edokit._lazy import lazy_names
+from edokit._package import lazy_names
 
 if TYPE_CHECKING:
     from edokit.datasets.get import get_dataset

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 
 from edokit._errors import InputError, check_number, examples, one_of, option, warn
 from edokit._io import whole_file
-from edokit._version import __version__
+from edokit._package import __version__
 
 REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
 COMMIT = "45d7b06e4c36b59472d6bdf9281f7f1e395eb0e0"

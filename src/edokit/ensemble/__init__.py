@@ -2,18 +2,22 @@
 
 from typing import TYPE_CHECKING
 
-from edokit._lazy import lazy_names
+from edokit._package import lazy_names
 from edokit.ensemble.answers import Answer
 from edokit.ensemble.fitted import Reason
 from edokit.ensemble.options import OPTION_NAMES, PRESETS, from_flat
 
 if TYPE_CHECKING:
     from edokit.ensemble.classifier import EDOClassifier, soft_score
-    from edokit.ensemble.estimator import EDOEnsemble
-    from edokit.ensemble.files import fit
+    from edokit.ensemble.estimator import EDOEnsemble, fit
     from edokit.ensemble.pooled import Pooled
-    from edokit.ensemble.predict import compare_panels, predict_to_file
-    from edokit.ensemble.reviews import Review, review, write_review
+    from edokit.ensemble.reviews import (
+        Review,
+        compare_panels,
+        predict_to_file,
+        review,
+        write_review,
+    )
     from edokit.ensemble.trade_off import TradeOff
 
 __all__ = [
@@ -39,11 +43,9 @@ __getattr__ = lazy_names(
     __name__,
     {
         "classifier": ("EDOClassifier", "soft_score"),
-        "estimator": ("EDOEnsemble",),
-        "files": ("fit",),
+        "estimator": ("EDOEnsemble", "fit"),
         "pooled": ("Pooled",),
-        "predict": ("compare_panels", "predict_to_file"),
-        "reviews": ("Review", "review", "write_review"),
+        "reviews": ("Review", "compare_panels", "predict_to_file", "review", "write_review"),
         "trade_off": ("TradeOff",),
     },
 )

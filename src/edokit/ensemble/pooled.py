@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._types import Floats, Strings
+from edokit.annotations.long_table import SCALE
 from edokit.metrics import entropy_items
 from edokit.metrics.scores import medians
 from edokit.panels import Panel, PanelAnswer, PanelComparison
@@ -166,8 +167,6 @@ class Pooled:
         other columns describe the pool. Pairs also have ``annotator``; of a panel, ``low_<class>``
         and ``high_<class>`` are the ends of the interval of its votes.
         """
-        from edokit.annotations.long_table import SCALE
-
         columns: dict[str, Any] = dict(self.rows.columns())
         for prefix, shares in (("p", self.answer), ("low", self.low), ("high", self.high)):
             if shares is not None:

@@ -10,13 +10,12 @@ import numpy as np
 
 from edokit._errors import InputError, counted, examples, money, option
 from edokit._types import Floats, Ints
-from edokit.ensemble._fit import pooled_rows
+from edokit.ensemble._fit import pooled_rows, temperature_after
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS
 from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
 from edokit.fitdata import FitData
 from edokit.metrics import METRIC, headline_metric
 from edokit.metrics.compute import item_values
-from edokit.objective.pools import fit_temperature
 from edokit.objective.settings import Regularize
 from edokit.predictions.core import SOURCES
 from edokit.rows import Rows
@@ -191,11 +190,8 @@ def trade_off(fitted: Fitted, data: FitData) -> TradeOff:
         )
     search = _Search(fitted, data)
     weights, whole, losses = search.without(())
-    drops = []
-    if len(search.names) > 1:
-        for k in np.argsort(-weights, kind="stable"):
-            if weights[k] >= SMALLEST_WEIGHT:
-                drops.append(search.without((int(k),), losses)[1])
+    heaviest = search.heavy(weights) if len(search.names) > 1 else []
+    drops = [search.without((k,), losses)[1] for k in heaviest]
     path, dropped = [whole], tuple[int, ...]()
     while (member := search.next_to_drop(weights)) is not None:
         dropped = (*dropped, member)
@@ -218,6 +214,9 @@ class _Search:
 
     def __init__(self, fitted: Fitted, data: FitData) -> None:
         self.fitted, self.options = fitted, fitted.options
+        settings = replace(self.options.settings, regularize=Regularize.EFFECTIVE)
+        penalties = [fit.lambda_reg for fit in (fitted.label_fits or {}).values()]
+        self.settings = [replace(settings, reg=reg) for reg in penalties or [settings.reg]]
         self.names, _ = fitted.unit_weights
         unit_of = list(zip(fitted.groups or fitted.members, fitted.members, strict=True))
         self.costs = [
@@ -246,14 +245,14 @@ class _Search:
         for train, fold in self.folds:
             part = train.select(competing)
             pool_weights = self.solve(part)
-            temperature = self.temperature(part, pool_weights)
+            temperature = temperature_after(part, pool_weights, self.options)
             P = fold.select(competing).sample.P
             rows = pooled_rows(P, pool_weights, self.options.pool, temperature)
             losses.append(self.item_losses(*fold.per_item(rows)))
         by_item = np.concatenate(losses)
         differences = by_item - (by_item if whole is None else whole)
-        heavy = [k for k in np.argsort(-weights, kind="stable") if weights[k] >= SMALLEST_WEIGHT]
-        costs = [self.costs[k] for k in heavy]
+        heavy = self.heavy(weights)
+        costs: list[Any] = [self.costs[k] for k in heavy]
         reduced = Reduced(
             tuple(self.names[k] for k in dropped),
             tuple(self.names[k] for k in heavy),
@@ -264,32 +263,20 @@ class _Search:
         )
         return weights, reduced, by_item
 
+    def heavy(self, weights: Floats) -> list[int]:
+        """Positions of those with weight, the heaviest first."""
+        order = np.argsort(-weights, kind="stable").tolist()
+        return [k for k in order if weights[k] >= SMALLEST_WEIGHT]
+
     def solve(self, data: FitData) -> Floats:
         """[L, K] the optimum of the fit's objective: one for all labels, or one for each."""
-        parts, penalties = [data], [self.options.settings.reg]
-        if self.fitted.label_fits is not None:
-            parts = data.per_label()
-            penalties = [fit.lambda_reg for fit in self.fitted.label_fits.values()]
-        settings = replace(self.options.settings, regularize=Regularize.EFFECTIVE)
+        parts = [data] if self.fitted.label_fits is None else data.per_label()
         order, limit = self.options.solver.order, self.options.solver.max_members
         solutions = [
-            solve_exact(
-                part,
-                replace(settings, reg=penalty),
-                order=order,
-                max_members=limit,
-                all_terms=False,
-            )
-            for part, penalty in zip(parts, penalties, strict=True)
+            solve_exact(part, settings, order=order, max_members=limit, all_terms=False)
+            for part, settings in zip(parts, self.settings, strict=True)
         ]
         return np.array([solution.weights for solution in solutions])
-
-    def temperature(self, data: FitData, weights: Floats) -> float:
-        """The temperature after pooling with these weights, where the fit has one."""
-        if self.options.recalibrate is None:
-            return 1.0
-        rows = pooled_rows(data.sample.P, weights, self.options.pool, 1.0)
-        return fit_temperature(rows, data.sample.q)
 
     def next_to_drop(self, weights: Floats) -> int | None:
         """The member whose weight brings least for its cost; None at the end.

@@ -15,7 +15,6 @@ from edokit._io.atomic import discard, whole_folder
 from edokit._io.documents import Document, Names, read_model
 from edokit._io.json import write_json
 from edokit._io.skops import read_estimator_file, write_estimator
-from edokit._outputs import output_folder
 from edokit._types import Floats
 from edokit.members.folder import new_manifest, read_manifest, scale_of, with_added
 from edokit.members.groups import check_folder_name
@@ -40,6 +39,7 @@ from edokit.members.pretrained import (
 )
 from edokit.members.recipe import Annotators, Context, Member, Text, joined, with_context
 from edokit.members.texts import Texts
+from edokit.runs import output_folder
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:

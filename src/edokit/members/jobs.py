@@ -30,8 +30,8 @@ from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, exampl
 from edokit._io.atomic import digest_of, whole_folder
 from edokit._io.documents import Count, Document, Json, Names, to_model
 from edokit._io.json import read_json, write_json
+from edokit._package import __version__
 from edokit._types import Codes, Floats, Ints
-from edokit._version import __version__
 from edokit.members.groups import Group
 from edokit.members.recipe import (
     OPERATIONAL,

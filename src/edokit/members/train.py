@@ -21,7 +21,6 @@ from edokit._errors import (
     option,
     warn,
 )
-from edokit._outputs import output_folder
 from edokit.members.folder import (
     added_jobs,
     collect_predictions,
@@ -52,6 +51,7 @@ from edokit.members.runner import run_jobs
 from edokit.members.spending import session
 from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData, check_splits, fold_numbers
+from edokit.runs import output_folder
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations

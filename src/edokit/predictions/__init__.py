@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edokit._lazy import lazy_names
+from edokit._package import lazy_names
 from edokit.predictions.core import Invalid, Layout, Predictions
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import Shards, describe_predictions, read_predictions, read_shards

@@ -65,8 +65,8 @@ def write_report(
     TypeError
         If ``run`` is a `ReportData` and there is no ``out``.
     """
-    from edokit._outputs import REPORT, refuse_links
     from edokit.report.page import render
+    from edokit.runs import REPORT, refuse_links
 
     if isinstance(run, ReportData):
         data = run
@@ -115,7 +115,7 @@ def write_panel_page(
 
 def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
     from edokit._io import whole_file
-    from edokit._outputs import check_page
+    from edokit.runs import check_page
 
     check_page(out, overwrite=overwrite)
     page = render()

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
-from edokit._outputs import RUN_RECORD
 from edokit.annotations import Annotations
 from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
@@ -28,7 +27,7 @@ from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.formatting import listed
 from edokit.report.results import Comparison, Search, read_comparison, read_search
 from edokit.rows import in_order
-from edokit.runs import RunRecord, digest
+from edokit.runs import RUN_RECORD, RunRecord, digest
 
 Value = TypeVar("Value")
 ROLES = {

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from edokit._errors import money, printable
 from edokit._io.json import parse_json
-from edokit._version import __version__
+from edokit._package import __version__
 from edokit.ensemble.trade_off import VERDICTS, earned
 from edokit.ensemble.trade_off import signed as signed_difference
 from edokit.metrics import METRIC, headline_metric

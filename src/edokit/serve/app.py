@@ -27,7 +27,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from edokit._errors import is_loopback
-from edokit._version import __version__
+from edokit._package import __version__
 from edokit.serve.batching import Batcher, Limits, reported
 from edokit.serve.requests import About, RefusedError, read_request, request_model
 

@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from edokit._errors import InputError, is_loopback, option
-from edokit._version import __version__
+from edokit._package import __version__
 from edokit.serve.app import TOKEN, App
 from edokit.serve.batching import Answers, Batcher, Limits, reported
 from edokit.serve.requests import About

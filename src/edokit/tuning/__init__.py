@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from edokit._lazy import lazy_names
+from edokit._package import lazy_names
 from edokit.tuning.space import RULES, Choice, Range, SearchOptions, SearchSpace
 from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import EDOWarning, InputError, local_path, option
 from edokit._io import write_json
 from edokit._io.tables import write_table
-from edokit._outputs import begin_run, check_output, output_folder
 from edokit.annotations import Annotations
 from edokit.ensemble import EDOEnsemble, from_flat
 from edokit.ensemble.inputs import (
@@ -29,7 +28,16 @@ from edokit.fitdata import FitData
 from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
 from edokit.predictions import Predictions
-from edokit.runs import InputReader, RunRecord, command_text, merge_options, with_options
+from edokit.runs import (
+    InputReader,
+    RunRecord,
+    begin_run,
+    check_output,
+    command_text,
+    merge_options,
+    output_folder,
+    with_options,
+)
 from edokit.scales import NOMINAL, ScaleLike
 from edokit.tuning.space import WHOLE_NUMBERS, Plan, SearchOptions
 from edokit.tuning.storage import find_storage, open_storage

@@ -1,10 +1,12 @@
-"""Names of a package that are imported when they are first used."""
+"""The version, and names of a package that are imported when they are first used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
+
+__version__ = "0.1.0"
 
 
 def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
