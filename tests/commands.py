@@ -14,8 +14,7 @@ import pytest
 from cyclopts import Argument
 
 from edokit.cli import main
-from edokit.cli.app import call, make_app
-from edokit.cli.messages import arguments_of
+from edokit.cli.app import arguments_of, call, make_app
 
 
 class Done(NamedTuple):

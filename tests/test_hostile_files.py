@@ -128,7 +128,7 @@ def test_a_size_that_the_archive_states_falsely_is_refused(tmp_path: Path) -> No
 def test_a_bomb_is_refused_and_repetitive_predictions_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edokit._io.atomic.free_memory", lambda: 59 << 20)
+    monkeypatch.setattr("edokit._parallel.free_memory", lambda: 59 << 20)
     bomb = claiming("(1000000, 1, 2)", content=b"\0" * 8_000_000)
     path = archive(tmp_path / "p.npz", probabilities=bomb)
     assert path.stat().st_size < 20_000
@@ -260,7 +260,7 @@ def test_rows_of_nothing_new_are_a_bomb_where_they_are_too_many(
     write_table(pa.table({"item": column, "annotator": column, "label": column}), path)
     assert path.stat().st_size < 20_000
     assert read_table(path).num_rows == 1_000_000
-    monkeypatch.setattr("edokit._io.atomic.free_memory", lambda: 80 << 20)
+    monkeypatch.setattr("edokit._parallel.free_memory", lambda: 80 << 20)
     assert "but 80 MiB are free" in refused(read_table, path)
 
 

@@ -14,8 +14,7 @@ from typing import get_args
 
 from cyclopts import Argument
 
-from edokit.cli.app import COMMANDS, make_app
-from edokit.cli.messages import arguments_of
+from edokit.cli.app import COMMANDS, arguments_of, make_app
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "commands"
 # Where there is more than options can say.

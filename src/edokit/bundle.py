@@ -24,8 +24,7 @@ from edokit._errors import (
     option,
 )
 from edokit._io.atomic import digest_of, files_below, whole_content
-from edokit._io.documents import Count, Document, read_model
-from edokit._io.json import write_json
+from edokit._io.documents import Count, Document, read_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._package import __version__
 from edokit._types import Floats

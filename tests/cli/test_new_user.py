@@ -15,8 +15,7 @@ from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, simulate
 from edokit._errors import option
 from edokit._io.tables import write_table
-from edokit.cli.app import make_app
-from edokit.cli.messages import Options
+from edokit.cli.app import Options, make_app
 from edokit.predictions import read_predictions, write_predictions
 from edokit.rows import Rows
 from edokit.runs import command_text, with_options

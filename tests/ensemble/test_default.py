@@ -15,7 +15,7 @@ from edokit.ensemble import from_flat
 from edokit.ensemble._fit import GRID, UNIFORM
 from edokit.ensemble.answers import FOLDS
 from edokit.ensemble.fitted import describe_lambda_reg
-from edokit.ensemble.options import Options
+from edokit.ensemble.inputs import Options
 from edokit.fitdata import FitData
 from edokit.metrics import ce, ce_items
 from edokit.objective.pools import pool

@@ -19,10 +19,11 @@ from sklearn.utils import estimator_checks
 
 from edokit import Annotations, EDOEnsemble, Exact, Gumbel, Objective, Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.ensemble import OPTION_NAMES, PRESETS, from_flat
-from edokit.ensemble.options import Options
+from edokit.ensemble import OPTION_NAMES, from_flat
+from edokit.ensemble.inputs import PAPER_SOLVERS, Options
 from edokit.metrics import ce
 from edokit.objective.pools import average_groups, pool
+from edokit.objective.settings import PRESETS
 
 PEOPLE, POOL = people_and_pool()
 
@@ -231,7 +232,7 @@ def test_flat_names_and_objects_are_the_same_options() -> None:
         "preset": "paper-fixed",
         "ties": "random",
         "objective": Objective(f1=1.0, div=0.2, reg=1e-3, ce="all", class_weights=True),
-        "solver": replace(PRESETS["paper-fixed"].solvers["gumbel"], epochs=3),
+        "solver": replace(PAPER_SOLVERS["gumbel"], epochs=3),
     }
     again = Options.of(parameters).to_flat()
     assert again.items() >= flat.items()
@@ -248,8 +249,8 @@ def test_nested_parameters_change_the_object_in_force() -> None:
     assert ensemble.get_params()["objective__div"] == 1.0
     assert ensemble.get_params()["solver__epochs"] == 10
     ensemble.set_params(objective__div=0, solver__epochs=5)
-    assert ensemble.objective == replace(PRESETS["paper-fixed"].objective, div=0)
-    assert ensemble.solver == replace(PRESETS["paper-fixed"].solvers["gumbel"], epochs=5)
+    assert ensemble.objective == replace(PRESETS["paper-fixed"], div=0)
+    assert ensemble.solver == replace(PAPER_SOLVERS["gumbel"], epochs=5)
     assert EDOEnsemble().set_params(preset="paper", objective__reg=1.0).objective.f1 == 1.0
     assert EDOEnsemble().set_params(solver="gumbel", solver__epochs=2).solver == Gumbel(epochs=2)
     for name in ("objective__nope", "solver__epochs", "objectives__div"):

@@ -8,7 +8,7 @@ from edokit._io.atomic import (
     temporary_folder,
     whole_file,
 )
-from edokit._io.json import json_text, parse_json, read_json, read_text, write_json
+from edokit._io.documents import json_text, parse_json, read_json, read_text, write_json
 
 __all__ = [
     "cannot_read",

@@ -21,7 +21,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from edokit._errors import InputError, in_bytes, local_path, option
-from edokit._parallel import free_memory
 
 
 @contextmanager
@@ -174,6 +173,8 @@ def check_memory(path: Path, needed: float) -> None:
     tight = needed > _RATIO * path.stat().st_size
     if needed < _LITTLE and not tight:  # looking takes longer than reading so little
         return
+    from edokit._parallel import free_memory
+
     available = free_memory()
     if needed > (available / _CAUTION if tight else available):
         share = ", of which a file packed so tightly gets a quarter" if tight else ""

@@ -30,10 +30,9 @@ from edokit._errors import (
     word,
 )
 from edokit._io.atomic import cannot_read, check_file, check_memory, check_start, whole_file
-from edokit._io.json import check_utf8, json_text, parse_json
+from edokit._io.documents import check_utf8, json_text, parse_json
 from edokit._io.markup import spreadsheet_text
 from edokit._names import as_name, column_of, plain_type
-from edokit._parallel import free_memory, may_use_threads
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
@@ -206,6 +205,8 @@ def _refuse_open_quote(path: Path, cell: str) -> None:
 
 
 def _read_parquet(path: Path) -> pa.Table:
+    from edokit._parallel import may_use_threads
+
     try:
         about = pa_parquet.read_metadata(path)
         schema = about.schema.to_arrow_schema()
@@ -300,6 +301,8 @@ def _no_rows(path: Path) -> InputError:
 
 def unreadable(path: Path, kind: str, error: Exception) -> InputError:
     """The error for a file that is not what its ending says."""
+    from edokit._parallel import free_memory
+
     if isinstance(error, MemoryError) or "worker thread" in str(error):
         return InputError(
             f"there is not enough memory to read {path}: {in_bytes(free_memory())} are free",

@@ -25,7 +25,7 @@ from edokit.cli import console, options
 from edokit.ensemble import EDOEnsemble, from_flat
 from edokit.ensemble import fit as fit_ensemble
 from edokit.ensemble.fitted import Fitted
-from edokit.ensemble.options import SHARED, SOLVER_OPTIONS
+from edokit.ensemble.inputs import SHARED, SOLVER_OPTIONS
 from edokit.objective.settings import FLAT_NAMES, Gumbel, Objective
 
 LOSS_TERMS = {

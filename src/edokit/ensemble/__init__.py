@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from edokit._package import lazy_names
 from edokit.ensemble.answers import Answer
 from edokit.ensemble.fitted import Reason
-from edokit.ensemble.options import OPTION_NAMES, PRESETS, from_flat
+from edokit.ensemble.inputs import OPTION_NAMES, from_flat
 
 if TYPE_CHECKING:
     from edokit.ensemble.classifier import EDOClassifier, soft_score
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OPTION_NAMES",
-    "PRESETS",
     "Answer",
     "EDOClassifier",
     "EDOEnsemble",

@@ -20,8 +20,7 @@ from edokit._errors import InputError, option, warn
 from edokit._types import Floats
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import Constant, Fitted, Kind, LabelFit, Reason, on_simplex
-from edokit.ensemble.inputs import align_inputs, class_labels
-from edokit.ensemble.options import PER_LABEL, Options
+from edokit.ensemble.inputs import PER_LABEL, Options, align_inputs, class_labels
 from edokit.fitdata import FitData
 from edokit.fitdata.data import pooled
 from edokit.metrics import ce_items

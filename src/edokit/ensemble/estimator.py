@@ -29,14 +29,16 @@ from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, wit
 from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP, Answer, find_answer
 from edokit.ensemble.fitted import Constant, Fitted, Reason, on_simplex
 from edokit.ensemble.inputs import (
+    Options,
     align_inputs,
     label_array,
+    objective_in_force,
     pooled_members,
     predictions_for,
     read_inputs,
+    solver_in_force,
     warn_if_unanimous,
 )
-from edokit.ensemble.options import Options, objective_in_force, solver_in_force
 from edokit.fitdata import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.metrics import main_metrics

@@ -16,7 +16,7 @@ from edokit._errors import InputError, counted, money
 from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Floats, Ints
 from edokit.ensemble.answers import Answer, Positive, Temperature
-from edokit.ensemble.options import Options, from_flat, options_of_settings
+from edokit.ensemble.inputs import Options, from_flat, options_of_settings
 from edokit.metrics import entropy_items
 from edokit.objective.pools import average_groups, group_names, pool, sharpen
 from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective

@@ -1,10 +1,15 @@
-"""Predictions and labels in the forms that users have them, matched item by item."""
+"""What a fit takes: options, and predictions and labels in the forms that users have them.
+
+In Python, options are objects (`Objective`, `Exact`, `Gumbel`). The command line, search spaces and
+``settings`` in ``ensemble.json`` name them flat: ``lambda_div``, ``solver``, ``max_members``, ….
+Predictions and labels are matched item by item.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +17,180 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edokit._errors import InputError, are, counted, examples, option, warn
+from edokit._errors import InputError, are, check_seed, counted, examples, one_of, option, warn
 from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations import Annotations
 from edokit.fitdata import FitData
+from edokit.objective.settings import (
+    CE,
+    FLAT_NAMES,
+    PRESETS,
+    SOLVERS,
+    TERMS,
+    Diversity,
+    Exact,
+    Gumbel,
+    GumbelSettings,
+    Objective,
+    Settings,
+)
 from edokit.predictions import Predictions, Shards
 from edokit.predictions.core import ANONYMOUS
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
+
+PER_LABEL = "per-label"
+"""Each label of sets with weights of its own."""
+LABEL_WEIGHTS = ("shared", PER_LABEL)
+_PAPER = GumbelSettings()
+PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
+    "exact": Exact(_PAPER.max_members),
+    "gumbel": Gumbel(**{part.name: getattr(_PAPER, part.name) for part in fields(Gumbel)}),
+}
+"""What the name of a solver stands for under the paper's presets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a fit is asked for, the objects of the preset filled in."""
+
+    preset: str = "default"
+    pool: str = "linear"
+    groups: bool = False
+    objective: Objective
+    solver: Exact | Gumbel
+    recalibrate: str | None = None
+    label_weights: str = "shared"
+    scale: ScaleLike | None = None
+    ties: Any = "first"
+    random_state: int = 0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Options:
+        """The options that these parameters of `EDOEnsemble` stand for, checked."""
+        values = {name: value for name, value in parameters.items() if value is not None}
+        preset = values.get("preset", "default")
+        values["objective"] = objective_in_force(preset, values.get("objective"))
+        values["solver"] = solver_in_force(preset, values.get("solver"))
+        options = cls(**values)
+        options._check()
+        return options
+
+    def _check(self) -> None:
+        check_seed(self.random_state)
+        one_of("label_weights", self.label_weights, LABEL_WEIGHTS)
+        if self.scale is not None:
+            Declared(self.scale)  # refuses what is no scale
+        if self.recalibrate is not None:
+            one_of("recalibrate", self.recalibrate, ("temperature",))
+        _ = self.settings  # refuses pools that do not go with the objective
+        if not any(weight or weight is None for _, weight in self.objective.weights()):
+            names = [option(term.flat_name) for term in TERMS.values()]
+            raise InputError(
+                f"there is nothing to optimise: {', '.join(names[:-1])} and {names[-1]} are all 0",
+                f"set {option(TERMS['ce_weight'].flat_name)} to 1",
+            )
+
+    def warn_of_idle(self) -> None:
+        """Warn of options without effect."""
+        if self.objective.diversity is Diversity.SUPPRESS and self.objective.div == 0:
+            warn(
+                "the diversity term has weight 0, so its direction has no effect; set"
+                f" {option(TERMS['div'].flat_name)}"
+            )
+        if self.objective.ce is CE.RANDOM and isinstance(self.solver, Exact):
+            warn(
+                f"the exact solver takes {option('ce', 'random')} in expectation, which is"
+                f" {option('ce', 'all')}"
+            )
+
+    @property
+    def label_options(self) -> dict[str, Any]:
+        """What `FitData` needs to read labels."""
+        return {"ties": self.ties, "random_state": self.random_state, "scale": self.scale}
+
+    @property
+    def settings(self) -> Settings:
+        """The objective and its pool; a penalty still to be chosen takes the default."""
+        return Settings.of(self.objective, self.pool)
+
+    def to_flat(self) -> dict[str, Any]:
+        """The options by their flat names."""
+        shared = {name: getattr(self, name) for name in SHARED}
+        objective = {flat: getattr(self.objective, name) for name, flat in FLAT_NAMES.items()}
+        solver = {part.name: getattr(self.solver, part.name) for part in fields(self.solver)}
+        return {**shared, "solver": self.solver.name, **solver, **objective}
+
+
+SHARED = tuple(part.name for part in fields(Options) if part.name not in ("objective", "solver"))
+"""Parameters of `EDOEnsemble` whose flat name is their own."""
+SOLVER_OPTIONS = tuple(
+    dict.fromkeys(part.name for kind in SOLVERS.values() for part in fields(kind))
+)
+"""Options of the solvers."""
+OPTION_NAMES = (*SHARED, "solver", *SOLVER_OPTIONS, *FLAT_NAMES.values())
+"""The flat names of all options."""
+
+
+def objective_in_force(preset: str, objective: Objective | None) -> Objective:
+    """The objective, or that of the preset."""
+    one_of("preset", preset, PRESETS)
+    if objective is None:
+        return PRESETS[preset]
+    if not isinstance(objective, Objective):
+        raise InputError(
+            f"{option('objective')} must be an Objective, but got {objective!r}",
+            "write EDOEnsemble(objective=Objective(div=0.1)), for example",
+        )
+    return objective
+
+
+def solver_in_force(preset: str, solver: Exact | Gumbel | str | None) -> Exact | Gumbel:
+    """The solver, one of this name, or that of the preset."""
+    one_of("preset", preset, PRESETS)
+    if isinstance(solver, Exact | Gumbel):
+        return solver
+    by_default = preset == "default"
+    name = solver or ("exact" if by_default else "gumbel")
+    one_of("solver", name, SOLVERS)
+    return SOLVERS[name]() if by_default else PAPER_SOLVERS[name]
+
+
+def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of `EDOEnsemble` from options by their flat names; None is the preset's.
+
+    Options of the gumbel solver that the exact one does not have are left out, with a warning.
+    """
+    values = {name: value for name, value in flat.items() if value is not None}
+    for name in values:
+        one_of("option", name, OPTION_NAMES)
+    parameters = {name: values[name] for name in (*SHARED, "solver") if name in values}
+    preset = values.get("preset", "default")
+    base = objective_in_force(preset, None)
+    terms = {name: values[key] for name, key in FLAT_NAMES.items() if key in values}
+    if (objective := replace(base, **terms)) != base:
+        parameters["objective"] = objective
+    base_solver = solver_in_force(preset, values.get("solver"))
+    names = [part.name for part in fields(base_solver)]
+    solver_options = {name: values[name] for name in SOLVER_OPTIONS if name in values}
+    if idle := [name for name in solver_options if name not in names]:
+        warn(f"{', '.join(map(option, idle))}: only the gumbel solver uses this")
+    solver = replace(base_solver, **{n: v for n, v in solver_options.items() if n in names})
+    if solver != base_solver:
+        parameters["solver"] = solver
+    return parameters
+
+
+def options_of_settings(settings: Mapping[str, Any]) -> Options:
+    """The options of a fit, from the ``settings`` that it recorded."""
+    kind = SOLVERS.get(str(settings.get("solver")), Exact)
+    names = {*SHARED, *FLAT_NAMES.values(), *(part.name for part in fields(kind))}
+    flat = {name: value for name, value in settings.items() if name in names}
+    return Options.of(from_flat({**flat, "solver": kind.name}))
+
+
+# --- Predictions and labels -----------------------------------------------------------------------
 
 _FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"
 _SETS = "[N, L] with 0 or 1, or a share of annotators, for each label; or Annotations"
@@ -40,7 +210,12 @@ def as_predictions(
     """
     if isinstance(predictions, Predictions):
         return predictions if scale is None else predictions.on_scale(scale)
-    array = _numeric(predictions)
+    if getattr(predictions, "requires_grad", False):
+        raise InputError(
+            "the predictions are a tensor with gradients, which is no plain array",
+            "pass tensor.detach().cpu().numpy(); to train through the pool, use edokit.torch",
+        )
+    array = np.asarray(predictions)
     if array.ndim != 3:
         raise InputError(
             f"an array of predictions has shape [N, K, C]; this one has shape {array.shape}",
@@ -55,16 +230,6 @@ def as_predictions(
     return Predictions.from_arrays(
         array, layout="NKC", members=members, classes=classes, scale=scale
     )
-
-
-def _numeric(values: Any) -> npt.NDArray[Any]:
-    """An array; a tensor that still has its gradients, which can't be one, is refused."""
-    if getattr(values, "requires_grad", False):
-        raise InputError(
-            "the predictions are a tensor with gradients, which is no plain array",
-            "pass tensor.detach().cpu().numpy(); to train through the pool, use edokit.torch",
-        )
-    return np.asarray(values)
 
 
 def as_annotations(
@@ -250,7 +415,9 @@ def align_inputs(
     """
     unnamed = not isinstance(predictions, Predictions)
     predictions = predictions_for(labels, predictions, scale)
-    if unnamed and len(predictions) != _count(labels) == len(predictions.members):
+    labelled = labels.items if isinstance(labels, Annotations) else labels
+    items = len(labelled) if hasattr(labelled, "__len__") else None
+    if unnamed and len(predictions) != items == len(predictions.members):
         raise InputError(
             f"the array of predictions has shape {predictions.shape}, and there are labels of"
             f" {counted(len(predictions.members), 'item')}: it looks like [K, N, C], not [N, K, C]",
@@ -281,13 +448,6 @@ def align_inputs(
     if len(predictions.classes) > len(annotations.classes):
         annotations = annotations.with_classes(predictions.classes)
     return predictions.order_classes(annotations.classes), annotations
-
-
-def _count(labels: Any) -> int | None:
-    """How many items have labels, where that is known."""
-    if isinstance(labels, Annotations):
-        return len(labels.items)
-    return len(labels) if hasattr(labels, "__len__") else None
 
 
 def align_test_inputs(

@@ -12,8 +12,7 @@ import numpy as np
 
 from edokit._errors import InputError, errors_in, local_path, option
 from edokit._io.atomic import discard, whole_folder
-from edokit._io.documents import Document, Names, read_model
-from edokit._io.json import write_json
+from edokit._io.documents import Document, Names, read_model, write_json
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
 from edokit.members.folder import new_manifest, read_manifest, scale_of, with_added

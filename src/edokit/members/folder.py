@@ -14,8 +14,7 @@ from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option, warn
 from edokit._io.atomic import digest_of, discard, remove_leftovers
-from edokit._io.documents import Count, Document, Names, to_model
-from edokit._io.json import read_json
+from edokit._io.documents import Count, Document, Names, read_json, to_model
 from edokit.members.groups import Group, is_folder_name
 from edokit.members.jobs import (
     BY_ANNOTATOR,

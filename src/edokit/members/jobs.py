@@ -28,8 +28,7 @@ from pydantic import Field
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, option, warn
 from edokit._io.atomic import digest_of, whole_folder
-from edokit._io.documents import Count, Document, Json, Names, to_model
-from edokit._io.json import read_json, write_json
+from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
 from edokit._package import __version__
 from edokit._types import Codes, Floats, Ints
 from edokit.members.groups import Group

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOError, InputError, examples, missing_extra, option, warn
 from edokit._io.atomic import digest_of, files_below
-from edokit._io.json import read_json
+from edokit._io.documents import read_json
 
 if TYPE_CHECKING:
     import torch

@@ -16,7 +16,7 @@ import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
 from edokit._io import check_file, whole_file
-from edokit._io.json import parse_json
+from edokit._io.documents import parse_json
 from edokit._io.npz import read_arrays, write_arrays
 from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array

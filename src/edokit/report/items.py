@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit._io.json import parse_json
+from edokit._io.documents import parse_json
 from edokit._types import Bools, Floats
 from edokit.metrics import METRIC
 from edokit.report.evaluation import Evaluation

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from edokit._errors import money, printable
-from edokit._io.json import parse_json
+from edokit._io.documents import parse_json
 from edokit._package import __version__
 from edokit.ensemble.trade_off import VERDICTS, earned
 from edokit.ensemble.trade_off import signed as signed_difference

@@ -13,8 +13,7 @@ import numpy as np
 from pydantic import AfterValidator, Field, create_model
 
 from edokit._errors import InputError
-from edokit._io.documents import Count, Document, read_model, to_model
-from edokit._io.json import read_json
+from edokit._io.documents import Count, Document, read_json, read_model, to_model
 from edokit._io.tables import read_table
 from edokit.baselines.scores import CONSTANT, Gain, Score
 from edokit.metrics import METRIC, PairedTest, search_metrics

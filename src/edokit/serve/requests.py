@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edokit._errors import EDOError, InputError, counted
-from edokit._io.json import parse_json
+from edokit._io.documents import parse_json
 
 _HINT = 'send {"texts": ["…"]}; GET /openapi.json lists the fields'
 
