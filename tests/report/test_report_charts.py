@@ -10,14 +10,12 @@ from typing import Any
 import altair
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from report_cases import make_run, make_search
 
 from edokit._errors import InputError
 from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
-from edokit.report.charts import clustered, diagnosis, pareto
+from edokit.report.charts import diagnosis, pareto
 from edokit.report.colours import DARK, class_colours
 from edokit.report.results import parse_search, read_search
 from edokit.report.vega import Spec, figure_spec, page_spec
@@ -86,22 +84,6 @@ def test_weights_stand_heaviest_first_with_zeros_shown(tmp_path: Path) -> None:
     assert weights == sorted(weights, reverse=True)
     assert sum(weights) == pytest.approx(1, abs=1e-3)
     assert column(drawn(chart, "text")[0], "_text")[-1] == "0"
-
-
-@given(st.integers(0, 12), st.integers(0, 1000))
-def test_clustering_keeps_every_member_once(count: int, seed: int) -> None:
-    points = np.random.default_rng(seed).random((count, 3))
-    apart = np.abs(points[:, None] - points[None]).sum(axis=2)
-    assert sorted(clustered(apart).tolist()) == list(range(count))
-
-
-def test_clustering_puts_like_members_side_by_side() -> None:
-    points = np.array([[0.0], [9.0], [0.1], [9.1]])
-    order = clustered(np.abs(points - points.T))
-    assert {frozenset(order[:2].tolist()), frozenset(order[2:].tolist())} == {
-        frozenset({0, 2}),
-        frozenset({1, 3}),
-    }
 
 
 def test_members_that_are_all_the_same_can_be_drawn() -> None:

@@ -95,7 +95,7 @@ def test_started_again_it_goes_on(files: list[Any], tmp_path: Path) -> None:
 
 
 def test_the_space_is_set_on_the_command_line(files: list[Any], tmp_path: Path) -> None:
-    extra = ("--ce", "mean", "--diversity", "preserve", "--space", "lambda_div=0")
+    extra = ("--space", "ce=mean", "--space", "diversity=preserve", "--space", "lambda_div=0")
     wide = ("--space", "lambda_reg=1e-3..1e-1", "--space", "pool=linear,log")
     code, _, err = edo("search", *files, *QUICK, *extra, *wide, "--solver", "exact", "--json")
     assert (code, err) == (0, "")
@@ -117,7 +117,7 @@ def test_the_space_is_set_on_the_command_line(files: list[Any], tmp_path: Path) 
         (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
         (("--space", "lambda=1"), "must be one of 'lambda_f1'"),
         (("--space", "lambda_f1"), "but got 'lambda_f1'"),
-        (("--ce", "median"), "'median'"),
+        (("--space", "ce=median"), "'median'"),
         (("--groups",), "needs the group of each member"),
         (("--worker",), "--storage"),
         (("--storage", "mysql://host/db"), "mysql"),

@@ -114,10 +114,12 @@ def test_a_search_of_another_space_says_what_differs(
     results: bool, files: list[Any], tmp_path: Path
 ) -> None:
     few = ("--trials", 3, "--folds", 0, "--no-report")
-    assert edo("search", *files, *few, "--space", "paper", "--ce", "mean")[0] == 0
+    assert edo("search", *files, *few, "--space", "paper", "--space", "ce=mean")[0] == 0
     if not results:
         (tmp_path / "run" / "search" / "search.json").unlink()
-    code, out, err = edo("search", *files, *few, "--ce", "mean")
+    code, out, err = edo("search", *files, *few, "--space", "ce=mean")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "different space (learning_rate" in err
-    assert edo("search", *files, *few, "--space", "paper", "--ce", "mean", "--trials", 4)[0] == 0
+    assert (
+        edo("search", *files, *few, "--space", "paper", "--space", "ce=mean", "--trials", 4)[0] == 0
+    )

@@ -13,7 +13,7 @@ from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe import plain_value
 from edokit.metrics import METRIC
-from edokit.tuning import SearchOptions, SearchResult, SearchSpace
+from edokit.tuning import SearchOptions, SearchResult, SearchSpace, SearchTrial
 from edokit.tuning import search as run_search
 
 
@@ -55,24 +55,11 @@ class Search(SearchOptions):
         paper for the paper's space, ordinal for the terms of ordered classes, else thorough; or
         another range (lambda_reg=1e-4..1e-1), choice (pool=linear,log) or fixed value
         (lambda_div=0) of a parameter (repeatable).
-    ce : str, optional
-        Only these: mean, all, random.
-    diversity : str, optional
-        Only this: preserve or suppress.
     """
 
     space: Annotated[Any, options.parser(read_space, "NAME | PARAMETER=VALUE")] = "thorough"
     groups: Annotated[bool, options.TWO_SIDED] = False
     storage: str | None = None
-    ce: str | None = None
-    diversity: str | None = None
-
-    def __post_init__(self) -> None:
-        space = self.space if isinstance(self.space, SearchSpace) else SearchSpace.named(self.space)
-        only = {"ce": self.ce, "diversity": self.diversity}
-        changes = {name: space_value(text) for name, text in only.items() if text}
-        object.__setattr__(self, "space", space.with_(**changes))
-        super().__post_init__()
 
 
 def search(
@@ -142,15 +129,26 @@ def show(result: SearchResult, out: Path | None, requested: int) -> None:
         notes += [unlearned] if unlearned else []
         notes.append(f"Results in {out}: search, ensemble, run.json{page}.")
     title = f"{counted(len(result.trials), 'trial')}, {len(result.front)} on the front"
-    records = [
-        {"trial": f"{trial.number}{' ←' if trial is result.chosen else ''}"}
-        | {METRIC[name].label: trial.value(name) for name in trial.metrics}
-        | {"size": trial.size}
-        | {"diversity": str(trial.configuration.settings.diversity)}
-        | {"CE of": str(trial.configuration.settings.ce)}
-        for trial in result.front
-    ]
-    console.print_records(title, records, notes)
+    console.print_records(title, _front(result), notes)
+
+
+def _front(result: SearchResult) -> list[dict[str, object]]:
+    """The rows of the front; trials of the same scores share one, named after the chosen one."""
+    alike: dict[tuple[str, ...], list[SearchTrial]] = {}
+    for trial in result.front:
+        scores = [f"{trial.value(name):.4f}" for name in trial.metrics]
+        alike.setdefault((*scores, str(trial.size)), []).append(trial)
+    columns = [*(METRIC[name].label for name in result.chosen.metrics), "size"]
+    records = []
+    for values, trials in alike.items():
+        trial = result.chosen if result.chosen in trials else trials[0]
+        settings = trial.configuration.settings
+        record: dict[str, object] = dict(zip(columns, values, strict=True))
+        record["diversity, CE"] = f"{settings.diversity}, {settings.ce}"
+        record["same scores"] = f"{len(trials) - 1} more" if len(trials) > 1 else None
+        mark = " ←" if trial is result.chosen else ""
+        records.append({"trial": f"{trial.number}{mark}", **record})
+    return records
 
 
 def _estimates(result: SearchResult) -> list[str]:

@@ -45,8 +45,6 @@ PLAIN_NAMES = {
 }
 # Points of a scatter plot; of more items, evenly spaced ones are drawn.
 POINTS = 1500
-# Up to so many members, cells carry their numbers.
-NUMBERED = 12
 # Fewer items than this do not make a mean.
 MIN_ITEMS = 5
 
@@ -275,29 +273,10 @@ def binned_means(x: Floats, y: Floats, largest: float) -> tuple[Floats, Floats, 
 
 
 def members(distances: Floats, member_names: Sequence[str]) -> Spec:
-    """The mean distances [K, K], similar members side by side."""
-    order = clustered(distances)
-    values = distances[np.ix_(order, order)]
-    labels = [clean(member_names[k]) for k in order]
-    text = (
-        {"_text": [[f"{v:.2f}" for v in row] for row in values]} if len(order) <= NUMBERED else {}
-    )
-    high = max(float(distances.max()), 1e-4)
-    return _matrix(
-        "Mean distance between members", values, labels, "distance", domain=(0, high), **text
-    )
-
-
-def clustered(distances: Floats) -> Ints:
-    """An order that puts similar members side by side."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
-
-    if len(distances) < 3:
-        return np.arange(len(distances), dtype=np.int64)
-    condensed = squareform(distances, checks=False)
-    leaves = leaves_list(linkage(condensed, "average", optimal_ordering=True))
-    return leaves.astype(np.int64)
+    """The mean distances [K, K]."""
+    labels, high = [clean(name) for name in member_names], max(float(distances.max()), 1e-4)
+    title = "Mean distance between members"
+    return _matrix(title, distances, labels, "distance", domain=(0, high))
 
 
 def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
