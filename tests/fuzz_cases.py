@@ -171,7 +171,6 @@ def _metadata(path: Path) -> Any:
 _LABEL_STUDIO = partial(read_annotations, format="label-studio")
 _ARGILLA = partial(read_annotations, format="argilla")
 _LEWIDI = partial(read_annotations, format="lewidi")
-_LEWIDI_2025 = partial(read_annotations, format="lewidi2025")
 _POSITIVE: Reader = lambda path: join_models([path], positive="1")  # noqa: E731
 _JOIN: Reader = lambda path: join_models([path])  # noqa: E731
 _ANSWERS: Reader = lambda path: join_models(  # noqa: E731
@@ -185,7 +184,7 @@ OWN: dict[str, list[Reader]] = {
     "studio": [read_annotations, _LABEL_STUDIO],
     "argilla": [read_annotations, _ARGILLA],
     "tone_train": [read_annotations, _LEWIDI],
-    "nli_train": [read_annotations, _LEWIDI_2025, read_texts],
+    "nli_train": [read_annotations, _LEWIDI, read_texts],
     "nli_annotators_meta": [_metadata],
     "made": [read_predictions],
     "asked": [_ANSWERS],

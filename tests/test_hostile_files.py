@@ -198,7 +198,7 @@ def test_json_of_tens_of_thousands_of_levels_is_refused(nested: str, tmp_path: P
         path.write_text(content + "\n")
         for read in (read_json, read_annotations) if name == "a.json" else (read_table,):
             refused(read, path)
-        for kind in ("label-studio", "argilla", "lewidi", "lewidi2025"):
+        for kind in ("label-studio", "argilla", "lewidi"):
             refused(lambda path, kind=kind: read_annotations(path, format=kind), path)
     refused(read_model, tmp_path / "a.jsonl")
 

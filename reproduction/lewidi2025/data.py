@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations import Annotations
-from edokit.datasets.lewidi2025 import read_lewidi2025, read_lewidi2025_items
+from edokit.datasets.lewidi import read_lewidi, read_lewidi_items
 from edokit.members.texts import Texts
 
 DATASETS = {"MP": "md", "CSC": "w1", "Paraphrase": "w1", "VariErrNLI": "md"}
@@ -34,7 +34,7 @@ def read_labelled(folder: Path, dataset: str) -> Annotations:
         warnings.simplefilter(
             "ignore", EDOWarning
         )  # blanks in ids, splits by file, held-out labels
-        return read_lewidi2025(folder / dataset).split("train", "dev")
+        return read_lewidi(folder / dataset).split("train", "dev")
 
 
 def read_test(folder: Path, dataset: str) -> Texts:
@@ -42,7 +42,7 @@ def read_test(folder: Path, dataset: str) -> Texts:
 
     VariErrNLI repeats an annotator who chose two labels; here everybody is named once.
     """
-    found = read_lewidi2025_items(folder / dataset, split="test")
+    found = read_lewidi_items(folder / dataset, split="test")
     both = (found.texts, found.contexts)
     texts = zip(*(map(str, () if part is None else part) for part in both), strict=True)
     return Texts(tuple(map(str, found.items)), tuple(texts), tuple(found.annotators))

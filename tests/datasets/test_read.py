@@ -159,9 +159,7 @@ def test_the_format_given_wins_over_what_is_seen(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_refused_with_those_there_are(tmp_path: Path) -> None:
     path = dump(tmp_path / "a.json", LEWIDI)
-    with pytest.raises(
-        InputError, match=r"'lewidi2025', 'table', 'label-studio', 'argilla'.*'excel'"
-    ):
+    with pytest.raises(InputError, match=r"'lewidi', 'table', 'label-studio', 'argilla'.*'excel'"):
         read_annotations(path, format="excel")
 
 
@@ -180,7 +178,7 @@ def test_what_is_not_understood_is_said_with_what_is(
 ) -> None:
     path = tmp_path / name
     path.write_text(content)
-    with pytest.raises(InputError, match=r"LeWiDi 2023.*\.csv.*Label Studio.*Argilla") as caught:
+    with pytest.raises(InputError, match=r"LeWiDi JSON.*\.csv.*Label Studio.*Argilla") as caught:
         read_annotations(path)
     assert str(path) in caught.value.message
     assert "lewidi, lewidi2025, table, label-studio, argilla" in caught.value.hint

@@ -129,9 +129,9 @@ def from_long_table(
     if not policies.ignore_case:
         warn_variants(annotator.names, "annotators")
     order, answers = source.answers(labels, item)
-    per_item = {role: source.per_item(role, item) for role in (*TEXTS, "split") if role in names}
-    if "split" in per_item and not policies.ignore_case:
-        warn_variants(as_names(dict.fromkeys(per_item["split"])), "splits")
+    texts, contexts, splits = (source.per_item(role, item) for role in (*TEXTS, "split"))
+    if splits is not None and not policies.ignore_case:
+        warn_variants(as_names(dict.fromkeys(splits)), "splits")
     annotations = Annotations(
         rows=Rows.of(item.names),
         annotators=annotator.names,
@@ -140,9 +140,9 @@ def from_long_table(
         annotator_codes=annotator.codes,
         **answers,
         published=source.published(item, order, mapping),
-        texts=per_item.get("text"),
-        contexts=per_item.get("context"),
-        splits=per_item.get("split"),
+        texts=texts,
+        contexts=contexts,
+        splits=splits,
         scale=declared.on(order, None if labels is None else labels.first(source.place)),
     )
     annotations, is_kept = _without_duplicates(
@@ -387,9 +387,9 @@ class _LongTable:
 
         return recode(hard, order, "hard label", "classes", place, can_map=True)
 
-    def per_item(self, role: str, item: Encoded) -> Strings:
-        """The value of each item [N] in a column that describes it."""
-        return _names(self._one_per_item(role, item))
+    def per_item(self, role: str, item: Encoded) -> Strings | None:
+        """The value of each item [N] in a column that describes it; None without the column."""
+        return _names(self._one_per_item(role, item)) if role in self.names else None
 
     def _one_per_item(self, role: str, item: Encoded) -> Encoded:
         encoded = self.column(role)
@@ -410,27 +410,30 @@ class _LongTable:
         self, attributes: Sequence[str] | None, item: Encoded, annotator: Encoded
     ) -> dict[str, Any]:
         """The columns without a role as fields of `Annotations`, by what they describe."""
-        columns, declared = self._free_columns(attributes or ()), set(attributes or ())
-        of_items = _described(item, columns, fill=True)
-        of_annotators = _described(annotator, columns)
-        for name in declared.difference(of_annotators):
-            raise _no_attribute(name, "not the same in all rows of an annotator")
-        named = of_annotators if attributes is None else declared
-        fields = {
-            "attributes": {k: v for k, v in of_annotators.items() if k in named},
-            "item_columns": {k: v for k, v in of_items.items() if k not in declared},
-        }
-        known = {name for columns in fields.values() for name in columns}
-        others = {name: _names(column) for name, column in columns.items() if name not in known}
-        return {**fields, "annotation_columns": others}
+        declared = set(attributes or ())
+        fields: dict[str, Any] = {"attributes": {}, "item_columns": {}, "annotation_columns": {}}
+        for name, column in self._free_columns(declared).items():
+            of_annotator, of_item = (
+                _described(annotator, column),
+                _described(item, column, fill=True),
+            )
+            if name in declared and of_annotator is None:
+                raise _no_attribute(name, "not the same in all rows of an annotator")
+            if name in declared or (attributes is None and of_annotator is not None):
+                fields["attributes"][name] = of_annotator
+            if name not in declared and of_item is not None:
+                fields["item_columns"][name] = of_item
+            if not any(name in columns for columns in fields.values()):
+                fields["annotation_columns"][name] = _names(column)
+        return fields
 
-    def _free_columns(self, declared: Sequence[str]) -> dict[str, Encoded]:
+    def _free_columns(self, declared: set[str]) -> dict[str, Encoded]:
         """The columns without a role; one that is no plain column is left out with a warning."""
         shares = [] if "label" in self.names else filter(is_share, self.table.column_names)
         roles = ROLES if "text" in self.names else (role for role in ROLES if role != "context")
         has_role = {*self.names.values(), *roles, *shares, SCALE}
         names = [name for name in self.table.column_names if name not in has_role]
-        for name in set(declared).difference(names):
+        for name in declared.difference(names):
             raise _no_attribute(name, f"not among the columns without a role {headings(names)}")
         columns = {}
         for name in names:
@@ -538,7 +541,7 @@ def _names(encoded: Encoded) -> Strings:
     return values
 
 
-def _describes(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strings | None:
+def _described(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strings | None:
     """The value of each item or annotator [n]; None where its rows have several.
 
     ``fill`` takes gaps for no value, unless the column is mostly empty: there, as in a column of
@@ -549,14 +552,6 @@ def _describes(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strin
     if (differs & is_filled if fill and is_filled.mean() > 0.5 else differs).any():
         return None
     return _names(Encoded(codes, encoded.names))
-
-
-def _described(
-    owner: Encoded, columns: Mapping[str, Encoded], *, fill: bool = False
-) -> dict[str, Strings]:
-    """The columns that describe items, or annotators, by name."""
-    values = {name: _describes(owner, column, fill=fill) for name, column in columns.items()}
-    return {name: column for name, column in values.items() if column is not None}
 
 
 def _no_attribute(name: str, why: str) -> InputError:

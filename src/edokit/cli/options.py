@@ -178,7 +178,7 @@ class Reading(ColumnNames):
         The answer scale: nominal, ordinal, multi-label, or with its classes, e.g.
         ordinal:low=0,mid=1,high=3.
     format : str, optional
-        What the source is, if not recognised: table, lewidi, lewidi2025, label-studio, argilla,
+        What the source is, if not recognised: table, lewidi, label-studio, argilla,
         potato.
     control : str, optional
         Label Studio: the name of the labelling control.

@@ -1,33 +1,52 @@
-"""The LeWiDi 2023 datasets (SemEval-2023 Task 11), from their JSON files as published."""
+"""The LeWiDi datasets of 2023 and 2025, from their JSON files as published."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import pandas as pd
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from edokit._errors import InputError, counted, errors_in, examples, one_of
-from edokit._io import parse_json, read_json
+from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, one_of, option, warn
+from edokit._io import parse_json, read_json, read_text
 from edokit._io.documents import Document, to_model
-from edokit._names import as_name
+from edokit._names import as_name, as_names
 from edokit.annotations import Annotations
+from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
-from edokit.datasets.read import Source
-from edokit.scales import ScaleLike
+from edokit.datasets.read import Items, Source
+from edokit.scales import Declared, ScaleLike
 
 DIALOGUE_TEXTS = ("user-last", "user-first", "user-only")
 """How a conversation becomes a text: as it ran, the annotated utterance first, or it alone."""
-
-
 TURNS = ("prev_agent", "prev_user", "agent", "user")
 """The turns of a conversation in ConvAbuse, of which the user's last one was annotated."""
+SEVERITY = {"-3": "1", "-2": "1", "-1": "1", "0": "0", "1": "0"}
+"""The labels of ConvAbuse and their classes: below 0 is abusive."""
+BINARY = ("0", "1")
+"""The classes of 2023, and of MP in 2025."""
+SCALES = {
+    ("context", "response"): "ordinal:1,2,3,4,5,6",
+    ("post", "reply"): "nominal",
+    ("Question1", "Question2"): "ordinal:-5,-4,-3,-2,-1,0,1,2,3,4,5",
+    ("context", "statement"): "multi-label:contradiction,entailment,neutral",
+}
+"""Context and text of CSC, MP, Paraphrase and VariErrNLI, and the answer scale of each."""
+SPLITS = ("train", "dev", "test")
+FILE_NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
+METADATA = "_annotators_meta.json"
+_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])')
+"""A text, or a comma after the last entry of an object or a list."""
+_GAPS = ("nan", "DATA_EXPIRED", "CONSENT_REVOKED")
+"""What the metadata hold where an annotator's attribute is not known, or may not be used."""
+_HINT = "correct the file, or download it again"
 
 
 def parse_dialogue(text: str) -> tuple[str, ...] | None:
@@ -49,20 +68,20 @@ def dialogue_text(turns: Sequence[str], dialogue: str = "user-last") -> str:
     return "\n".join(turn for turn in ordered if turn.strip())
 
 
-CLASSES = ("0", "1")
-SPLITS = ("train", "dev", "test")
-SEVERITY = {"-3": "1", "-2": "1", "-1": "1", "0": "0", "1": "0"}
-"""The labels of ConvAbuse and their classes: below 0 is abusive."""
-FILE_NAME = re.compile(rf"(?P<dataset>.+)_(?P<split>{'|'.join(SPLITS)})")
+class Item(Document):
+    """What items of 2023 and 2025 have in common.
 
-
-class Published(Document):
-    """What items of 2023 and 2025 have in common."""
+    Attributes
+    ----------
+    name : str
+        With its split in front.
+    """
 
     annotators: str
     split: str | None = None
     lang: JsonValue = None
     other_info: JsonValue = None
+    name: str = ""
 
     @property
     def annotator_names(self) -> list[str]:
@@ -70,44 +89,123 @@ class Published(Document):
         return [name.strip() for name in self.annotators.split(",")]
 
     @property
+    def notes(self) -> dict[str, Any]:
+        """What else was published of the item."""
+        return self.other_info if isinstance(self.other_info, dict) else {}
+
+    @property
     def columns(self) -> dict[str, str]:
         """What else is known of an item: its language, and plain values such as its domain."""
-        extra_fields = self.other_info if isinstance(self.other_info, dict) else {}
         return {
             name: as_name(value)
-            for name, value in {"lang": self.lang, **extra_fields}.items()
+            for name, value in {"lang": self.lang, **self.notes}.items()
             # Annotators' own reasons give the answer away.
             if is_plain(value) and name not in ROLES and "explanation" not in name.lower()
         }
 
-    @property
-    def groups(self) -> list[str]:
-        """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
-        notes = self.other_info if isinstance(self.other_info, dict) else {}
-        for field, value in notes.items():
-            if field.lower().replace("_", " ") == "annotators group":
-                groups = [part.strip() for part in str(value).split(",")]
-                return [str(notes.get(group, group)) for group in groups]
-        if all(name in notes for name in self.annotator_names):
-            return [str(notes[name]) for name in self.annotator_names]
-        return []
 
-
-class Item(Published):
+class Item2023(Item):
     """An item of 2023.
 
     Attributes
     ----------
     hard_label : Name
         Text in most places, a number in some rows of ConvAbuse.
+    is_dialogue : bool
+        Whether the text is a conversation, as all are in its file.
     """
 
     text: str
     annotations: str
     hard_label: Name
+    is_dialogue: bool = False
+    scale: ClassVar[str] = "nominal"
+
+    def texts(self, dialogue: str) -> dict[str, str]:
+        """The text; of a conversation, as asked for."""
+        turns = parse_dialogue(self.text) if self.is_dialogue else None
+        return {"text": self.text if turns is None else dialogue_text(turns, dialogue)}
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
+        for field, value in self.notes.items():
+            if field.lower().replace("_", " ") == "annotators group":
+                groups = [part.strip() for part in str(value).split(",")]
+                return [str(self.notes.get(group, group)) for group in groups]
+        if all(name in self.notes for name in self.annotator_names):
+            return [str(self.notes[name]) for name in self.annotator_names]
+        return []
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """As of any item; where it has the groups of the annotators, the rest explains these."""
+        columns = super().columns
+        columns = {"lang": columns["lang"]} if self.groups else columns
+        return {**columns, "hard_label": self.hard_label.strip()}
+
+    @property
+    def answers(self) -> list[dict[str, str]]:
+        """Annotator, label and group of each annotation."""
+        classes = SEVERITY if self.is_dialogue else {}
+        labels = [label.strip() for label in self.annotations.split(",")]
+        return [
+            {"annotator": name, "label": classes.get(label, label)}
+            | ({"group": group} if group else {})
+            for name, label, group in zip_longest(self.annotator_names, labels, self.groups)
+        ]
+
+    @property
+    def fault(self) -> str:
+        """What is not as published, if anything."""
+        labels, names, groups = self.annotations.split(","), self.annotator_names, self.groups
+        if {len(labels), len(groups or names)} != {len(names)}:
+            noted = f" and {counted(len(groups), 'group')}" if groups else ""
+            return (
+                f"has {counted(len(labels), 'annotation')}{noted} for"
+                f" {counted(len(names), 'annotator')}"
+            )
+        if self.is_dialogue and parse_dialogue(self.text) is None:
+            turns = ", ".join(TURNS)
+            return f"has a text that is not a conversation like others: JSON with the turns {turns}"
+        return ""
 
 
-Model = TypeVar("Model", bound=Published)
+class Item2025(Item):
+    """An item of 2025, whose labels may be held out."""
+
+    text: Annotated[dict[str, str], Field(min_length=2, max_length=2)]
+    annotations: dict[str, Name] | None = None
+
+    @property
+    def text_names(self) -> tuple[str, str]:
+        """The names of context and text, which come in this order."""
+        first, second = self.text
+        return (second, first) if (second, first) in SCALES else (first, second)
+
+    @property
+    def scale(self) -> str | None:
+        """The answer scale of the dataset, if it is a known one."""
+        return SCALES.get(self.text_names)
+
+    def texts(self, dialogue: str) -> dict[str, str]:
+        """Context and text."""
+        context, text = (self.text[name] for name in self.text_names)
+        return {"text": text, "context": context}
+
+    @property
+    def answers(self) -> list[dict[str, str]]:
+        """Annotator and label of each annotation."""
+        annotations = (self.annotations or {}).items()
+        return [{"annotator": name.strip(), "label": label} for name, label in annotations]
+
+    @property
+    def fault(self) -> str:
+        """What is not as published, if anything."""
+        names = {answer["annotator"] for answer in self.answers} or {*self.annotator_names}
+        differing = sorted(names ^ {*self.annotator_names})
+        listed = f"lists other annotators than those who labelled it: {examples(differing)}"
+        return listed if differing else ""
 
 
 def read_lewidi(
@@ -117,47 +215,80 @@ def read_lewidi(
     classes: Sequence[object] | None = None,
     policies: Policies = STRICT,
     dialogue: str = "user-last",
+    multi_choice: MultiChoice = "error",
     scale: ScaleLike | None = None,
 ) -> Annotations:
     """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
 
-    Items are named ``<split>-<key>``, classes are "0" and "1", hard labels are the published
-    ones. The annotators of HS-Brexit and ArMIS have the attribute ``group``; items have the columns
-    ``lang`` and, in the other datasets, what is plain in ``other_info`` (``domain``, ``bot``).
-    Soft labels follow from the annotations, not from the rounded ones in the file. ``duplicates``
+    Items are named ``<split>-<key>``, with the split in the name of the file. Soft labels follow
+    from the annotations, not from the rounded ones in the file. Items have the column ``lang`` and
+    what is plain in ``other_info`` (``domain``, ``bot``); explanations are not read. ``duplicates``
     are "all" by default because one item of MD-Agreement lists an annotator twice. ``dialogue`` is
     one of `DIALOGUE_TEXTS`.
+
+    2023: classes are "0" and "1", hard labels are the published ones, and the annotators of
+    HS-Brexit and ArMIS have the attribute ``group``. 2025: the text is the response, reply, second
+    question or statement, its context the other one; annotators have the attributes in the metadata
+    file beside the data. Items without annotations (a test set whose labels are held out) are left
+    out with a warning; `read_lewidi_items` reads their texts.
     """
+    items = _read(Path(path), split)
+    labelled = [item for item in items if item.answers]
+    if not labelled:
+        raise InputError(
+            f"{path}: no item of {_splits(items)} has annotations: its labels are held out",
+            f"choose another {option('split')}, or read the texts alone: edo score --texts",
+        )
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
-    rows: list[dict[str, str]] = []
-    for file in split_files(Path(path)):
-        file_rows = _rows(file, dialogue)
-        if repeated := {row["item"] for row in rows} & {row["item"] for row in file_rows}:
-            raise wrong(f"{file} has {examples(sorted(repeated))}, as another file has")
-        rows += file_rows
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(
+        {**item.columns, **item.texts(dialogue), "item": item.name, "split": item.split, **answer}
+        for item in labelled
+        for answer in item.answers
+    )
+    attributes = _metadata(Path(path))
+    # The keys of MP's metadata lack the prefix Ann.
+    keys = table["annotator"].where(
+        table["annotator"].isin(attributes.index), table["annotator"].str.removeprefix("Ann")
+    )
+    names = list(map(str, attributes))
+    table[names] = attributes.reindex(keys).to_numpy()
     if "group" in table:
         # Not every item names the groups of its annotators.
-        table["group"] = table["group"].fillna(
-            table.groupby("annotator")["group"].transform("first")
-        )
+        groups = table.groupby("annotator")["group"].transform("first")
+        table["group"], names = table["group"].fillna(groups), ["group"]
+    noted = items[0].scale
+    if classes is None and noted is not None and Declared(scale or noted).classes is None:
+        classes = Declared(noted).classes or BINARY
     with errors_in(path):
-        return from_long_table(
+        annotations = from_long_table(
             table.fillna(""),
-            classes=CLASSES if classes is None else classes,
+            classes=classes,
             policies=replace(policies, duplicates=policies.duplicates or "all"),
-            split=split,
-            attributes=["group"] if "group" in table else [],
-            scale=scale,
-            place=lambda row: f"item {rows[row]['item']!r}",
+            attributes=names,
+            multi_choice=multi_choice,
+            scale=scale or noted,
+            place=lambda row: f"item {table['item'][row]!r}",
         )
+    _report(items, labelled)
+    return annotations
 
 
-def is_lewidi(data: Any) -> bool:
-    """Whether a JSON document looks like a LeWiDi file: items by key, with annotators."""
-    return isinstance(data, dict) and any(
-        isinstance(item, dict) and "annotators" in item and "annotations" in item
-        for item in data.values()
+def read_lewidi_items(
+    path: str | Path,
+    *,
+    split: str | None = None,
+    dialogue: str = "user-last",
+    multi_choice: MultiChoice = "error",
+) -> Items:
+    """The texts of one file or a folder and who annotated them, with labels or without."""
+    one_of("dialogue", dialogue, DIALOGUE_TEXTS)
+    items = _read(Path(path), split)
+    columns = pd.DataFrame([item.texts(dialogue) for item in items])
+    return Items(
+        items=as_names(item.name for item in items),
+        texts=as_names(columns["text"]),
+        contexts=as_names(columns["context"]) if "context" in columns else None,
+        annotators=[tuple(dict.fromkeys(item.annotator_names)) for item in items],
     )
 
 
@@ -186,8 +317,31 @@ def split_files(path: Path) -> list[Path]:
     return [file for _, _, file in sorted(splits)]
 
 
-def read_split(file: Path, model: type[Model]) -> dict[str, Model]:
-    """The items of a file by key."""
+def _read(path: Path, split: str | None) -> list[Item2023 | Item2025]:
+    """The items of a split, or of all."""
+    items: list[Item2023 | Item2025] = []
+    splits: dict[str | None, None] = {}
+    for file in split_files(path):
+        match = FILE_NAME.fullmatch(file.stem)
+        file_split = match["split"] if match else None
+        if file_split and split not in (None, file_split):
+            splits[file_split] = None
+            continue
+        file_items = list(_items(file, file_split))
+        splits |= dict.fromkeys(item.split for item in file_items)
+        items += [item for item in file_items if split in (None, item.split)]
+    if not items:
+        raise InputError(
+            f"{path}: there is no split {split!r}; it has {examples(splits, 10)}",
+            "choose one of these",
+        )
+    if len({item.scale for item in items}) > 1:
+        raise InputError(f"{path} holds items of different datasets", _HINT)
+    return items
+
+
+def _items(file: Path, file_split: str | None) -> Iterator[Item2023 | Item2025]:
+    """The items of a file; its name says which split they are in, or they do themselves."""
     content = read_json(file, math.inf)
     if not isinstance(content, dict) or not content:
         raise InputError(
@@ -195,75 +349,104 @@ def read_split(file: Path, model: type[Model]) -> dict[str, Model]:
             " a JSON object of items",
             "check that it is the right file",
         )
-    hint = "correct the file, or download it again"
-    return to_model(content, dict[str, model], file, title="a LeWiDi file", hint=hint)  # type: ignore[valid-type]
-
-
-def split_of_file(file: Path) -> str:
-    """The split in the name of a file, if there is one."""
-    match = FILE_NAME.fullmatch(file.stem)
-    return match["split"] if match else ""
-
-
-def _rows(file: Path, dialogue: str) -> list[dict[str, str]]:
-    """A row per annotation."""
-    items = read_split(file, Item)
+    model: Any = Item2025 if _has_two_texts(content) else Item2023
+    kind: Any = dict[str, model]
+    items = to_model(content, kind, file, title="a LeWiDi file", hint=_HINT)
     # One file holds conversations throughout, or none.
-    has_turns = any(parse_dialogue(item.text) for item in items.values())
-    rows = []
-    for key, item in items.items():
-        place = f"item {key!r} of {file}"
-        split = (item.split or split_of_file(file)).strip()
-        if not split:
-            raise wrong(f"{place} does not name its split")
-        turns = parse_dialogue(item.text) if has_turns else (item.text,)
-        if turns is None:
-            names = ", ".join(TURNS)
-            raise wrong(
-                f"the text of {place} is not a conversation like others: JSON with the turns"
-                f" {names}"
-            )
-        shared = {
-            # Where it has the groups of the annotators, the rest explains these.
-            **({"lang": item.columns["lang"]} if item.groups else item.columns),
-            "item": f"{split}-{key}",
-            "split": split,
-            "text": dialogue_text(turns, dialogue) if has_turns else item.text,
-            "hard_label": item.hard_label.strip(),
-        }
-        rows += [shared | answer for answer in _answers(item, place, SEVERITY if has_turns else {})]
-    return rows
-
-
-def _answers(item: Item, place: str, classes: dict[str, str]) -> list[dict[str, str]]:
-    """Annotator, label and group of each annotation."""
-    labels = [label.strip() for label in item.annotations.split(",")]
-    names, groups = item.annotator_names, item.groups
-    if len(labels) != len(names) or len(groups or names) != len(names):
-        noted = f" and {counted(len(groups), 'group')}" if groups else ""
-        raise wrong(
-            f"{place} has {counted(len(labels), 'annotation')}{noted} for"
-            f" {counted(len(names), 'annotator')}"
+    is_dialogue = model is Item2023 and any(parse_dialogue(item.text) for item in items.values())
+    other_splits = []
+    for key, published in items.items():
+        own_split = (published.split or "").strip()
+        split = file_split or own_split
+        name = {"name": f"{split}-{key}", "split": split, "is_dialogue": is_dialogue}
+        item = published.model_copy(update=name)
+        if fault := item.fault if split else "does not name its split":
+            raise InputError(f"item {key!r} of {file} {fault}", _HINT)
+        if own_split and own_split != split:
+            other_splits.append(own_split)
+        yield item
+    if other_splits:
+        warn(
+            f"the items of {file.name} are in split {file_split!r}, as the file is named, though"
+            f" the field 'split' of {len(other_splits)} of them is"
+            f" {examples(dict.fromkeys(other_splits))}"
         )
-    answers = [
-        {"annotator": name, "label": classes.get(label, label)}
-        for name, label in zip(names, labels, strict=True)
-    ]
-    for answer, group in zip(answers, groups, strict=False):
-        answer["group"] = group
-    return answers
 
 
-def wrong(message: str) -> InputError:
-    """A published file that is not as published."""
-    return InputError(message, "correct the file, or download it again")
+def _has_two_texts(content: dict[str, Any]) -> bool:
+    """Whether these are items of 2025: one has a text in parts."""
+    return any(
+        isinstance(item, dict) and isinstance(item.get("text"), dict) for item in content.values()
+    )
+
+
+def _metadata(path: Path) -> pd.DataFrame:
+    """Attributes of the annotators as columns, from the metadata file beside the data."""
+    match = FILE_NAME.fullmatch(split_files(path)[0].stem)
+    folder = path if path.is_dir() else path.parent
+    file = folder / f"{match['dataset']}{METADATA}" if match else folder
+    if not file.is_file():
+        return pd.DataFrame()
+    # Two of the files have a comma after the last entry.
+    text = _COMMA.sub(lambda match: match[0].rstrip(","), read_text(file))
+    content = parse_json(text, str(file))
+    entries = content.values() if isinstance(content, dict) else [None]
+    if not all(isinstance(entry, dict) for entry in entries):
+        raise InputError(f"{file} is not a JSON object with an object per annotator", _HINT)
+    attributes = {
+        annotator: {
+            name: as_name(value) if is_plain(value) and value not in _GAPS else ""
+            for name, value in entry.items()
+            if name not in ROLES and not isinstance(value, dict | list | bool)
+        }
+        for annotator, entry in content.items()
+    }
+    return pd.DataFrame.from_dict(attributes, orient="index", dtype=object)
+
+
+def _splits(items: Sequence[Item]) -> str:
+    return ", ".join(dict.fromkeys(str(item.split) for item in items))
+
+
+def _report(items: Sequence[Item2023 | Item2025], labelled: Sequence[Item2023 | Item2025]) -> None:
+    """What was left out or differs, in warnings."""
+    if without := len(items) - len(labelled):
+        splits = _splits([item for item in items if not item.answers])
+        warn(
+            f"{are(without, len(items), HAVE, 'item')} no annotations and"
+            f" {'is' if without == 1 else 'are'} left out: the labels of {splits} are held out"
+        )
+    names = {
+        name for item in labelled if isinstance(item, Item2025) for name in item.annotations or ()
+    }
+    blank = {name.strip() for name in names if name != name.strip()}
+    if blank:
+        annotators = counted(len({name.strip() for name in names}), "annotator")
+        warn(
+            f"blanks around the ids of {len(blank)} of {annotators} are left out:"
+            f" {examples(sorted(blank))}"
+        )
+
+
+def _is_lewidi(path: Path, content: Any) -> bool:
+    """Whether it is a folder without tables, whose reader says what it needs, or a JSON object of
+    items with annotators."""
+    return path.is_dir() or (
+        isinstance(content, dict)
+        and any(
+            isinstance(item, dict)
+            and "annotators" in item
+            and ("annotations" in item or isinstance(item.get("text"), dict))
+            for item in content.values()
+        )
+    )
 
 
 SOURCE = Source(
     "lewidi",
-    "a LeWiDi 2023 JSON file or a folder of its splits",
+    "a LeWiDi JSON file or a folder of its splits",
     read_lewidi,
-    # A folder that holds no tables is taken for one of LeWiDi's, whose reader says what it needs.
-    lambda path, content: path.is_dir() or is_lewidi(content),
-    options=("dialogue",),
+    _is_lewidi,
+    options=("dialogue", "multi_choice"),
+    items=read_lewidi_items,
 )

@@ -11,7 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
@@ -28,7 +27,6 @@ FOLDER = "/"
 """Stands for a folder among the endings of files."""
 SOURCES: dict[str, tuple[str, ...]] = {
     "lewidi": (".json", FOLDER),
-    "lewidi2025": (".json", FOLDER),
     "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xlsx", FOLDER),
     "label_studio": (".json", ".parquet", ".jsonl", ".ndjson"),
     "argilla": (".json", ".parquet", ".jsonl", ".ndjson"),
@@ -86,7 +84,7 @@ class Source:
     options : tuple[str, ...]
         Further arguments of ``read``.
     items : Callable[..., Items] or None
-        ``items(path, split=…)`` reads texts alone, where labels may be held out.
+        ``items(path, split=…, **options)`` reads texts alone, where labels may be held out.
     """
 
     name: str
@@ -164,7 +162,7 @@ def read_annotations(
         A table with one row per annotation (CSV, TSV, Parquet, JSONL, XLSX; columns ``item``,
         ``annotator``, ``label``), a LeWiDi JSON file, a folder of either, or an export of Label
         Studio, Argilla or Potato.
-    format : {"table", "lewidi", "lewidi2025", "label-studio", "argilla", "potato"}, default=None
+    format : {"table", "lewidi", "label-studio", "argilla", "potato"}, default=None
         What the source is; recognised if None.
     split : str, default=None
         Read only this split.
@@ -234,14 +232,8 @@ def read_annotations(
     with errors_in(path):
         annotations = kind.read(path, **arguments)
     if clean:
-        from edokit.datasets.clean import clean_text
-
-        everything = np.arange(len(annotations.items))
-        texts = annotations.rows_of(everything, "texts", "contexts")
-        cleaned: dict[str, Any] = {
-            name: as_names(map(clean_text, column)) for name, column in texts.items()
-        }
-        annotations = replace(annotations, **cleaned)
+        texts, contexts = _cleaned(annotations.texts), _cleaned(annotations.contexts)
+        annotations = replace(annotations, texts=texts, contexts=contexts)
     if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
         warn(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
@@ -252,19 +244,34 @@ def read_annotations(
     return annotations
 
 
+def _cleaned(texts: Strings | None) -> Strings | None:
+    from edokit.datasets.clean import clean_text
+
+    return None if texts is None else as_names(map(clean_text, texts))
+
+
 def read_items(
-    source: str | Path, *, format: str | None = None, split: str | None = None, **options: Any
+    source: str | Path,
+    *,
+    format: str | None = None,
+    split: str | None = None,
+    clean: bool = False,
+    **options: Any,
 ) -> Items:
     """Texts and annotators of the items in any source; labels that are held out are not missed."""
     path = Path(source)
     kind = _kind(path, format)
     if kind.items is not None:
-        _reader_options(kind, options)
+        of_labels = ("scale", "classes", "duplicates", *POLICIES)
+        reading = {name: value for name, value in options.items() if name not in of_labels}
         with errors_in(path):
-            return kind.items(path, split=split)
+            items = kind.items(path, split=split, **_reader_options(kind, reading))
+        if clean:
+            items = replace(items, texts=_cleaned(items.texts), contexts=_cleaned(items.contexts))
+        return items
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # no label is used here
-        annotations = read_annotations(path, format=format, split=split, **options)
+        annotations = read_annotations(path, format=format, split=split, clean=clean, **options)
     annotators: list[dict[str, None]] = [{} for _ in annotations.items]
     for item, annotator in zip(annotations.item_codes, annotations.annotator_codes, strict=True):
         annotators[item][str(annotations.annotators[annotator])] = None
