@@ -79,6 +79,12 @@ def test_the_mean_of_an_item_is_that_of_its_rows(values: list[tuple[str, float]]
     np.testing.assert_allclose(weighted[:, 0], literal, atol=1e-12)
 
 
+def test_keys_tell_pairs_apart_whatever_characters_their_names_have() -> None:
+    pairs = Rows.of(["a\tb", "a", "b", "a", "c"], ["c", "b\tc", "a", "b", "a\tb"])
+    assert len({*pairs.keys.tolist()}) == len(pairs)
+    assert pairs.take([3]).keys[0] == Rows.of(["x", "a"], ["x", "b"]).keys[1]
+
+
 def test_ids_that_do_not_match_are_counted_with_three_examples() -> None:
     wanted, given_ids = Rows.of(range(10)), Rows.of([*range(4), 90, 91, 92, 93])
     with pytest.raises(InputError) as caught:

@@ -22,6 +22,7 @@ KEEP_PREDICTED = (
     "; `edo data convert ANNOTATIONS OUT --items PREDICTIONS` keeps the items that have predictions"
 )
 Keys: TypeAlias = npt.NDArray[np.uint64]
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +192,11 @@ class Rows:
     @cached_property
     def keys(self) -> Keys:
         """A number per row [R]: equal for equal ids, hardly ever for others."""
-        names = self.item_names
-        if self.annotator_names is not None:
-            # Only hashed: ids that hold a tab themselves may share a key.
-            pairs = zip(names, self.annotator_names, strict=True)
-            names = as_names([f"{item}\t{name}" for item, name in pairs])
-        return np.asarray(pd.util.hash_array(np.asarray(names, dtype=object), categorize=False))
+        keys = _hashes(self.item_names)
+        if self.annotators is not None:
+            # Multiplied by an odd number, so that an item and an annotator do not change places.
+            keys = keys * _ODD + _hashes(self.annotators)[self.annotator_codes]
+        return keys
 
     def check_unique(self, what: str, hint: str) -> None:
         """Refuse an item, or a pair, that has several rows."""
@@ -285,6 +285,10 @@ class Rows:
             extra = self.take(others.positions(self) < 0)
             raise different_rows(source, against, len(others), missing=missing, extra=extra)
         return places
+
+
+def _hashes(names: Strings) -> Keys:
+    return np.asarray(pd.util.hash_array(np.asarray(names, dtype=object), categorize=False))
 
 
 def sums(values: npt.ArrayLike, codes: npt.NDArray[Any], groups: int) -> Floats:

@@ -147,12 +147,6 @@ def test_lists_in_a_column_are_sets(tmp_path: Path):
     assert annotations.soft_labels[0].tolist() == [0.5, 0.0, 1.0]
 
 
-def test_a_table_of_another_scale_than_declared_names_both():
-    table = Annotations.from_matrix([[1, 2, 3]], scale="ordinal").to_table()
-    with pytest.raises(InputError, match=r"ordinal.*multi-label"):
-        Annotations.from_table(table, scale="multi-label")
-
-
 @pytest.mark.parametrize("suffix", ["npz", "parquet"])
 @pytest.mark.parametrize(
     ("values", "scale"),
@@ -218,11 +212,12 @@ def test_an_ensemble_of_another_scale_than_the_annotations_is_refused():
         )
 
 
-def test_another_declaration_than_the_tables_own_is_refused():
+def test_a_declared_scale_replaces_the_one_that_the_table_notes():
     table = Annotations.from_matrix([[1, 2, 3]], scale="ordinal").to_table()
     assert Annotations.from_table(table, scale="ordinal").scale.positions == (1, 2, 3)
-    with pytest.raises(InputError, match=r"ordinal:1,2,3.*'ordinal:1=1,2=2,3=9'"):
-        Annotations.from_table(table, scale="ordinal:1=1,2=2,3=9")
+    uneven = Annotations.from_table(table, scale="ordinal:1=1,2=2,3=9")
+    assert uneven.scale.positions == (1, 2, 9)
+    assert Annotations.from_table(table, scale="nominal").scale.kind == "nominal"
 
 
 def test_an_empty_set_needs_a_multi_label_scale():

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from edokit._errors import EDOWarning, InputError
+from edokit._errors import InputError
 from edokit.datasets import get as module
 from edokit.datasets.get import COMMIT, DATASETS, Published, get_dataset, open_https
 
@@ -366,16 +366,12 @@ def test_a_blob_of_another_content_is_refused(server: Server, tmp_path: Path) ->
     assert not list((tmp_path / "out").rglob("*.json"))
 
 
-def test_a_local_copy_of_2025_may_be_the_shared_tasks_own(
-    lewidi2025: Path, tmp_path: Path, server: Server
+def test_a_local_copy_without_test_labels_is_not_the_published_one(
+    lewidi2025: Path, tmp_path: Path
 ) -> None:
-    with pytest.warns(EDOWarning, match=r"CSC_train.*MP_test.*without labels"):
-        found = get_lewidi2025(tmp_path / "out", lewidi2025)
-    assert len(found) == 16
-    # What the repository has now is another file, so a download does not take these for it.
-    server.content = {}
-    with pytest.raises(InputError, match=r"can't download .*CSC_train\.json"):
-        get_lewidi2025(tmp_path / "out", open_url=server.open)
+    with pytest.raises(InputError, match=r"is not CSC_\w+\.json as published"):
+        get_lewidi2025(tmp_path / "out", lewidi2025)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_real_files_have_the_published_checksums(

@@ -164,7 +164,7 @@ def test_an_annotation_without_the_control_is_left_out_and_counted() -> None:
         task(5, annotation(1, "calm"), annotation(2, results=[result([5], "other", "labels")])),
     ]
     tasks[0]["annotations"][2]["result"] = None
-    with pytest.warns(EDOWarning, match="3 annotations have no label for 'tone' and are left out"):
+    with pytest.warns(EDOWarning, match="3 annotations without a label for 'tone' left out"):
         read = read_label_studio(tasks)
     assert len(read) == 2
 
@@ -368,7 +368,7 @@ def test_addresses_alone_are_replaced_by_numbers() -> None:
 @pytest.mark.parametrize("nobody", [None, {}, {"id": None}, ""])
 def test_annotations_by_nobody_are_separate_people(nobody: Any) -> None:
     tasks = [task(4, annotation(nobody, "calm"), annotation(nobody, "heated"))]
-    with pytest.warns(EDOWarning, match="2 annotations name no annotator"):
+    with pytest.warns(EDOWarning, match="2 annotations without an annotator"):
         read = read_label_studio(tasks)
     assert read.annotators.tolist() == ["unknown-1", "unknown-2"]
     assert shares(read) == {"4": {"calm": 0.5, "heated": 0.5}}

@@ -181,7 +181,7 @@ def test_what_is_not_understood_is_said_with_what_is(
     with pytest.raises(InputError, match=r"LeWiDi JSON.*\.csv.*Label Studio.*Argilla") as caught:
         read_annotations(path)
     assert str(path) in caught.value.message
-    assert "lewidi, lewidi2025, table, label-studio, argilla" in caught.value.hint
+    assert "lewidi, table, label-studio, argilla" in caught.value.hint
 
 
 @pytest.mark.parametrize(("name", "hint"), [("a.ods", "as CSV"), ("a.npz", "holds predictions")])

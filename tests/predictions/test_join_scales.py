@@ -69,8 +69,8 @@ def test_a_table_may_note_its_scale(tmp_path: Path) -> None:
     content = 'item,answer_scale,p_rude,p_odd\na,"multi-label:rude,odd",0.9,0.8\n'
     model = join_models([written(tmp_path / "pooled.csv", content)])
     assert (model.scale, model.classes) == (Scale("multi-label"), ("rude", "odd"))
-    with pytest.raises(InputError, match=r"multi-label.*ordinal"):
-        join_models([tmp_path / "pooled.csv"], scale="ordinal")
+    with pytest.raises(InputError, match=r"do not sum to 1.*multi-label"):
+        join_models([tmp_path / "pooled.csv"], scale="ordinal:rude,odd")
 
 
 def test_members_of_a_long_table_have_a_scale(tmp_path: Path) -> None:

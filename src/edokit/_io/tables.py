@@ -320,15 +320,7 @@ def write_table(table: pa.Table, path: str | Path, *, quote_formulas: bool = Fal
 
     ``quote_formulas`` puts a quote before text of a CSV that a spreadsheet would run as a formula.
     """
-    if Path(path).suffix.lower() != ".parquet" or quote_formulas:
-        write_tables([table], path, quote_formulas=quote_formulas)
-        return
-    _distinct(table.column_names, Path(path))
-    with whole_file(path) as temporary:
-        # As it is: repeated text stays a dictionary, and metadata are kept. Every group of rows
-        # would hold the whole dictionary again.
-        rows = max(1, table.num_rows)
-        pa_parquet.write_table(table, temporary, row_group_size=rows, **_packing(table.schema))
+    write_tables([table], path, quote_formulas=quote_formulas)
 
 
 def write_tables(
@@ -352,7 +344,8 @@ def write_tables(
     with whole_file(path) as temporary:
         part = next(remaining)
         _distinct(part.column_names, path)
-        schema = _plain_schema(part.schema)
+        # In Parquet, repeated text stays a dictionary, and metadata are kept.
+        schema = part.schema if suffix == ".parquet" else _plain_schema(part.schema)
         try:
             with _open_writer(temporary, suffix, schema) as writer:
                 rows = _write_rows(part, schema, writer)
@@ -369,6 +362,10 @@ def write_tables(
 
 
 def _write_rows(table: pa.Table, schema: pa.Schema, writer: Any) -> int:
+    if isinstance(writer, pa_parquet.ParquetWriter):
+        # Every further group of rows would hold the whole dictionary again.
+        writer.write_table(table.cast(schema), row_group_size=max(1, table.num_rows))
+        return int(table.num_rows)
     # Some rows at a time, so that repeated text is written out for these alone.
     for start in range(0, table.num_rows, 65_536):
         writer.write_table(table.slice(start, 65_536).cast(schema))

@@ -28,7 +28,7 @@ MULTI_CHOICE_HINT = (
 )
 _SEPARATORS = re.compile(r"[,;|/+]")
 _SHOWN = 8
-"""Classes and pairs of labels that a hint spells out."""
+"""Pairs of labels that a hint spells out."""
 
 
 class Labels(NamedTuple):
@@ -306,11 +306,5 @@ def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
         else f"labels with blanks around them: {listed}",
         f"say that they are the same: {option('ignore_case', True)}, or one by one with"
         f" {option('label_map', pairs)}; or that they are not, by declaring every"
-        f" class{_declared(labels.names)}",
+        f" class ({option('classes')})",
     )
-
-
-def _declared(names: Iterable[str]) -> str:
-    """The parameter that declares these classes, spelled out if they are few."""
-    listed = list(class_order(names))
-    return f": {option('classes', listed)}" if len(listed) <= _SHOWN else f" ({option('classes')})"

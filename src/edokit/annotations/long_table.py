@@ -224,16 +224,12 @@ class _LongTable:
     def _with_filled_texts(self) -> _LongTable:
         """The table with the text of an item in all of its rows, of which some will be dropped."""
         table, item = self.table, self.column("item")
-        rows = np.flatnonzero(item.codes >= 0)
         for name in (self.names[role] for role in TEXTS if role in self.names):
-            column = encode(table[name], name)
-            of_rows = column._replace(codes=column.codes[rows])
-            owner = item._replace(codes=item.codes[rows])
-            codes = column.codes.copy()
-            filled = _first_codes(owner, of_rows)[owner.codes]
-            codes[rows] = np.where(of_rows.codes < 0, filled, of_rows.codes)
+            texts = pd.Series(_names(encode(table[name], name)), dtype=object).replace("", None)
+            filled = texts.fillna(texts.groupby(item.codes).transform("first"))
+            filled = texts.where(item.codes < 0, filled)
             place = table.column_names.index(name)
-            table = table.set_column(place, name, _column(codes, column.names))
+            table = table.set_column(place, name, pa.array(filled, pa.string()))
         return replace(self, table=table)
 
     @property
@@ -481,28 +477,16 @@ def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) ->
 
 
 def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> Declared:
-    """The scale that was given or that the table notes, which must not differ."""
-    noted = []
-    if SCALE in table.column_names:
-        noted = [name for name in encode(table[SCALE], SCALE).names if name]
+    """The scale that is declared, else the one that the table notes, else nominal."""
+    noted = encode(table[SCALE], SCALE).names if SCALE in table.column_names else ()
     if len(noted) > 1:
         raise InputError(
             f"column {SCALE!r} has several scales: {examples(noted)}",
             "keep data of different scales in different tables",
         )
-    if not noted:
-        return Declared(declaration or NOMINAL)
-    scale, declared = Declared(noted[0]), Declared(declaration or noted[0])
-    is_same = declared.kind == scale.kind
-    if is_same and scale.classes is not None and declaration not in (None, scale.kind):
-        is_same = declared.on(scale.classes) == scale.on(scale.classes)
-    if not is_same:
-        raise InputError(
-            f"the table has the scale {noted[0]} (column {SCALE!r}), but"
-            f" {option('scale', str(declaration))}",
-            "leave it out, or correct the column",
-        )
-    return scale
+    scale = Declared(noted[0] if noted else NOMINAL)
+    # The kind alone says no more than the note does.
+    return scale if declaration in (None, scale.kind) else Declared(declaration or NOMINAL)
 
 
 def lists_as_text(table: pa.Table, name: str) -> pa.Table:

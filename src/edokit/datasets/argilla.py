@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from edokit._errors import InputError, counted, warn
-from edokit._io.documents import Document, to_model
+from edokit._io.documents import Document
 from edokit._names import as_name
 from edokit.annotations import Annotations
 from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, is_plain, load
@@ -16,7 +17,10 @@ from edokit.datasets.read import Source
 
 RESPONSES = ".responses"
 """How a flat export calls the responses to a question: ``<question>.responses``."""
-_NO_FIELDS = {"status", "inserted_at", "updated_at", "vectors", "suggestions"}
+_INTERNAL = re.compile(
+    r"^(status|inserted_at|updated_at|vectors|suggestions)$|^vector\.|\.responses|\.suggestion"
+)
+"""Columns of a flat export that are neither fields nor metadata."""
 _TITLE = "an Argilla export"
 _HINT = "export with dataset.records.to_list(flatten=True) or to_json(path)"
 
@@ -35,19 +39,13 @@ class Answer(Document):
 
 
 class Record(Document):
-    """An item; in flat exports, fields, metadata and responses are columns of it."""
+    """An item."""
 
-    model_config = ConfigDict(extra="allow")
     id: Name | None = None
     server_id: Name | None = Field(None, alias="_server_id")
     fields: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
     responses: dict[str, list[Answer] | None] | None = None
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The columns of a flat export."""
-        return self.model_extra or {}
 
 
 def is_argilla(data: Any) -> bool:
@@ -71,20 +69,23 @@ def read_argilla(source: Any, *, question: str | None = None, **options: Any) ->
     content = load(source)
     if isinstance(content, dict) and all(isinstance(part, list) for part in content.values()):
         content = _rows(content, "the export")
+    content = content if isinstance(content, list) else [content]
+    records = as_records(source, [*map(_nested, content)], Record, _TITLE, _HINT)
     items: list[str] = []
     responses: list[Response] = []
     may_be_draft = 0
-    for number, record in enumerate(as_records(source, content, Record, _TITLE, _HINT), 1):
-        metadata, fields = _metadata(record), _fields(record)
+    for number, record in enumerate(records, 1):
+        metadata, fields = record.metadata or {}, record.fields or {}
         ids = {"id": record.id, "_server_id": record.server_id}
         items.append(export.item_name({**fields, **metadata}, ids, number))
-        for name, answer in _answers(record, export.place(items[-1])):
-            if answer.status in (None, "submitted"):
-                # A user who is not known is written out as None.
-                user = None if answer.user_id in ("", "None") else answer.user_id
-                labels = {name: answer.labels()}
-                responses.append(Response(items[-1], fields, user, labels, metadata))
-                may_be_draft += answer.status is None
+        for name, answers in (record.responses or {}).items():
+            for answer in answers or ():
+                if answer.status in (None, "submitted"):
+                    # A user who is not known is written out as None.
+                    user = None if answer.user_id in ("", "None") else answer.user_id
+                    labels = {name: answer.labels()}
+                    responses.append(Response(items[-1], fields, user, labels, metadata))
+                    may_be_draft += answer.status is None
     annotations = export.annotations(responses, items, question)
     if may_be_draft:
         warn(
@@ -104,42 +105,27 @@ def _rows(columns: Mapping[str, Any], place: str) -> list[dict[str, Any]]:
         raise InputError(f"columns of {place} differ in length", "export it again") from None
 
 
-def _metadata(record: Record) -> dict[str, Any]:
-    """The metadata of a record, which are columns of a flat export."""
-    metadata = dict(record.metadata or {})
-    for name, value in record.columns.items():
-        if name.startswith("metadata."):
+def _nested(record: Any) -> Any:
+    """A record of a flat export, in which fields, metadata and responses are columns, as a nested
+    one."""
+    if not isinstance(record, dict) or "fields" in record:
+        return record
+    nested: dict[str, Any] = {"fields": {}, "metadata": {}, "responses": {}}
+    for name, value in record.items():
+        question = name.removesuffix(RESPONSES)
+        if name in ("id", "_server_id"):
+            nested[name] = value
+        elif name.startswith("metadata."):
             is_single = isinstance(value, list) and len(value) == 1
-            metadata[name.removeprefix("metadata.")] = value[0] if is_single else value
-    return metadata
-
-
-def _fields(record: Record) -> dict[str, Any]:
-    """The fields of a record: in a flat export, the columns that are nothing else."""
-    if record.fields is not None:
-        return record.fields
-    return {
-        name: value
-        for name, value in record.columns.items()
-        if name not in _NO_FIELDS
-        and not name.startswith(("metadata.", "vector."))
-        and RESPONSES not in name
-        and ".suggestion" not in name
-    }
-
-
-def _answers(record: Record, place: str) -> Iterator[tuple[str, Answer]]:
-    """Question and answer of each response, which are columns of a flat export."""
-    for question, answers in (record.responses or {}).items():
-        yield from ((question, answer) for answer in answers or ())
-    for name, values in record.columns.items():
-        if name.endswith(RESPONSES):
-            users, status = (record.columns.get(f"{name}.{side}") for side in ("users", "status"))
-            columns = {"value": values or [], "user_id": users, "status": status}
-            columns = {key: column for key, column in columns.items() if column is not None}
-            rows, title = _rows(columns, place), f"{place}, {name}"
-            for answer in to_model(rows, list[Answer], title, title=_TITLE, hint=_HINT):
-                yield name.removesuffix(RESPONSES), answer
+            nested["metadata"][name.removeprefix("metadata.")] = value[0] if is_single else value
+        elif question != name:
+            sides = {"value": "", "user_id": ".users", "status": ".status"}
+            columns = {side: record.get(name + end) for side, end in sides.items()}
+            columns = {side: values for side, values in columns.items() if values is not None}
+            nested["responses"][question] = _rows(columns, f"record {record.get('id')!r}")
+        elif not _INTERNAL.search(name):
+            nested["fields"][name] = value
+    return nested
 
 
 SOURCE = Source(

@@ -69,10 +69,6 @@ class Response(NamedTuple):
     labels: Mapping[str, Sequence[str] | None]
     metadata: Mapping[str, Any] = {}
 
-    def labels_for(self, question: str) -> list[str]:
-        """The distinct labels that answer a question."""
-        return [*dict.fromkeys(self.labels.get(question) or ())]
-
 
 class Export:
     """The words of an annotation tool, and how its exports are read.
@@ -150,15 +146,41 @@ class Export:
         answered = [
             r for r in relevant if r.labels[question] or (is_set and r.labels[question] == [])
         ]
-        table = self._table(answered, question, is_set)
+        labels = [[*dict.fromkeys(response.labels[question] or ())] for response in answered]
+        # Where some have several labels all are lists, as in a table: a choice called calm/heated
+        # is one label.
+        is_list = is_set or any(len(names) > 1 for names in labels)
+        texts = {"text": self._text_field(answered), "context": "context"} | self.columns
+        unnamed = count(1)
+        rows = [
+            self._columns(response, texts)
+            | {
+                "item": response.item,
+                "annotator": response.annotator or f"unknown-{next(unnamed)}",
+                "label": json.dumps(names) if is_list else names[0],
+            }
+            for response, names in zip(answered, labels, strict=True)
+        ]
         annotations = from_long_table(
-            table.fillna(""),
+            pd.DataFrame(rows).fillna(""),
             attributes=[],
             scale=self.scale,
             place=lambda row: self.place(answered[row].item),
             **self.options,
         )
-        self._warn(question, len(relevant) - len(answered), answered, items)
+        labelled = {response.item for response in answered}
+        if unlabelled := [item for item in dict.fromkeys(items) if item not in labelled]:
+            warn(
+                f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
+                f" annotation and are left out: {examples(unlabelled)}"
+            )
+        for number, note in (
+            (len(relevant) - len(answered), f"without a label for {question!r} left out"),
+            (labels.count([]), "without a choice counted as the empty set"),
+            (next(unnamed) - 1, "without an annotator counted as one annotator each"),
+        ):
+            if number:
+                warn(f"{counted(number, self.answer)} {note}")
         return annotations
 
     def _choose(
@@ -184,25 +206,6 @@ class Export:
             f"{problem}; those with labels are {listed or 'none'}",
             f"name one with {option(self.asker, next(iter(counts), 'NAME'))}",
         )
-
-    def _table(self, answered: Sequence[Response], question: str, is_set: bool) -> pd.DataFrame:
-        """A row per annotation, with all that is known of its item."""
-        labels = [response.labels_for(question) for response in answered]
-        # Where some have several labels all are lists, as in a table: a choice called calm/heated
-        # is one label.
-        is_list = is_set or any(len(names) > 1 for names in labels)
-        texts = {"text": self._text_field(answered), "context": "context"} | self.columns
-        rows, unnamed = [], count(1)
-        for response, names in zip(answered, labels, strict=True):
-            rows.append(
-                self._columns(response, texts)
-                | {
-                    "item": response.item,
-                    "annotator": response.annotator or f"unknown-{next(unnamed)}",
-                    "label": json.dumps(names) if is_list else names[0],
-                }
-            )
-        return pd.DataFrame(rows)
 
     def _columns(self, response: Response, texts: Mapping[str, str | None]) -> dict[str, str]:
         """What is known of an item, by column: texts and plain fields."""
@@ -243,28 +246,6 @@ class Export:
                 f" was taken; choose one with {option('columns', {'text': candidates[0]})}"
             )
         return None
-
-    def _warn(
-        self,
-        question: str,
-        without_label: int,
-        answered: Sequence[Response],
-        items: Collection[str],
-    ) -> None:
-        """Say what was left out or decided."""
-        labelled = {response.item for response in answered}
-        unlabelled = [item for item in dict.fromkeys(items) if item not in labelled]
-        if unlabelled:
-            warn(
-                f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
-                f" annotation and are left out: {examples(unlabelled)}"
-            )
-        if without_label:
-            warn(f"{without_label} {self.answer}s have no label for {question!r} and are left out")
-        if empty := sum(not response.labels_for(question) for response in answered):
-            warn(f"{counted(empty, self.answer)} without a choice counted as the empty set")
-        if unnamed := sum(response.annotator is None for response in answered):
-            warn(f"{unnamed} {self.answer}s name no annotator and count as one annotator each")
 
 
 def load(source: Any) -> Any:

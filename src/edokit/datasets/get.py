@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Overdue
 from importlib.resources import files
@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from threading import Thread
 from typing import BinaryIO, NamedTuple
 
-from edokit._errors import InputError, check_number, examples, one_of, option, warn
+from edokit._errors import InputError, check_number, one_of, option
 from edokit._io import whole_file
 from edokit._package import __version__
 
@@ -40,13 +40,10 @@ class Published(NamedTuple):
         In the repository.
     digest : str
         SHA-256, or git's id of the content (SHA-1).
-    earlier : str
-        SHA-256 of the file as the shared task handed it out, which a local copy may hold.
     """
 
     path: str
     digest: str
-    earlier: str = ""
 
     @property
     def name(self) -> str:
@@ -60,10 +57,11 @@ class Published(NamedTuple):
     def url(self) -> str:
         return f"{_RAW}/{self.path}"
 
-    def matches(self, content: bytes, local: bool = False) -> bool:
-        """Whether the content is the published one, or in a local copy the earlier one."""
-        is_earlier = local and self.earlier in _digests(content)
-        return is_earlier or self.digest in _digests(content)
+    def matches(self, content: bytes) -> bool:
+        """Whether the content is the published one."""
+        blob = b"blob %d\0" % len(content) + content
+        git = hashlib.sha1(blob, usedforsecurity=False)
+        return self.digest in (hashlib.sha256(content).hexdigest(), git.hexdigest())
 
 
 DATASETS: dict[str, list[Published]] = {
@@ -87,9 +85,8 @@ def get_dataset(
     """Obtain the files of a public dataset from its official repository or from a local copy.
 
     A file is kept only if its checksum is right. Files that are there and right are not fetched
-    again, so an interrupted call can be repeated. The test files of ``lewidi2025`` have labels. A
-    local copy may also hold the files as the shared task handed them out: test without labels, and
-    the train files of CSC and MP of the practice phase; a warning names those.
+    again, so an interrupted call can be repeated. The test files of ``lewidi2025`` have labels;
+    files as the shared task handed them out, which have none, are read where they are.
 
     Parameters
     ----------
@@ -121,10 +118,10 @@ def get_dataset(
     check_number("timeout", timeout, 0, above=True)
     end = time.monotonic() + timeout
     paths = {file: Path(out) / file.dataset / file.name for file in DATASETS[name]}
-    missing = [file for file in paths if not _is_right(paths[file], file, source is not None)]
+    missing = [file for file in paths if not _is_right(paths[file], file)]
     contents: Iterable[bytes] = (_download(file, open_url or open_https, end) for file in missing)
     if source is not None:
-        contents = _local_copy(Path(source), missing)
+        contents = [_local_content(Path(source), file) for file in missing]
     files = zip(missing, contents, strict=True)
     for done, (file, content) in enumerate(files, len(paths) - len(missing) + 1):
         with whole_file(paths[file]) as temporary:
@@ -178,34 +175,19 @@ def _download(file: Published, open_url: Callable[[str], BinaryIO], end: float) 
         ) from error
 
 
-def _local_copy(source: Path, missing: Sequence[Published]) -> list[bytes]:
-    """The content of each file, which is anywhere in a folder or zip."""
-    contents: list[bytes] = []
-    earlier: list[str] = []
-    for file in missing:
-        place, content = _local_content(source, file)
-        contents.append(_checked(content, file, place, local=True))
-        earlier += [file.name] if file.earlier in _digests(content) else []
-    if earlier:
-        warn(
-            f"{examples(earlier, len(earlier))} are not as published last, but as the shared task"
-            " handed them out: train of the practice phase, test without labels"
-        )
-    return contents
-
-
-def _local_content(source: Path, file: Published) -> tuple[str, bytes]:
-    """Place and content of the first copy of a file in a folder or zip."""
+def _local_content(source: Path, file: Published) -> bytes:
+    """The content of the first copy of a file in a folder or zip."""
     if source.is_dir():
         for path in sorted(source.rglob(file.name)):
-            return str(path), path.read_bytes()
+            return _checked(path.read_bytes(), file, str(path))
     else:
         try:
             with zipfile.ZipFile(source) as archive:
                 for entry in archive.namelist():
                     if PurePosixPath(entry).name == file.name:
                         with archive.open(entry) as body:
-                            return f"{entry} in {source}", body.read(_LARGEST + 1)
+                            content = body.read(_LARGEST + 1)
+                        return _checked(content, file, f"{entry} in {source}")
         except (OSError, zipfile.BadZipFile, RuntimeError, zlib.error) as error:
             raise InputError(
                 f"can't read {file.name} from {source}, which is no folder or whole zip: {error}",
@@ -217,17 +199,16 @@ def _local_content(source: Path, file: Published) -> tuple[str, bytes]:
     )
 
 
-def _is_right(path: Path, file: Published, local: bool) -> bool:
+def _is_right(path: Path, file: Published) -> bool:
     try:
-        content = path.read_bytes()
+        return file.matches(path.read_bytes())
     except OSError:
         return False
-    return file.matches(content, local)
 
 
-def _checked(content: bytes, file: Published, place: str, local: bool = False) -> bytes:
-    """The content, if it is the published one, or in a local copy an earlier one."""
-    if not file.matches(content, local):
+def _checked(content: bytes, file: Published, place: str) -> bytes:
+    """The content, if it is the published one."""
+    if not file.matches(content):
         size = f"over {_LARGEST:,}" if len(content) > _LARGEST else f"{len(content):,}"
         raise InputError(
             f"{place} has {size} bytes and is not {file.name} as published, whose checksum is"
@@ -235,10 +216,3 @@ def _checked(content: bytes, file: Published, place: str, local: bool = False) -
             "it was cut off or changed: get it again",
         )
     return content
-
-
-def _digests(content: bytes) -> set[str]:
-    """SHA-256 of a content, and git's id of it."""
-    blob = b"blob %d\0" % len(content) + content
-    git = hashlib.sha1(blob, usedforsecurity=False)
-    return {hashlib.sha256(content).hexdigest(), git.hexdigest()}

@@ -82,6 +82,7 @@ class Item(Document):
     lang: JsonValue = None
     other_info: JsonValue = None
     name: str = ""
+    fault: ClassVar[Any] = ""
 
     @property
     def annotator_names(self) -> list[str]:
@@ -199,14 +200,6 @@ class Item2025(Item):
         annotations = (self.annotations or {}).items()
         return [{"annotator": name.strip(), "label": label} for name, label in annotations]
 
-    @property
-    def fault(self) -> str:
-        """What is not as published, if anything."""
-        names = {answer["annotator"] for answer in self.answers} or {*self.annotator_names}
-        differing = sorted(names ^ {*self.annotator_names})
-        listed = f"lists other annotators than those who labelled it: {examples(differing)}"
-        return listed if differing else ""
-
 
 def read_lewidi(
     path: str | Path,
@@ -269,7 +262,12 @@ def read_lewidi(
             scale=scale or noted,
             place=lambda row: f"item {table['item'][row]!r}",
         )
-    _report(items, labelled)
+    if without := len(items) - len(labelled):
+        splits = _splits([item for item in items if not item.answers])
+        warn(
+            f"{are(without, len(items), HAVE, 'item')} no annotations and"
+            f" {'is' if without == 1 else 'are'} left out: the labels of {splits} are held out"
+        )
     return annotations
 
 
@@ -406,26 +404,6 @@ def _metadata(path: Path) -> pd.DataFrame:
 
 def _splits(items: Sequence[Item]) -> str:
     return ", ".join(dict.fromkeys(str(item.split) for item in items))
-
-
-def _report(items: Sequence[Item2023 | Item2025], labelled: Sequence[Item2023 | Item2025]) -> None:
-    """What was left out or differs, in warnings."""
-    if without := len(items) - len(labelled):
-        splits = _splits([item for item in items if not item.answers])
-        warn(
-            f"{are(without, len(items), HAVE, 'item')} no annotations and"
-            f" {'is' if without == 1 else 'are'} left out: the labels of {splits} are held out"
-        )
-    names = {
-        name for item in labelled if isinstance(item, Item2025) for name in item.annotations or ()
-    }
-    blank = {name.strip() for name in names if name != name.strip()}
-    if blank:
-        annotators = counted(len({name.strip() for name in names}), "annotator")
-        warn(
-            f"blanks around the ids of {len(blank)} of {annotators} are left out:"
-            f" {examples(sorted(blank))}"
-        )
 
 
 def _is_lewidi(path: Path, content: Any) -> bool:
