@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -84,7 +85,7 @@ class Item(Document):
     name: str = ""
     fault: ClassVar[Any] = ""
 
-    @property
+    @cached_property
     def annotator_names(self) -> list[str]:
         """Those who annotated the item."""
         return [name.strip() for name in self.annotators.split(",")]
@@ -127,7 +128,7 @@ class Item2023(Item):
         turns = parse_dialogue(self.text) if self.is_dialogue else None
         return {"text": self.text if turns is None else dialogue_text(turns, dialogue)}
 
-    @property
+    @cached_property
     def groups(self) -> list[str]:
         """The group of each annotator, as HS-Brexit lists them or ArMIS names them; else none."""
         for field, value in self.notes.items():
@@ -145,7 +146,7 @@ class Item2023(Item):
         columns = {"lang": columns["lang"]} if self.groups else columns
         return {**columns, "hard_label": self.hard_label.strip()}
 
-    @property
+    @cached_property
     def answers(self) -> list[dict[str, str]]:
         """Annotator, label and group of each annotation."""
         classes = SEVERITY if self.is_dialogue else {}
@@ -194,7 +195,7 @@ class Item2025(Item):
         context, text = (self.text[name] for name in self.text_names)
         return {"text": text, "context": context}
 
-    @property
+    @cached_property
     def answers(self) -> list[dict[str, str]]:
         """Annotator and label of each annotation."""
         annotations = (self.annotations or {}).items()
@@ -233,11 +234,11 @@ def read_lewidi(
             f"choose another {option('split')}, or read the texts alone: edo score --texts",
         )
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
-    table = pd.DataFrame(
-        {**item.columns, **item.texts(dialogue), "item": item.name, "split": item.split, **answer}
-        for item in labelled
-        for answer in item.answers
-    )
+    rows: list[dict[str, Any]] = []
+    for item in labelled:
+        shared = {**item.columns, **item.texts(dialogue), "item": item.name, "split": item.split}
+        rows += [shared | answer for answer in item.answers]
+    table = pd.DataFrame(rows)
     attributes = _metadata(Path(path))
     # The keys of MP's metadata lack the prefix Ann.
     keys = table["annotator"].where(
@@ -260,7 +261,7 @@ def read_lewidi(
             attributes=names,
             multi_choice=multi_choice,
             scale=scale or noted,
-            place=lambda row: f"item {table['item'][row]!r}",
+            place=lambda row: f"item {rows[row]['item']!r}",
         )
     if without := len(items) - len(labelled):
         splits = _splits([item for item in items if not item.answers])
