@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import edokit
 from edokit.metrics import ce, compute_metrics, md
 from edokit.scales import Scale
 from example_cases import EXAMPLES
@@ -102,6 +103,15 @@ def test_label_studio_gets_a_label_and_a_score(adapters: Any) -> None:
     assert prediction["result"][0]["value"] == {"choices": ["rude"]}
 
 
+def with_label_studio_ml(adapters: Any) -> float:
+    """The backend answers for the tasks of a project with what its bundle says."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(edokit, "load", lambda folder: Divided())
+        backend = adapters.label_studio_backend("bundle")()
+    (prediction,) = backend.predict([{"data": {"text": "what a day"}}], context=None)
+    return float(prediction["score"]) - 0.75
+
+
 def with_label_studio_sdk(adapters: Any) -> float:
     """The SDK takes the prediction for this labelling configuration."""
     from label_studio_sdk.label_interface import LabelInterface
@@ -122,6 +132,7 @@ TOOLS = {
     "inspect_ai": with_inspect_ai,
     "mlflow": with_mlflow,
     "label_studio_sdk": with_label_studio_sdk,
+    "label_studio_ml": with_label_studio_ml,
 }
 INSTALLED = [name for name in TOOLS if find_spec(name)]
 
