@@ -107,7 +107,7 @@ def test_a_newer_format_is_refused_with_a_remedy(tmp_path: Path) -> None:
         ({"temperature": 1e-320}, "temperature is 1e-320"),
         ({"size": 9}, "size is 9, but . of 4 carry weight"),
         ({"items": 10**30}, "items is a huge number"),
-        ({"settings": {"lambda_ce": "x"}}, "settings: lambda_ce is 'x', not a number"),
+        ({"settings": {"lambda_ce": "x"}}, "settings: lambda_ce is 'x', but must be a number"),
         ({"kind": "cake"}, "does not describe an EDO ensemble"),
         ({"certificate": {"gap": 1}}, "certificate.convex is missing"),
         ({"reasons": [{"member": "good", "weight": 1.0, "kind": "magic"}]}, "magic"),

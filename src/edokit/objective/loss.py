@@ -241,6 +241,16 @@ class Quadratic(Term):
         return 2.0 * self._matrix[np.ix_(inside, inside)]
 
 
+class SquaredNorm(Term):
+    """‖v‖₂²."""
+
+    def at(self, v: Array) -> tuple[Array, Array]:
+        return namespace(v).sum(v * v, axis=-1), 2.0 * v
+
+    def hessian(self, v: Array, inside: Any) -> Array:
+        return 2.0 * np.eye(len(inside))
+
+
 class ItemTerm(Term):
     """A pool term of the items that the loss is about."""
 
@@ -382,7 +392,7 @@ class JointObjective:
             **ce,
             **over_items,
             **{name: Quadratic(matrix) for name, matrix in problem.matrices.items()},
-            "reg": Quadratic(like(np.eye(problem.members), problem.hit_rates)),
+            "reg": SquaredNorm(),
             **replacements,
         }
         weights = {name: settings.signed_weight(name) for name in self.all_terms}

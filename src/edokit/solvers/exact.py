@@ -93,8 +93,8 @@ def solve_exact(
             " literal penalty",
         )
     settings = in_expectation(settings)
-    problem, part, ranked = _competing_problem(data, settings, order, max_members, all_terms)
-    candidates = ranked[:max_members]
+    part, ranked = _competing_problem(data, settings, order, max_members, all_terms)
+    members, candidates = len(ranked), ranked[:max_members]
     # Many small products: threads would only wait for each other.
     with one_thread():
         objective = JointObjective(part, settings)
@@ -114,14 +114,14 @@ def solve_exact(
                 sample_size *= _LARGER
         v, certificate = optimum(objective, starts)
         terms, slope = at_weights(objective, v)
-    if len(candidates) < problem.members:
+    if len(candidates) < members:
         certificate = replace(
             certificate,
-            reason=f"among the {len(candidates)} of {problem.members} members that compete,"
+            reason=f"among the {len(candidates)} of {members} members that compete,"
             f" {certificate.reason}",
             among=tuple(data.members[k] for k in candidates),
         )
-    weights, ce_gradient = np.zeros((2, problem.members))
+    weights, ce_gradient = np.zeros((2, members))
     weights[candidates], ce_gradient[candidates] = v, slope
     return Solution(
         weights=weights,
@@ -150,8 +150,8 @@ def solve_path(
     settings = in_expectation(settings)
     if max_members is None or max_members >= len(data.members):
         order = "given"  # ranks decide nothing then
-    problem, part, ranked = _competing_problem(data, settings, order, max_members, False)
-    path = np.zeros((len(lambdas), problem.members))
+    part, ranked = _competing_problem(data, settings, order, max_members, False)
+    path = np.zeros((len(lambdas), len(ranked)))
     v = np.full(part.members, 1.0 / part.members)
     with one_thread():
         ce = {"ce_weight": JointObjective(part, settings).ce}
@@ -165,18 +165,15 @@ def solve_path(
 
 def _competing_problem(
     data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
-) -> tuple[Problem, Problem, Ints]:
-    """The problem of all members, that of those which may have weight, and all members ranked."""
+) -> tuple[Problem, Ints]:
+    """The problem of the members that may have weight, and all members ranked."""
     with_items = bool(pool_terms(settings))
     problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
     members = np.arange(problem.members)
     ranked = members if order == "given" else rank_members(data.summaries(), order)
     candidates = ranked[:max_members]
-    return (
-        problem,
-        problem if np.array_equal(candidates, members) else problem.select(candidates),
-        ranked,
-    )
+    everyone = np.array_equal(candidates, members)
+    return problem if everyone else problem.select(candidates), ranked
 
 
 def solution_at(
