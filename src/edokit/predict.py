@@ -5,8 +5,7 @@ Libraries are imported when something is read: the command line shows these opti
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,28 +44,28 @@ class TextSource:
     split: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self) -> Texts:
+    def read(self, columns: Mapping[str, str] | None = None) -> Texts:
         """All texts."""
         from edokit.members import read_texts
 
-        return read_texts(self.path, columns=self.columns, **self._keywords())
+        return read_texts(
+            self.path,
+            columns=self.columns if columns is None else columns,
+            pairs=self.pairs,
+            split=",".join(self.split) or None,
+            **self.options,
+        )
 
     def read_for(self, people: Path) -> tuple[Texts, dict[str, tuple[str, ...]]]:
         """All texts, and the annotators of each item."""
-        from edokit.members import read_annotators, read_texts
+        from edokit.members import read_annotators
 
         columns = dict(self.columns)
         if not self.split:
             # The column of the annotators is in their own table, not among the texts.
             columns.pop("annotator", None)
-        texts = read_texts(self.path, columns=columns, **self._keywords())
+        texts = self.read(columns)
         return texts, read_annotators(people, columns=self.columns or None, items=texts.items)
-
-    def parts(self, rows: int) -> Iterator[Texts]:
-        """Texts, so many at a time."""
-        from edokit.members.texts import read_text_parts
-
-        return read_text_parts(self.path, rows, columns=self.columns, **self._keywords())
 
     def by_item(self) -> dict[str, str]:
         """The text of each item, its context included."""
@@ -74,9 +73,6 @@ class TextSource:
 
         texts = self.read()
         return dict(zip(texts.items, map(joined, texts.texts), strict=True))
-
-    def _keywords(self) -> dict[str, Any]:
-        return {"pairs": self.pairs, "split": ",".join(self.split) or None, **self.options}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,8 +152,45 @@ class PredictOptions:
     def check(self, ensemble: Path, *, bundled: bool) -> None:
         """Refuse options that do not belong together; ``bundled``: the ensemble has its members."""
         self._check_sources(ensemble, bundled)
-        self._check_annotators()
-        self._check_extras()
+        predictions, annotators, judges, review, page = map(
+            option, ("predictions", "annotators", "judges", "review", "page")
+        )
+        no_panel = self.annotators is not None and not self.n_panels
+        needs_review = self.review_out or (self.annotations and not self.page)
+        asked = f"{self.n_panels} panels and persons are given"
+        rules: list[tuple[Any, str, str]] = [
+            (
+                self.judges and self.predictions,
+                f"{judges} is for members that predict now, but {predictions} is given",
+                "leave it out, or give it to `edo score`, which makes predictions",
+            ),
+            (
+                no_panel and (self.predictions or self.judges),
+                f"{annotators} and {predictions if self.predictions else judges} are given, but no"
+                f" {option('panel')}",
+                "leave one of them out, or name the panel",
+            ),
+            (
+                self.review is None and needs_review,
+                f"{option('review_out')} and {option('annotations')} need {option('review', 'N')}",
+                "add the number of items to review, or leave them out",
+            ),
+            (
+                self.n_panels > (1 if self.review else 2),
+                f"{asked} with {review}" if self.review else asked,
+                "compare two at a time, or give one and ask for a review",
+            ),
+            (
+                self.page and self.n_panels != 2,
+                f"{page} compares two panels, but {are(self.n_panels)} given",
+                "name two panels or persons",
+            ),
+        ]
+        for is_wrong, message, hint in rules:
+            if is_wrong:
+                raise InputError(message, hint)
+        if self.review is not None:
+            check_number("review", self.review, 1, whole=True)
 
     def _check_sources(self, ensemble: Path, bundled: bool) -> None:
         names = ("predictions", "members", "texts")
@@ -175,44 +208,6 @@ class PredictOptions:
                 if bundled
                 else f"pass either {either}; {option('texts')} alone are for a bundle, and"
                 f" {ensemble} has no bundle.json",
-            )
-
-    def _check_annotators(self) -> None:
-        if self.judges is not None and self.predictions is not None:
-            raise InputError(
-                f"{option('judges')} is for members that predict now ({option('members')}), but"
-                f" {option('predictions')} is given",
-                "leave it out, or give it to `edo score`, which makes predictions",
-            )
-        if not self.annotators or self.n_panels:
-            return
-        for name in ("predictions", "judges"):
-            if getattr(self, name) is not None:
-                raise InputError(
-                    f"{option('annotators')} and {option(name)} are given, but no"
-                    f" {option('panel')}",
-                    "leave one of them out, or name the panel",
-                )
-
-    def _check_extras(self) -> None:
-        texts_unused = self.annotations is not None and self.page is None
-        if self.review is None and (self.review_out is not None or texts_unused):
-            raise InputError(
-                f"{option('review_out')} and {option('annotations')} need {option('review', 'N')}",
-                "add the number of items to review, or leave them out",
-            )
-        if self.review is not None:
-            check_number("review", self.review, 1, whole=True)
-        if self.n_panels > (1 if self.review else 2):
-            review = f" with {option('review')}" if self.review else ""
-            raise InputError(
-                f"{self.n_panels} panels and persons are given{review}",
-                "compare two at a time, or give one and ask for a review",
-            )
-        if self.page is not None and self.n_panels != 2:
-            raise InputError(
-                f"{option('page')} compares two panels, but {are(self.n_panels)} given",
-                "name two panels or persons",
             )
 
     def panels(self) -> list[Panel]:
@@ -323,37 +318,30 @@ class Predictor:
 
     def _answers(self) -> Path | Iterable[Predictions | Pooled] | None:
         """Predictions of pairs for two panels or for annotators, else pooled answers."""
+        from edokit.bundle import ROWS, Bundle
+        from edokit.members import LoadedMembers
+
         options, panels = self.options, self.panels
         if options.predictions is not None or options.texts is None:
             return options.predictions
         source = replace(self._source(options.texts), pairs=options.pairs)
-        bundle, rows = self._members(options.texts)
-        by_item: Any = None
         people = (None if panels else options.annotators) or options.judges
+        by_item: Any = None
         if people is None:
-            parts = source.parts(rows)
+            texts = source.read()
         else:
             texts, by_item = source.read_for(people)
-            parts = iter([texts])
+        bundle = self._bundle
+        # Members that are not in a bundle predict one after the other, each all texts.
+        parts = iter([texts]) if people or bundle is None else texts.parts(ROWS)
+        if bundle is None:
+            names = self.ensemble.needed_members()
+            loaded = LoadedMembers(options.members or [], names, keep=False, **self._loading)
+            bundle = Bundle(self.ensemble, loaded, max_length=options.max_length)
         if len(panels) == 2:
-            names = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
-            return (bundle.pairs(part, names) for part in parts)
+            annotators = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
+            return (bundle.pairs(part, annotators) for part in parts)
         if options.annotators and not panels:
             return (bundle.pairs(part, by_item) for part in parts)
         panel = panels[0] if panels else None
         return bundle.describe_parts(parts, annotators=by_item, panel=panel, **self._view)
-
-    def _members(self, texts: Path) -> tuple[Bundle, int]:
-        """The members, and how many texts they take at a time."""
-        from edokit.bundle import ROWS, Bundle
-        from edokit.members import LoadedMembers
-
-        if self._bundle is not None:
-            return self._bundle, ROWS
-        assert self.options.members is not None
-        # Members that predict once only need not all be in memory.
-        keep = texts.suffix.lower() == ".parquet"
-        names = self.ensemble.needed_members()
-        loaded = LoadedMembers(self.options.members, names, keep=keep, **self._loading)
-        bundle = Bundle(self.ensemble, loaded, max_length=self.options.max_length)
-        return bundle, ROWS if keep else sys.maxsize

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from edokit._errors import InputError
-from edokit._io.tables import number_column, parquet_parts, read_table
+from edokit._io.tables import number_column, read_table
 
 
 def rows_of(path: Path, content: str | bytes) -> list[object]:
@@ -212,16 +212,6 @@ def test_a_parquet_with_a_name_twice_or_no_rows_is_refused(tmp_path: Path) -> No
     pq.write_table(pa.table({"item": pa.array([], pa.string())}), path)
     with pytest.raises(InputError, match="has no rows"):
         read_table(path)
-
-
-def test_columns_of_a_parquet_are_read_some_rows_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"item": list("abc"), "member": list("def")}), path)
-    parts = list(parquet_parts(path, lambda names: [name for name in names if name == "item"], 2))
-    assert [part.to_pydict() for part in parts] == [{"item": ["a", "b"]}, {"item": ["c"]}]
-    path.write_bytes(b"no parquet at all")
-    with pytest.raises(InputError, match="can't be read as a Parquet file"):
-        next(parquet_parts(path, list, 2))
 
 
 # --- any file ---------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def test_texts_in_parts_are_predicted_as_one(
     assert parts.items.tolist() == whole.items.tolist() == [str(k) for k in range(len(many))]
 
 
-def test_a_large_parquet_file_is_read_some_rows_at_a_time(
+def test_a_large_file_is_predicted_some_rows_at_a_time(
     bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = [f"{text} {k}" for k in range(50) for text in TEXTS]

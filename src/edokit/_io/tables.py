@@ -7,7 +7,7 @@ import math
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,24 +118,6 @@ def number_column(
     return numbers
 
 
-def parquet_parts(
-    path: str | Path, columns: Callable[[list[str]], list[str]], rows: int
-) -> Iterator[pa.Table]:
-    """Some of the columns of a Parquet file, so many rows at a time."""
-    path = check_file(path)
-    try:
-        with pa_parquet.ParquetFile(path) as file:
-            names: list[str] = file.schema_arrow.names
-            _distinct(names, path)
-            _refuse_bomb(file.metadata, path, at_once=False)
-            for batch in file.iter_batches(rows, columns=columns(names)):
-                table = pa.Table.from_batches([batch])
-                table.validate(full=True)
-                yield table
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise unreadable(path, "Parquet", error) from error
-
-
 def _read_csv(path: Path, delimiter: str) -> pa.Table:
     header, delimiter = _csv_header(path, delimiter)
     # One block must hold a whole row, so blocks grow with the file up to a bound.
@@ -228,16 +210,11 @@ def _read_parquet(path: Path) -> pa.Table:
     return table
 
 
-def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path, at_once: bool = True) -> None:
-    """Refuse what would take far more memory than its size on the disk lets expect.
-
-    It is read ``at_once``, or one group of rows at a time.
-    """
+def _refuse_bomb(about: pa_parquet.FileMetaData, path: Path) -> None:
+    """Refuse what would take far more memory than its size on the disk lets expect."""
     groups = [about.row_group(k) for k in range(about.num_row_groups)]
-    total = sum if at_once else max
-    rows = total([group.num_rows for group in groups] or [0])
-    rows = max(about.num_rows, rows) if at_once else rows
-    unpacked = total([group.total_byte_size for group in groups] or [0])
+    rows = max(about.num_rows, sum(group.num_rows for group in groups))
+    unpacked = sum(group.total_byte_size for group in groups)
     # A row of nothing but repetitions takes no bytes in the file, and an entry per column here.
     cost = max(rows * 4 * max(1, about.num_columns), unpacked)
     if rows < 0 or unpacked < 0:

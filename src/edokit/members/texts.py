@@ -142,60 +142,12 @@ def read_texts(
         if source.contexts is not None:
             values = zip(map(str, source.texts), map(str, source.contexts), strict=True)
         texts = Texts(tuple(map(str, source.items)), tuple(values), tuple(source.annotators))
-    return _split_and_check(texts, path, pairs)
-
-
-def _split_and_check(texts: Texts, path: Path, has_contexts: bool) -> Texts:
-    """Texts of a file, split into utterances and contexts where these are in the text."""
     with errors_in(path):
-        if has_contexts:
+        if pairs:
             refuse_two_contexts(have_contexts(texts.texts))
             utterances = tuple(utterance_and_context(str(text)) for text in texts.texts)
             texts = replace(texts, texts=utterances)
         return texts.checked()
-
-
-def read_text_parts(
-    path: str | Path,
-    rows: int,
-    *,
-    columns: Mapping[str, str] | None = None,
-    pairs: bool = False,
-    **reading: Any,
-) -> Iterator[Texts]:
-    """Read texts as `read_texts` does, in parts of ``rows`` texts.
-
-    Of a Parquet file with a row per item, only one part is in memory at a time.
-    """
-    path, names = Path(path), {role: (columns or {}).get(role, role) for role in _ROLES}
-    streams = path.suffix.lower() == ".parquet" and not any(reading.values())
-    if not streams or not _has_distinct_items(path, names["item"]):
-        yield from read_texts(path, columns=columns, pairs=pairs, **reading).parts(rows)
-        return
-    from edokit._io.tables import parquet_parts
-
-    done = 0
-    for table in parquet_parts(path, lambda held: [n for n in held if n in names.values()], rows):
-        texts = _texts_of_table(table, path, columns or {}, done)
-        done += table.num_rows
-        yield _split_and_check(texts, path, pairs)
-    if not done:
-        raise InputError(f"{path} has no rows", "check that it is the right file")
-
-
-def _has_distinct_items(path: Path, item: str) -> bool:
-    """Whether no item occurs twice in a Parquet file, unlike in a table of annotations."""
-    import numpy as np
-    import pandas as pd
-
-    from edokit._io.tables import parquet_parts
-
-    hashes = [
-        pd.util.hash_array(np.asarray(part[item].to_pandas().astype(str), dtype=object))
-        for part in parquet_parts(path, lambda names: [item] if item in names else [], 1 << 16)
-        if part.num_columns
-    ]
-    return not hashes or len(np.unique(np.concatenate(hashes))) == sum(map(len, hashes))
 
 
 def read_annotators(
@@ -260,13 +212,12 @@ def _is_table(path: Path) -> bool:
     return path.suffix.lower() in READABLE_SUFFIXES
 
 
-def _numbered(texts: Sequence[Text], start: int = 0) -> Texts:
-    items = map(str, range(start, start + len(texts)))
-    return Texts(tuple(items), tuple(texts), numbered=True)
+def _numbered(texts: Sequence[Text]) -> Texts:
+    return Texts(tuple(map(str, range(len(texts)))), tuple(texts), numbered=True)
 
 
-def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str], start: int = 0) -> Texts:
-    """The texts of a table whose rows are counted from ``start``."""
+def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str]) -> Texts:
+    """The texts of a table, each item once."""
     unknown = [role for role in columns if role not in _ROLES]
     if unknown:
         raise InputError(
@@ -278,7 +229,7 @@ def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str], start: i
         contexts = _column(table, names["context"], "context", path)
         texts = [(str(text), context) for text, context in zip(texts, contexts, strict=True)]
     if "item" not in columns and "item" not in table.column_names:
-        return _numbered(texts, start)
+        return _numbered(texts)
     text_of: dict[str, Text] = {}
     for item, text in zip(_column(table, names["item"], "item", path), texts, strict=True):
         if text_of.setdefault(item, text) != text:

@@ -35,11 +35,7 @@ _PATH = "/chat/completions"
 _LONGEST_WAIT = 300.0  # seconds; a longer Retry-After is an error
 _CONNECTION_RETRIES = 2  # where nothing listens, the address is probably wrong
 _MOST_BYTES = 1 << 26  # of a response; an answer with all its log-probabilities has a few million
-_LONGEST_MESSAGE = 200  # characters of a server's message that are shown
 _MOST_POSITIONS = 16  # tokens of an answer that are kept: a label is named by the first few
-# A server's message that repeats so many characters in a row of the request, or of the key, is not
-# shown.
-_QUOTED, _KEY_PART = 16, 4
 
 
 @dataclass(frozen=True)
@@ -350,19 +346,20 @@ class Endpoint:
         return response, bytes(content)
 
     def _refuse(self, status: int, content: bytes, request: Request) -> None:
-        """Raise an error for a status that no repetition changes."""
-        code, message = _error_of(content, request)
-        no_quota = code == "insufficient_quota"
+        """Raise an error for a status that no repetition changes.
+
+        Nothing that the server says is shown: it may repeat a text, or the key.
+        """
+        no_quota = b'"insufficient_quota"' in content
         if (status in _RETRIED and not no_quota) or (status >= 500 and status != 501):
             return  # 501: it never can
-        details = f" ({message})" if message else ""
         if status in _REFUSED:
             raise RefusedError(
-                f"{self.base_url} refuses the request (status {status}){details}",
+                f"{self.base_url} refuses the request (status {status})",
                 "correct the options model, max_tokens, temperature or extra",
             )
+        problem = f"returned status {status}"
         hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
-        problem = f"returned status {status}{details}"
         if no_quota:
             problem, hint = f"reports that your quota is exhausted (status {status})", "raise it"
         elif status in (401, 403):
@@ -371,7 +368,7 @@ class Endpoint:
             hint = f"put a key for this server into the environment: export {KEY}=…"
         elif status == 404:
             model = request.body.get("model")
-            problem = f"has no model {model!r}, or no API at this address (status 404){details}"
+            problem = f"has no model {model!r}, or no API at this address (status 404)"
         raise InputError(f"{self.base_url} {problem}", hint)
 
 
@@ -440,27 +437,3 @@ def _retry_after(seconds: str | None) -> float | None:
     """Seconds to wait; None where a server names no number."""
     is_number = seconds is not None and re.fullmatch(r"\d{1,9}(\.\d{1,9})?", seconds)
     return float(seconds or 0) if is_number else None
-
-
-def _error_of(content: bytes, request: Request) -> tuple[str, str]:
-    """Code and message of an error; no message that is long, or repeats what was sent or a key."""
-    try:
-        error = json.loads(content)
-        error = error.get("error") or error
-        code, message = str(error.get("code")), " ".join(str(error.get("message") or "").split())
-    except (ValueError, AttributeError, RecursionError):
-        return "", ""
-    if len(message) > _LONGEST_MESSAGE or not message.isprintable():
-        return code, ""
-    lines = "\n".join(str(m["content"]) for m in request.body["messages"]).splitlines()
-    whole = [line.strip() for line in lines if len(line.strip()) > 2]
-    quotes = any(line in message for line in whole)
-    quotes |= _repeats(message, " ".join(" ".join(lines).split()), _QUOTED)
-    quotes |= _repeats(message, os.environ.get(KEY, "").strip(), _KEY_PART)
-    return code, "" if quotes else message
-
-
-def _repeats(message: str, secret: str, length: int) -> bool:
-    """Whether so many characters in a row of a message are also in what is not to be shown."""
-    pieces = (message[i : i + length] for i in range(len(message) - length + 1))
-    return any(piece in secret for piece in pieces)
