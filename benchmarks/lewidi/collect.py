@@ -26,8 +26,7 @@ from edokit.members.folder import (
     write_training,
 )
 from edokit.members.groups import check_groups
-from edokit.members.jobs import TrainingPlan
-from edokit.members.train import make_plan
+from edokit.members.jobs import TrainingPlan, make_plan
 from edokit.members.training_data import TrainingData
 
 
@@ -55,7 +54,7 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
         pairs=data.pairs,
         unlabelled=data.unlabelled,
     )
-    options = TrainingOptions(random_state=SEED, cross_fit=run.cross_fit)
+    options = TrainingOptions(random_state=SEED, cross_fit=run.cross_fit, source=run.dataset)
     plan = make_plan(training_data, run_groups, options)
     missing = {job.member for job in unfinished_jobs(plan, folder)}
     if missing:
@@ -70,9 +69,7 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
     for pool, groups in pools.items():
         part = _part(plan, groups)
         found = collect_predictions(part, folder)
-        manifest = make_manifest(
-            part, groups, found, (), folder, random_state=SEED, source=run.dataset
-        )
+        manifest = make_manifest(part, found, (), folder)
         write_training(folder, found, manifest)
         if run.manifest is not None:
             shutil.copy(folder / "manifest.json", target / run.manifest)
@@ -90,9 +87,8 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
 def _part(plan: TrainingPlan, groups: list[Group]) -> TrainingPlan:
     """The jobs of these groups."""
     names = {group.name for group in groups}
-    return TrainingPlan(
-        plan.data, tuple(job for job in plan.jobs if job.group in names), plan.folds
-    )
+    jobs = tuple(job for job in plan.jobs if job.group in names)
+    return replace(plan, groups=tuple(groups), jobs=jobs)
 
 
 if __name__ == "__main__":

@@ -228,7 +228,7 @@ class Bundle:
             ``probabilities``, ``entropy``, ``spread`` and ``labels`` of the N texts, in their
             order; ``to_table`` makes a table of them.
         """
-        checked = Texts.of(_listed(texts))
+        checked = Texts.of(texts)
         by_item = None if annotators is None else _by_item(annotators, checked.items)
         parts = self.describe_parts(checked.parts(ROWS), annotators=by_item, **view)
         return Pooled.concatenate(list(parts))
@@ -734,11 +734,3 @@ def _by_item(
         )
     entries = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in annotators]
     return dict(zip(items, entries, strict=True))
-
-
-def _listed(texts: Any) -> list[Any]:
-    """Texts as a list, pairs as tuples."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        kind = "one string" if isinstance(texts, str) else type(texts).__name__
-        raise InputError(f"{option('texts')} is {kind}, not a list of texts", "write ['…']")
-    return [tuple(text) if isinstance(text, list) else text for text in texts]

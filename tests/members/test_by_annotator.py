@@ -16,9 +16,8 @@ from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.annotations import Annotations
 from edokit.members import Group, parse_groups, score_members, train_members
-from edokit.members.jobs import member_names
+from edokit.members.jobs import make_plan, member_names
 from edokit.members.texts import Texts
-from edokit.members.train import make_plan
 from edokit.members.training_data import TrainingData
 from edokit.predictions import describe_predictions, read_predictions
 

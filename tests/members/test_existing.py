@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import skops.io
-from member_cases import small_people
+from member_cases import ForeignClassifier, small_people
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -118,6 +118,19 @@ def test_an_added_model_stays_a_member_when_the_folder_is_trained_again(
     scored = score_members(folder, TEXTS)
     assert scored.members == ("linear-01", "linear-02", "mine")
     np.testing.assert_allclose(scored.probabilities[:, 2], before)
+
+
+def test_an_added_model_of_another_package_is_trusted_in_training_as_well(tmp_path: Path) -> None:
+    train = PEOPLE.split("train")
+    model = make_pipeline(TfidfVectorizer(), ForeignClassifier())
+    model.fit(list(train.texts), train.hard_labels().astype(str))
+    skops.io.dump(model, tmp_path / "mine.skops")
+    folder, groups = tmp_path / "members", parse_groups("linear:1")
+    edokit.add_member(folder, "mine", tmp_path / "mine.skops", trust=["member_cases"])
+    failed = train_members(PEOPLE, groups, out=folder, jobs=1).failed
+    assert "trust='member_cases'" in failed[0].reason
+    trained = train_members(PEOPLE, groups, out=folder, jobs=1, trust=["member_cases"])
+    assert trained.predictions["dev"].members == ("linear-01", "mine")
 
 
 def test_training_beside_a_model_of_other_classes_is_refused(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -74,3 +76,21 @@ def test_one_soft_member_beats_the_constant_answer_by_far_on_real_data(
     train, test = data.split("train"), data.split("test")
     member = LinearMember(2).fit(MemberData(train.texts, lambda epoch: soft(train)))
     assert ce(member.predict_proba(test.texts), test.soft_labels) < bound
+
+
+def test_arrays_that_are_not_its_own_are_not_unpacked(tmp_path: Path) -> None:
+    data = small_people(24)
+    member = LinearMember(2).fit(MemberData(data.texts, lambda epoch: soft(data)))
+    member.save(tmp_path)
+    extra = np.zeros(1 << 23)
+    with (
+        zipfile.ZipFile(tmp_path / "linear.npz", "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("extra.npy", "w") as part,
+    ):
+        np.lib.format.write_array(part, extra)
+    tracemalloc.start()
+    again = LinearMember.load(tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < extra.nbytes / 4
+    np.testing.assert_array_equal(again.predict_proba(data.texts), member.predict_proba(data.texts))

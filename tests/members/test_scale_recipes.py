@@ -18,7 +18,7 @@ from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.recipes._regression import Logistic
 from edokit.members.recipes.sklearn import _sets_of
-from edokit.members.supervision import Supervision, soft
+from edokit.members.supervision import SUPERVISIONS, soft
 from edokit.scales import Scale
 
 pytestmark = [
@@ -44,7 +44,7 @@ def options_of(recipe: str, model: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("supervision", "pairs"), [*((one.value, False) for one in Supervision), ("soft", True)]
+    ("supervision", "pairs"), [*((name, False) for name in SUPERVISIONS), ("soft", True)]
 )
 @pytest.mark.parametrize("kind", ["nominal", "ordinal", "multi-label"])
 @pytest.mark.parametrize("recipe", ["linear", "encoder", "sklearn"])

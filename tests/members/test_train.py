@@ -22,12 +22,10 @@ from edokit._names import as_names
 from edokit.annotations import Annotations
 from edokit.members import runner
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import TrainingJob, member_data, run_job
+from edokit.members.jobs import TrainingJob, TrainingOptions, make_plan, member_data, run_job
 from edokit.members.score import score_members
 from edokit.members.train import (
     Trained,
-    TrainingOptions,
-    make_plan,
     train_members,
     train_plan,
 )
@@ -421,10 +419,11 @@ def test_a_device_for_recipes_without_torch_is_refused() -> None:
 
 
 def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
-    plan = make_plan(TrainingData.from_annotations(PEOPLE), parse_groups("linear:2"))
-    assert train_plan(plan, tmp_path, TrainingOptions(jobs=1)) == []
+    data, settings = TrainingData.from_annotations(PEOPLE), TrainingOptions(jobs=1)
+    plan = make_plan(data, parse_groups("linear:2"), settings)
+    assert train_plan(plan, tmp_path) == []
     events: list[Any] = []
-    assert train_plan(plan, tmp_path, TrainingOptions(jobs=1), events.append) == []
+    assert train_plan(plan, tmp_path, events.append) == []
     assert events == [{"done": 2, "total": 2, "member": "from before", "kept": 2}]
 
 

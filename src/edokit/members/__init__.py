@@ -2,10 +2,11 @@
 
 from edokit.members.existing import add_member, score_models
 from edokit.members.groups import Group, parse_groups
+from edokit.members.jobs import TrainingOptions
 from edokit.members.recipe import Member, MemberData
 from edokit.members.score import LoadedMembers, score_members
 from edokit.members.texts import Texts, read_annotators, read_texts
-from edokit.members.train import Trained, TrainingOptions, preview_training, train_members
+from edokit.members.train import Trained, preview_training, train_members
 
 __all__ = [
     "Group",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edokit._errors import InputError, errors_in, local_path, option
+from edokit._errors import InputError, errors_in, examples, local_path, option
 from edokit._io.atomic import discard, whole_folder
 from edokit._io.documents import Document, Names, read_model, write_json
 from edokit._io.skops import read_estimator_file, write_estimator
@@ -232,8 +232,8 @@ def match_labels(
         }
     if {*renamed} - {*labels} or (classes is not None and {*class_of.values()} != {*classes}):
         raise InputError(
-            f"{model} has the labels {_quoted(labels)}, of which each must stand for one of the"
-            f" classes {_quoted(classes or labels)}, and each class for one of them",
+            f"{model} has the labels {examples(labels, 20)}, of which each must stand for one of"
+            f" the classes {examples(classes or labels, 20)}, and each class for one of them",
             f"say what a label stands for: --label {labels[0]}={(classes or labels)[0]}",
         )
     return class_of
@@ -297,7 +297,14 @@ def add_member(
     with output_folder(folder, "members", overwrite=overwrite):
         manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
         if manifest is not None:
-            classes = _same_classes(folder, classes, manifest["data"]["classes"])
+            present = manifest["data"]["classes"]
+            if classes is not None and sorted(classes) != sorted(present):
+                raise InputError(
+                    f"the members in {folder} have the classes {examples(present, 20)}, not"
+                    f" {examples(classes, 20)}",
+                    f"leave {option('classes')} out",
+                )
+            classes = present
         member = ExistingModel.read(str(model), classes, labels, trust=trust)
         if manifest is None:
             manifest = new_manifest(member.classes, member.scale)
@@ -306,18 +313,6 @@ def add_member(
         card = _write_member(member, name, folder / MEMBERS / name)
         write_json(with_added(manifest, name, card), folder / MANIFEST)
     return member.labels
-
-
-def _same_classes(
-    folder: Path, classes: Sequence[str] | None, present: Sequence[str]
-) -> Sequence[str]:
-    """The classes of a folder's members; others are refused."""
-    if classes is not None and sorted(classes) != sorted(present):
-        raise InputError(
-            f"the members in {folder} have the classes {_quoted(present)}, not {_quoted(classes)}",
-            f"leave {option('classes')} out",
-        )
-    return present
 
 
 def _write_member(member: ExistingModel, name: str, folder: Path) -> dict[str, Any]:
@@ -410,7 +405,3 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
             )
         model_of[name] = model
     return model_of
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 from edokit._errors import InputError, errors_in, examples, option, warn
 from edokit._io.atomic import digest_of, discard, remove_leftovers
 from edokit._io.documents import Count, Document, Names, read_json, to_model
-from edokit.members.groups import Group, is_folder_name
+from edokit.members.groups import FOLDER_NAME, Group
 from edokit.members.jobs import (
     BY_ANNOTATOR,
     CARD,
@@ -34,7 +34,7 @@ from edokit.members.jobs import (
     versions,
 )
 from edokit.members.recipe import find_recipe, have_contexts, known_options, read_arrays
-from edokit.members.supervision import Supervision
+from edokit.members.supervision import SOFT
 from edokit.members.training_data import FIT, TrainingData
 from edokit.scales import Declared, Scale, check_same_scale
 
@@ -43,22 +43,24 @@ if TYPE_CHECKING:
 
 # An item's position and, in predictions by annotator, the annotator ("" is nobody).
 Row = tuple[int, str | None]
+# Rows and their probabilities [N, C].
+Answers = tuple[list[Row], Any]
 
 
-def open_folder(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
+def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     """Make a folder ready for the jobs of a plan, and return those that are not finished.
 
-    Members that were trained otherwise are refused or, with ``overwrite``, replaced.
+    Members that were trained otherwise are refused or, if the plan says so, replaced.
     """
     if out.is_dir():
         remove_leftovers(out)
-    waiting = unfinished_jobs(plan, out, overwrite=overwrite)
+    waiting = unfinished_jobs(plan, out)
     if waiting:
         (out / MANIFEST).unlink(missing_ok=True)  # it describes other members, and is written last
     return waiting
 
 
-def unfinished_jobs(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -> list[TrainingJob]:
+def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     """The jobs of a plan that are not finished in a folder."""
     missing: list[TrainingJob] = []
     different: dict[str, Path] = {}
@@ -66,23 +68,21 @@ def unfinished_jobs(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -
         folder = out / job.folder
         card = read_card(folder)
         if card is None:
-            missing.append(job)
-            if (replaced := _other_folds(job, folder)) is not None:
-                different[job.path] = replaced
+            if (other := _other_folds(job, folder)) is not None:
+                different[job.path] = other
             else:
                 discard(folder)  # a folder without a card was being removed
-        elif job.recipe == EXISTING:
-            missing += [job] if card["fingerprint"] != plan.fingerprint(job) else []
         elif card["fingerprint"] != plan.fingerprint(job):
-            different[job.path] = folder
-        elif not card["files"].items() <= file_sizes(folder).items():
+            if job.recipe != EXISTING:
+                different[job.path] = folder
+        elif job.recipe == EXISTING or card["files"].items() <= file_sizes(folder).items():
+            continue
+        else:
             # Such as a copy from another machine that broke off.
             warn(f"{folder} has lost a file or a part of one and is trained again")
             discard(folder)
-            missing.append(job)
-    if not different:
-        return missing
-    if not overwrite:
+        missing.append(job)
+    if different and not plan.options.overwrite:
         were = "was" if len(different) == 1 else "were"
         raise InputError(
             f"{out} holds other members: {len(different)} {were} trained on other data or with"
@@ -92,7 +92,7 @@ def unfinished_jobs(plan: TrainingPlan, out: Path, *, overwrite: bool = False) -
         )
     for folder in dict.fromkeys(different.values()):
         discard(folder)
-    return unfinished_jobs(plan, out)
+    return missing
 
 
 def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
@@ -114,12 +114,12 @@ def other_members(plan: TrainingPlan, out: Path) -> dict[str, dict[str, Any]]:
     return cards
 
 
-def added_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
-    """Jobs of the models from elsewhere in a folder, which predict the items of a plan.
+def with_added_models(plan: TrainingPlan, out: Path) -> TrainingPlan:
+    """A plan in which models from elsewhere in the folder predict the items as well.
 
     Models that have other classes or another scale are refused.
     """
-    data, jobs = plan.data, []
+    data, groups, jobs = plan.data, [*plan.groups], [*plan.jobs]
     for name, card in other_members(plan, out).items():
         if card["recipe"] != EXISTING:
             continue
@@ -130,8 +130,9 @@ def added_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
                 f" {examples(data.classes)} ({data.scale})",
                 f"choose another {option('out')} folder, or move {out / MEMBERS / name} away",
             )
+        groups.append(Group(EXISTING, 1, name, "", "", card["options"]))
         jobs.append(TrainingJob(name, name, EXISTING, card["options"], "", "", seed=0))
-    return jobs
+    return replace(plan, groups=tuple(groups), jobs=tuple(jobs))
 
 
 def with_added(manifest: Mapping[str, Any], name: str, card: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,38 +160,35 @@ def collect_predictions(
     for job in plan.jobs:
         if job.member not in failed:
             jobs_of.setdefault(job.member, []).append(job)
-    rows_of: dict[str, list[Row]] = {}
-    columns_of: dict[str, dict[str, Any]] = {}
+    answers_of: dict[str, dict[str, Answers]] = {}
+    details = {}
     for member, jobs in jobs_of.items():
         folds = [_job_predictions(plan, job, out / job.folder) for job in jobs]
-        for split in (name for name in folds[0] if all(name in tables for tables in folds)):
-            parts = [tables[split] for tables in folds]
-            out_of_fold = plan.folds is not None and split.removesuffix(BY_ANNOTATOR) == FIT
-            rows_of[split], predicted = _over_folds(parts, out_of_fold)
-            columns_of.setdefault(split, {})[member] = predicted
-    details = {
-        member: fold_details([finished_card(out / job.folder) for job in jobs])
-        | soft_supervision(jobs[0].supervision)
-        for member, jobs in jobs_of.items()
-    }
+        for split in folds[0]:
+            if all(split in answers for answers in folds):
+                out_of_fold = plan.folds is not None and split.removesuffix(BY_ANNOTATOR) == FIT
+                joined = _over_folds([answers[split] for answers in folds], out_of_fold)
+                answers_of.setdefault(split, {})[member] = joined
+        cards = [finished_card(out / job.folder) for job in jobs]
+        details[member] = fold_details(cards) | soft_supervision(jobs[0].supervision)
     tables = {}
-    for split, columns in columns_of.items():
-        items, annotators = zip(*rows_of[split], strict=True)
+    for split, answers in answers_of.items():
+        rows, *_ = next(iter(answers.values()))
         tables[split] = Predictions.from_arrays(
-            np.stack(list(columns.values()), axis=1),
-            items=[plan.data.items[i] for i in items],
-            members=list(columns),
+            np.stack([probabilities for _, probabilities in answers.values()], axis=1),
+            items=[plan.data.items[item] for item, _ in rows],
+            members=list(answers),
             classes=plan.data.classes,
-            groups=[jobs_of[member][0].group for member in columns],
-            annotators=list(annotators) if split.endswith(BY_ANNOTATOR) else None,
+            groups=[jobs_of[member][0].group for member in answers],
+            annotators=[name for _, name in rows] if split.endswith(BY_ANNOTATOR) else None,
             layout="NKC",
             scale=plan.data.scale,
-            member_info={member: details[member] for member in columns if details[member]},
+            member_info={member: details[member] for member in answers if details[member]},
         )
     return tables
 
 
-def _over_folds(parts: Sequence[tuple[list[Row], Any]], out_of_fold: bool) -> tuple[list[Row], Any]:
+def _over_folds(parts: Sequence[Answers], out_of_fold: bool) -> Answers:
     """Rows and probabilities [N, C] of a member: the rows of all folds, or the mean over folds."""
     rows, probabilities = zip(*parts, strict=True)
     if not out_of_fold:
@@ -200,9 +198,7 @@ def _over_folds(parts: Sequence[tuple[list[Row], Any]], out_of_fold: bool) -> tu
     return [all_rows[row] for row in order], np.concatenate(probabilities)[order]
 
 
-def _job_predictions(
-    plan: TrainingPlan, job: TrainingJob, folder: Path
-) -> dict[str, tuple[list[Row], Any]]:
+def _job_predictions(plan: TrainingPlan, job: TrainingJob, folder: Path) -> dict[str, Answers]:
     """What a finished job predicted, by split: rows of the plan, and probabilities."""
     path = folder / JOB_PREDICTIONS
     if digest_of(path) != finished_card(folder)["sha256"].get(JOB_PREDICTIONS):
@@ -210,9 +206,10 @@ def _job_predictions(
             f"{path} is damaged: it is not what was trained",
             "remove the folder that it is in and train again",
         )
-    arrays = read_arrays(path)
-    predictions: dict[str, tuple[list[Row], Any]] = {}
-    for split, positions in plan.rows(job).predict.items():
+    splits = plan.rows(job).predict
+    arrays = read_arrays(path, [*splits, *(f"{split}{BY_ANNOTATOR}" for split in splits)])
+    predictions: dict[str, Answers] = {}
+    for split, positions in splits.items():
         anonymous = arrays[split]
         predictions[split] = [(int(i), None) for i in positions], anonymous
         if (name := f"{split}{BY_ANNOTATOR}") in arrays:
@@ -224,7 +221,7 @@ def _job_predictions(
 
 def soft_supervision(supervision: str | None) -> dict[str, str]:
     """What predictions note of a member: that it learned soft labels, as `compare` asks for."""
-    return {"supervision": supervision} if supervision == Supervision.SOFT.value else {}
+    return {"supervision": supervision} if supervision == SOFT else {}
 
 
 def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -243,14 +240,7 @@ def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def make_manifest(
-    plan: TrainingPlan,
-    groups: Sequence[Group],
-    predictions: Mapping[str, Predictions],
-    failed: Sequence[Outcome],
-    out: Path,
-    *,
-    random_state: int,
-    source: str = "",
+    plan: TrainingPlan, predictions: Mapping[str, Predictions], failed: Sequence[Outcome], out: Path
 ) -> dict[str, Any]:
     """Groups, members with their metrics, those of the uniform mean, failures, versions."""
     data = plan.data
@@ -268,16 +258,16 @@ def make_manifest(
         members.append(_describe_member(plan, name, out, metrics))
     manifest = new_manifest(data.classes, data.scale)
     manifest["data"] |= {
-        "source": source,
+        "source": plan.options.source,
         "digest": data.digest,
         "items": dict(Counter(data.splits)),
         "pairs": have_contexts(data.texts),
         "annotators": len(data.annotations.annotators),
     }
     return manifest | {
-        "seed": random_state,
-        "cross_fit": None if plan.folds is None else int(plan.folds.max()) + 1,
-        "groups": [_describe_group(group) for group in groups],
+        "seed": plan.options.random_state,
+        "cross_fit": plan.options.cross_fit,
+        "groups": [_describe_group(group) for group in plan.groups],
         "members": members,
         "mean": {split: _scores(data, t, t.uniform) for split, t in labelled.items()},
         "failed": [{"name": outcome.job.path, "reason": outcome.reason} for outcome in failed],
@@ -299,37 +289,31 @@ def _describe_member(
     jobs = [job for job in plan.jobs if name == job.member]
     cards = [finished_card(out / job.folder) for job in jobs]
     job, card = jobs[0], cards[0]
-    member: dict[str, Any] = {
+    targets = {"supervision": job.supervision, "draw": job.draw}
+    if job.annotator is not None:
+        targets["annotator"] = job.annotator
+
+    def of_folds(key: str) -> Any:
+        return card[key] if job.fold is None else [fold_card[key] for fold_card in cards]
+
+    member = {
         "name": name,
         "group": job.group,
         "recipe": job.recipe,
-        "targets": {"supervision": job.supervision, "draw": job.draw},
+        "targets": targets,
         "metrics": scores,
         "kept": all(card["kept"] for card in cards),
-    }
-    if job.annotator is not None:
-        member["targets"]["annotator"] = job.annotator
-    if job.recipe == EXISTING:
-        member["pairs"] = None  # it reads texts with and without a context
-        if card["classes"] != list(plan.data.classes):
-            member["classes"] = card["classes"]
-
-    def of_folds(values: list[Any]) -> Any:
-        return values[0] if job.fold is None else values
-
-    member |= {
-        "seed": of_folds([job.seed for job in jobs]),
-        "items": of_folds([card["items"] for card in cards]),
+        "seed": job.seed if job.fold is None else [fold_job.seed for fold_job in jobs],
+        "items": of_folds("items"),
         "seconds": round(sum(card["seconds"] for card in cards), 3),
         "versions": card["versions"],
         "hardware": card["hardware"],
+        "details": fold_details(cards),
+        "history": of_folds("history"),
+        "notes": of_folds("notes"),
     }
-    if details := fold_details(cards):
-        member["details"] = details
-    for key in ("history", "notes"):
-        if any(card[key] for card in cards):
-            member[key] = of_folds([card[key] for card in cards])
-    return member
+    # A model from elsewhere reads texts with and without a context.
+    return member | ({"pairs": None, "classes": card["classes"]} if job.recipe == EXISTING else {})
 
 
 def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[str, float | None]:
@@ -356,14 +340,8 @@ def write_training(
     write_json(manifest, out / MANIFEST)
 
 
-def _check_folder_name(name: str) -> str:
-    if not is_folder_name(name):
-        raise ValueError("is no name of a folder")
-    return name
-
-
 # The name of a folder, in a document.
-FolderName = Annotated[str, AfterValidator(_check_folder_name)]
+FolderName = Annotated[str, Field(pattern=f"^(?:{FOLDER_NAME})$")]
 
 
 class _ManifestMember(Document):

@@ -23,10 +23,11 @@ from edokit.members.recipe import (
     learns,
     refuse_code,
 )
-from edokit.members.supervision import Draw, Supervision
+from edokit.members.supervision import EPOCH, ONCE, PER_ANNOTATOR, RANDOM_SELECT, SUPERVISIONS
 
 MEMBERS = 10
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# What folders may be called: no path, no odd characters.
+FOLDER_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,18 @@ class Group:
     recipe: str
     members: int = MEMBERS
     name: str = ""
-    supervision: str = Supervision.RANDOM_SELECT.value
+    supervision: str = RANDOM_SELECT
     draw: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """Its name, or that of its recipe."""
+        return self.name or self.recipe.rpartition(":")[2]
+
     def checked(self) -> Group:
         """The same group with defaults filled in; an invalid one is refused."""
-        recipe = find_recipe(self.recipe)
-        name = self.name or self.recipe.rpartition(":")[2]
+        recipe, name = find_recipe(self.recipe), self.title
         check_folder_name(name)
         if isinstance(self.members, bool) or not isinstance(self.members, int) or self.members < 1:
             raise InputError(
@@ -71,41 +76,30 @@ class Group:
                 " above 0",
                 "ask for ten",
             )
-        one_of("supervision", self.supervision, [mode.value for mode in Supervision])
+        one_of("supervision", self.supervision, SUPERVISIONS)
+        draw = self.draw or (EPOCH if has_epochs(recipe) else ONCE)
+        one_of("draw", draw, (EPOCH, ONCE))
+        if draw == EPOCH and not has_epochs(recipe):
+            raise InputError(
+                f"the recipe {self.recipe!r} trains in one pass, so {option('draw', draw)} is not"
+                " possible",
+                "leave it out",
+            )
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
-        self._check_targets(name, options)
+        for key in ("annotators", "examples"):
+            if options.get(key) and self.supervision == PER_ANNOTATOR:
+                raise InputError(
+                    f"group {name!r} has {key}={options[key]!r}, but with"
+                    f" {option('supervision', PER_ANNOTATOR)} each member learns one annotator",
+                    f"choose another supervision, or leave {key} out",
+                )
         if self.members > 1 and not learns(recipe, options):
             raise InputError(
                 f"group {name!r} has {option('members', self.members)}, which would all be the"
                 " same: it learns nothing from the items",
                 "ask for one; several models, prompts or personas make members that differ",
             )
-        return replace(
-            self, name=name, draw=self._checked_draw(), options=recipe.checked_options(options)
-        )
-
-    def _checked_draw(self) -> str:
-        """When random-select draws: as asked for, or as often as the recipe can."""
-        resamples = has_epochs(find_recipe(self.recipe))
-        draw = self.draw or (Draw.EPOCH.value if resamples else Draw.ONCE.value)
-        one_of("draw", draw, [mode.value for mode in Draw])
-        if draw == Draw.EPOCH.value and not resamples:
-            raise InputError(
-                f"the recipe {self.recipe!r} trains in one pass, so {option('draw', draw)} is not"
-                " possible",
-                "leave it out",
-            )
-        return draw
-
-    def _check_targets(self, name: str, options: Mapping[str, Any]) -> None:
-        """Refuse per-annotator targets for members that learn all annotators."""
-        for key in ("annotators", "examples"):
-            if options.get(key) and self.supervision == Supervision.PER_ANNOTATOR.value:
-                raise InputError(
-                    f"group {name!r} has {key}={options[key]!r}, but with"
-                    f" {option('supervision', 'per-annotator')} each member learns one annotator",
-                    f"choose another supervision, or leave {key} out",
-                )
+        return replace(self, name=name, draw=draw, options=recipe.checked_options(options))
 
     def expanded(self) -> list[Group]:
         """A group for each combination of the values of its options."""
@@ -117,14 +111,13 @@ class Group:
         if not values_of:
             return [self]
         groups, recipe_options = [], known_options(find_recipe(self.recipe))
-        prefix = self.name or self.recipe.rpartition(":")[2]
         for combination in product(*(values.items() for values in values_of.values())):
             options = dict(self.options)
             for key, (name, value) in zip(values_of, combination, strict=True):
                 options[key] = value
                 if isinstance(self.options[key], Mapping) and f"{key}_name" in recipe_options:
                     options[f"{key}_name"] = name
-            name = "-".join([prefix, *(name for name, _ in combination)])
+            name = "-".join([self.title, *(name for name, _ in combination)])
             groups.append(replace(self, name=name, options=options))
         return groups
 
@@ -151,14 +144,9 @@ def _word(value: str) -> str:
     return "" if len(word) > 40 or any(map(str.isspace, value)) else word.strip("-")
 
 
-def is_folder_name(name: object) -> bool:
-    """Whether a folder may be named so: no path, no odd characters."""
-    return isinstance(name, str) and _NAME.fullmatch(name) is not None
-
-
 def check_folder_name(name: str) -> None:
     """Refuse a name of a group or member after which no folder can be named."""
-    if not is_folder_name(name):
+    if not re.fullmatch(FOLDER_NAME, name):
         raise InputError(
             f"folders are named after groups and members, but {name!r} is not made of letters,"
             " digits, '.', '_' and '-', a letter or digit first",
@@ -170,7 +158,7 @@ def parse_groups(
     text: str,
     *,
     members: int | None = None,
-    supervision: str = Supervision.RANDOM_SELECT.value,
+    supervision: str = RANDOM_SELECT,
     draw: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> list[Group]:
@@ -290,24 +278,18 @@ def _split_count(text: str) -> tuple[str, int | None]:
 
 
 def _with_options(groups: list[Group], options: Mapping[str, Any]) -> list[Group]:
-    options_of = [known_options(find_recipe(group.recipe)) for group in groups]
-    names = [group.name or group.recipe.rpartition(":")[2] for group in groups]
-    changed = [dict(group.options) for group in groups]
+    """Groups with these options: ``option`` of all that have it, ``group.option`` of one."""
+    names_of = {group.title: known_options(find_recipe(group.recipe)) for group in groups}
+    changes: dict[str, dict[str, Any]] = {title: {} for title in names_of}
     for key, value in options.items():
-        prefix, dot, name = key.partition(".") if "." in key else ("", "", key)
-        fitting = [
-            k
-            for k, group in enumerate(names)
-            if (group == prefix if dot else name in options_of[k])
-        ]
-        if not fitting:
-            lists = [
-                f"{n}: {', '.join(k) or 'none'}" for n, k in zip(names, options_of, strict=True)
-            ]
+        title, dot, name = key.partition(".")
+        fitting = [title] if dot else [group for group in names_of if key in names_of[group]]
+        if not fitting or fitting[0] not in names_of:
+            lists = [f"{group}: {', '.join(names) or 'none'}" for group, names in names_of.items()]
             raise InputError(
                 f"no group has the option {key!r}; the options are: {'; '.join(lists)}",
                 "check the spelling",
             )
-        for k in fitting:
-            changed[k][name] = value
-    return [replace(group, options=opts) for group, opts in zip(groups, changed, strict=True)]
+        for group in fitting:
+            changes[group][name if dot else key] = value
+    return [replace(group, options={**group.options, **changes[group.title]}) for group in groups]

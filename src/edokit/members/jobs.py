@@ -15,10 +15,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,15 +43,25 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.supervision import (
-    Draw,
-    Supervision,
+    ONCE,
+    PER_ANNOTATOR,
+    RANDOM_SELECT,
+    SOFT,
     majority,
     most_active,
     per_annotator,
     random_select,
     soft,
 )
-from edokit.members.training_data import TRAIN, JobRows, TrainingData, rows_for_job
+from edokit.members.texts import Texts
+from edokit.members.training_data import (
+    TRAIN,
+    JobRows,
+    TrainingData,
+    check_splits,
+    fold_numbers,
+    rows_for_job,
+)
 from edokit.scales import Scale
 
 if TYPE_CHECKING:
@@ -71,7 +78,7 @@ BY_ANNOTATOR = "-pairs"
 EXISTING = "edokit.members.existing:ExistingModel"
 # An annotator with fewer labels gets a member, with a warning.
 FEW_LABELS = 20
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "transformers", "sentence-transformers")
+_PACKAGES = ("numpy", "scipy", "sklearn", "torch", "transformers", "sentence_transformers")
 
 
 @dataclass(frozen=True)
@@ -102,16 +109,63 @@ class TrainingJob:
         return f"{MEMBERS}/{self.path}"
 
 
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How members are trained.
+
+    Parameters
+    ----------
+    random_state : int, default=0
+        Seed of all members; each derives its own from it.
+    cross_fit : int, default=None
+        Folds to train on train and dev in; the predictions called fit are out-of-fold.
+    pairs : bool, default=False
+        Whether the first line of a text is the utterance and the rest its context.
+    jobs : int, default=None
+        Members that train at a time, in processes of their own. By default, on a GPU as many as
+        fit into its memory, else one per core if there is enough work.
+    device : str, default=None
+        Where recipes that use torch compute, e.g. ``"cuda"``. None: a GPU if there is one.
+    keep_models : bool, default=True
+        Whether fitted models are kept beside their predictions.
+    overwrite : bool, default=False
+        Whether to replace members that were trained otherwise and files that EDO did not write.
+    source : str, default=""
+        Where the annotations come from, for the manifest.
+    unlabelled : mapping of str to Texts, default=None
+        Texts without labels to predict as well, by the name of their split, such as ``test``.
+    trust : list of str, default=None
+        Packages beside scikit-learn whose types models may hold that were added to the folder.
+    budget : float, default=None
+        What the requests of members that ask a server may cost together, in the unit of their
+        prices. Members that it does not cover fail; all answers are kept, and not asked again.
+    """
+
+    random_state: int = 0
+    cross_fit: int | None = None
+    pairs: bool = False
+    jobs: int | None = None
+    device: str | None = None
+    keep_models: bool = True
+    overwrite: bool = False
+    source: str = ""
+    unlabelled: Mapping[str, Texts] | None = None
+    trust: list[str] | None = None
+    budget: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """All jobs of a training, and the data that they train on.
+    """All jobs of a training, the data that they train on, and how.
 
     ``folds`` has the fold of each item [N], -1 for items outside of all folds.
     """
 
     data: TrainingData
+    groups: tuple[Group, ...]
     jobs: tuple[TrainingJob, ...]
     folds: Codes | None = None
+    options: TrainingOptions = TrainingOptions()
 
     def rows(self, job: TrainingJob) -> JobRows:
         """The items that a job trains on, stops on and predicts."""
@@ -129,31 +183,41 @@ class TrainingPlan:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def plan_jobs(
-    groups: Sequence[Group],
-    data: TrainingData,
-    *,
-    random_state: int = 0,
-    folds: Codes | None = None,
+def make_plan(
+    data: TrainingData, groups: Sequence[Group], options: TrainingOptions | None = None
 ) -> TrainingPlan:
     """Plan a job for each member of each group, and for each fold if there are folds.
 
     A member's seed depends on ``random_state``, its group's name and its number alone, so that
-    groups can grow without changing their members.
+    groups can grow without changing their members. Data and options that a recipe refuses are
+    refused here.
     """
-    check_seed(random_state)
-    all_folds: list[int | None] = [None] if folds is None else list(range(int(folds.max()) + 1))
+    options = options or TrainingOptions()
+    check_seed(options.random_state)
+    some_learn = any(learns(find_recipe(group.recipe), group.options) for group in groups)
+    check_splits(data, options.cross_fit, some_learn)
+    folds, all_folds = None, list[int | None]([None])
+    if options.cross_fit is not None:
+        folds = fold_numbers(data, options.cross_fit, options.random_state)
+        all_folds = list(range(options.cross_fit))
+    train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
     jobs = []
     for group in groups:
+        recipe = find_recipe(group.recipe)
+        make_member(group.recipe, len(data.classes), group.options)  # refuses invalid options
+        if data.scale.is_multi_label and not recipe.multi_label:
+            raise InputError(
+                f"{group.recipe} predicts one class of a text, but these annotators gave sets of"
+                " labels",
+                f"choose another recipe, such as {option('recipe', 'linear')}",
+            )
         annotators: list[str] | list[None] = [None] * group.members
-        job_folds = all_folds if learns(find_recipe(group.recipe), group.options) else [None]
-        if group.supervision == Supervision.PER_ANNOTATOR.value:
-            train = data.where(TRAIN) if folds is None else np.flatnonzero(folds >= 0)
+        if group.supervision == PER_ANNOTATOR:
             train_labels = data.annotations.take(train)
             annotators = most_active(train_labels, group.members)
             _warn_of_few_labels(group, train_labels, annotators)
         for k, name in enumerate(member_names(group.name, group.members, annotators)):
-            for fold in job_folds:
+            for fold in all_folds if learns(recipe, group.options) else [None]:
                 job = TrainingJob(
                     member=name,
                     group=group.name,
@@ -161,12 +225,12 @@ def plan_jobs(
                     options=dict(group.options),
                     supervision=group.supervision,
                     draw=str(group.draw),
-                    seed=member_seed(random_state, group.name, k, fold),
+                    seed=member_seed(options.random_state, group.name, k, fold),
                     annotator=annotators[k],
                     fold=fold,
                 )
                 jobs.append(job)
-    return TrainingPlan(data, tuple(jobs), folds)
+    return TrainingPlan(data, tuple(groups), tuple(jobs), folds, options)
 
 
 def member_names(group: str, members: int, annotators: Sequence[str | None] = ()) -> list[str]:
@@ -216,8 +280,6 @@ def run_job(
     out: Path,
     device: str | None = None,
     progress: Progress | None = None,
-    *,
-    keep_model: bool = True,
 ) -> Outcome:
     """Run a job into its folder under ``out``; a failure is an outcome, not an exception."""
     notes: tuple[str, ...] = ()
@@ -226,7 +288,7 @@ def run_job(
             score_existing(plan, job, out / job.folder, device)
         else:
             with whole_folder(out / job.folder) as folder:
-                notes = fit_job(plan, job, folder, device, progress, keep_model)
+                notes = fit_job(plan, job, folder, device, progress)
     except Exception as error:  # whatever a model does, the other members go on
         reason = " ".join(str(error).split())
         if not isinstance(error, InputError) or not reason:
@@ -241,7 +303,6 @@ def fit_job(
     folder: Path,
     device: str | None,
     progress: Progress | None,
-    keep_model: bool,
 ) -> tuple[str, ...]:
     """Fit, predict and write everything into a folder; return the warnings of EDO."""
     data, fit_data = plan.data, member_data(plan, job)
@@ -260,13 +321,12 @@ def fit_job(
         member.fit(fit_data, random_state=job.seed, progress=report)
         arrays = predict_splits(member, plan, job)
     seconds = time.perf_counter() - started
-    # Every message once, those of EDO before those of libraries.
-    messages = dict.fromkeys(
-        (not issubclass(warning.category, EDOWarning), " ".join(str(warning.message).split()))
+    # Every message once, and whether it is one of EDO's.
+    notes = {
+        " ".join(str(warning.message).split()): issubclass(warning.category, EDOWarning)
         for warning in caught
-    )
-    notes = sorted(messages, key=lambda message: message[0])
-    if keep_model:
+    }
+    if plan.options.keep_models:
         member.save(folder)
     write_arrays(folder / JOB_PREDICTIONS, **arrays)
     card = {
@@ -274,20 +334,21 @@ def fit_job(
         "fingerprint": plan.fingerprint(job),
         **describe_member(member, folder, data.classes, data.scale),
         "items": len(fit_data.texts),
-        "kept": keep_model,
+        "kept": plan.options.keep_models,
         "seconds": round(seconds, 3),
         "history": history,
-        "notes": [note for _, note in notes],
+        "notes": list(notes),
     }
     write_card(card, folder)
-    return tuple(note for foreign, note in notes if not foreign)
+    return tuple(note for note, is_ours in notes.items() if is_ours)
 
 
 def score_existing(plan: TrainingPlan, job: TrainingJob, folder: Path, device: str | None) -> None:
     """Predict with a model from elsewhere, which is in its folder already."""
     card, recipe = finished_card(folder), find_recipe(EXISTING)
     check_digests(folder, card)
-    model = recipe.load(folder, device=device)  # type: ignore[call-arg]
+    trust = tuple(plan.options.trust or ())
+    model = recipe.load(folder, device=device, trust=trust)  # type: ignore[call-arg]
     model.classes = list(plan.data.classes)
     write_arrays(folder / JOB_PREDICTIONS, **predict_splits(model, plan, job))
     card |= {"files": file_sizes(folder), "sha256": file_digests(folder)}
@@ -375,12 +436,12 @@ def _labelled_by(annotator: str, annotations: Annotations, rows: Ints) -> Ints:
 
 def _targets(job: TrainingJob, labels: Annotations, hard: Codes) -> Callable[[int], Floats]:
     """The targets of each epoch."""
-    if job.supervision == Supervision.RANDOM_SELECT.value:
-        draws_once = job.draw == Draw.ONCE.value
+    if job.supervision == RANDOM_SELECT:
+        draws_once = job.draw == ONCE
         return lambda epoch: random_select(labels, job.seed, 0 if draws_once else epoch)
     if job.annotator is not None:
         targets = per_annotator(labels, job.annotator)[1]
-    elif job.supervision == Supervision.SOFT.value:
+    elif job.supervision == SOFT:
         targets = soft(labels)
     else:
         targets = majority(labels, hard)
@@ -461,18 +522,10 @@ def check_digests(folder: Path, card: Mapping[str, Any]) -> None:
         )
 
 
-_version = cache(version)
-
-
 def versions() -> dict[str, str]:
     """The versions of Python, EDO and the packages in use."""
-    installed = {"python": platform.python_version(), "edokit": __version__}
-    for package in _PACKAGES:
-        module = "sklearn" if package == "scikit-learn" else package.replace("-", "_")
-        with suppress(PackageNotFoundError):
-            if module in sys.modules:
-                installed[package] = _version(package)
-    return installed
+    packages = {name: sys.modules[name].__version__ for name in _PACKAGES if name in sys.modules}
+    return {"python": platform.python_version(), "edokit": __version__, **packages}
 
 
 def hardware() -> dict[str, Any]:

@@ -367,10 +367,10 @@ def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
         archives.write_arrays(stream, arrays)
 
 
-def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Read arrays back; a damaged file is refused."""
+def read_arrays(path: Path, names: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
+    """Read arrays of these names, where they are there; a damaged file is refused."""
     try:
-        return archives.read_arrays(path)
+        return archives.read_arrays(path, names)
     except (InputError, MemoryError):
         raise
     # A damaged archive fails in as many ways as zip, zlib and numpy have.

@@ -12,12 +12,14 @@ from typing import Any
 from edokit._errors import check_number
 from edokit.members.jobs import Outcome, TrainingJob, TrainingPlan, run_job
 from edokit.members.pretrained import choose_device, weight_bytes
-from edokit.members.recipe import Progress
+from edokit.members.recipe import asks_server, find_recipe, trains_on_device
 
 _START_SECONDS = 5.0  # to start worker processes and load the libraries there
 _MAX_PER_GPU = 8  # beyond this, members on one GPU slow each other down
 _SPARE_MEMORY = 0.1  # share of a GPU's memory that stays free
 _ACTIVATION_BYTES = 4 * 2**30  # of a batch, and of the CUDA context of the process
+# Called with what happened in a training.
+Step = Callable[[dict[str, Any]], None]
 # Jobs with the device that each runs on.
 PlacedJobs = Sequence[tuple[TrainingJob, str | None]]
 
@@ -26,21 +28,18 @@ def run_jobs(
     plan: TrainingPlan,
     jobs: Sequence[TrainingJob],
     out: Path,
-    *,
-    n_jobs: int | None = None,
-    on_device: bool = False,
-    device: str | None = None,
-    keep_models: bool = True,
-    progress: Callable[[TrainingJob], Progress] | None = None,
+    step: Step = lambda event: None,
 ) -> Iterator[Outcome]:
-    """Yield outcomes as jobs finish; the folder of a finished job is complete by then.
+    """Yield outcomes of jobs of one kind as they finish; their folders are complete by then.
 
-    ``n_jobs`` jobs run at a time. None: on GPUs as many as fit into their memory; otherwise jobs
-    run in this process until worker processes, one per core, would save time. A worker that dies
-    takes its own job with it and no other.
+    As many run at a time as the plan says. None: on GPUs as many as fit into their memory;
+    otherwise jobs run in this process until worker processes, one per core, would save time. A
+    worker that dies takes its own job with it and no other. Servers are asked by this process
+    alone, which counts the costs. ``step`` is called with what jobs in this process report.
     """
-    if not jobs:
-        return
+    recipe = find_recipe(jobs[0].recipe)
+    on_device, device = trains_on_device(recipe), plan.options.device
+    n_jobs = 1 if asks_server(recipe) else plan.options.jobs
     devices = available_devices(device) if on_device else (device,)
     waiting = [(job, devices[k % len(devices)]) for k, job in enumerate(jobs)]
     starts_here = n_jobs is None and not on_device
@@ -49,16 +48,19 @@ def run_jobs(
     while waiting and (n_jobs == 1 or starts_here):
         (job, job_device), *waiting = waiting
         started = time.perf_counter()
-        report = None if progress is None else progress(job)
-        yield run_job(plan, job, out, job_device, report, keep_model=keep_models)
+        yield run_job(plan, job, out, job_device, partial(_report, step, job.path))
         longest_seconds = max(longest_seconds, time.perf_counter() - started)
         n_jobs = max(1, min(n_jobs, len(waiting)))
         saved_seconds = longest_seconds * len(waiting) * (1 - 1 / n_jobs)
         starts_here = starts_here and saved_seconds < _START_SECONDS
     if waiting:
         # Workers of an earlier call may be in another working directory.
-        run = partial(run_job, plan, out=out.absolute(), keep_model=keep_models)
+        run = partial(run_job, plan, out=out.absolute())
         yield from _run_in_workers(run, waiting, n_jobs)
+
+
+def _report(step: Step, member: str, event: dict[str, Any]) -> None:
+    step({"member": member, **event})
 
 
 def _run_in_workers(

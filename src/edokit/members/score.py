@@ -216,40 +216,49 @@ class LoadedMembers:
         rows = None
         if annotators is not None or by_annotator:
             rows = _AnnotatorRows(annotators or {}, checked.items, by_annotator)
-        columns, info, total = [], dict[str, dict[str, Any]](), len(self.names)
+        answers: dict[str, Floats] = {}
+        info: dict[str, dict[str, Any]] = {}
+        requests, total = current_session(), len(self.names)
         for done, name in enumerate(self.names):
             step(done, total, name)
-            self._announce(name, checked, partial(step, done, total))
-            predicted, info[name] = self._predict_member(name, checked.texts, rows)
-            columns.append(predicted)
+            # The session knows which member asks, and what its texts are called.
+            requests.member, requests.place = name, checked.place_of
+            requests.report = partial(step, done, total)
+            answers[name], info[name] = self._predict_member(name, checked.texts, rows)
         step(total, total, "")
-        probabilities: Floats = np.stack(columns, axis=1)
-        names, items, row_annotators = self.names, list(checked.items), None
-        groups = [str(self._listed[name]["group"]) for name in names]
+        items, row_annotators = list(checked.items), None
         if rows is not None:
             if by_annotator:
                 items, row_annotators = [items[row] for row in rows.texts], rows.annotators
-                trained_on = [_annotator_of(self._listed[name]) for name in names]
-                probabilities, names, groups = rows.pool_voices(
-                    probabilities, names, groups, trained_on
-                )
+                answers = self._pool_voices(answers, rows)
             rows.warn()
         return Predictions.from_arrays(
-            probabilities,
+            np.stack(list(answers.values()), axis=1),
             items=items,
-            members=names,
+            members=list(answers),
             classes=self.classes,
-            groups=groups,
+            groups=[str(self._listed[n]["group"]) if n in self._listed else n for n in answers],
             annotators=row_annotators,
             layout="NKC",
             scale=self.scale,
-            member_info={name: info[name] for name in names if info.get(name)},
+            member_info={name: info[name] for name in answers if info.get(name)},
         )
 
-    def _announce(self, name: str, texts: Texts, report: Callable[[str], None]) -> None:
-        """Tell the open session which member asks, and what its texts are called."""
-        requests = current_session()
-        requests.member, requests.report, requests.place = name, report, texts.place_of
+    def _pool_voices(
+        self, answers: Mapping[str, Floats], rows: _AnnotatorRows
+    ) -> dict[str, Floats]:
+        """Make one member, named like the group, of those trained on one annotator each."""
+        pooled: dict[str, Floats] = {}
+        voices: dict[str, dict[str, Floats]] = {}
+        for name, predicted in answers.items():
+            entry = self._listed[name]
+            if (annotator := _annotator_of(entry)) is None:
+                pooled[name] = predicted
+                continue
+            pooled[entry["group"]] = predicted  # its place among the members
+            voices.setdefault(entry["group"], {})[annotator] = predicted
+            rows.unused.pop(name)
+        return pooled | {group: rows.spoken_by(group, voices[group]) for group in voices}
 
     def _predict_member(
         self, name: str, texts: Sequence[Text], rows: _AnnotatorRows | None
@@ -418,35 +427,12 @@ class _AnnotatorRows:
             rows = [texts[row] for row in self.texts]
             return predict_texts(member, rows, annotators=self._names)
 
-    def pool_voices(
-        self,
-        predicted: Floats,
-        names: Sequence[str],
-        groups: Sequence[str],
-        trained_on: Sequence[str | None],
-    ) -> tuple[Floats, list[str], list[str]]:
-        """Pool the members of a group that were trained on one annotator each into one member.
-
-        It is named like the group, and predicts with the annotator's own member, for everybody
-        else with the mean of all of them.
-        """
-        columns: dict[str, tuple[str, Floats]] = {}
-        for group in dict.fromkeys(groups):
-            members = [k for k, name in enumerate(groups) if name == group]
-            voices = {trained_on[k]: k for k in members if trained_on[k] is not None}
-            if not voices:
-                columns |= {names[k]: (group, predicted[:, k]) for k in members}
-                continue
-            voice = np.array([voices.get(name, -1) for name in self.annotators])
-            mean = predicted[:, list(voices.values())].mean(axis=1)
-            answers = predicted[np.arange(len(voice)), voice]
-            columns[group] = group, np.where((voice < 0)[:, None], mean, answers)
-            self._known |= {str(name) for name in voices}
-            for k in voices.values():
-                self.unused.pop(names[k], None)
-            self.unused[group] = False
-        pooled_groups, arrays = zip(*columns.values(), strict=True)
-        return np.stack(arrays, axis=1), list(columns), list(pooled_groups)
+    def spoken_by(self, group: str, voices: Mapping[str, Floats]) -> Floats:
+        """Each row by its annotator's own member, and by the mean of all for everybody else."""
+        self._known |= {*voices}
+        self.unused[group] = False
+        mean = np.mean(list(voices.values()), axis=0)
+        return np.array([voices.get(name, mean)[row] for row, name in enumerate(self.annotators)])
 
     def warn(self) -> None:
         """Report members and annotators for which the annotator made no difference."""

@@ -5,7 +5,6 @@ A target is a distribution over classes or, of sets of labels, 0 … 1 for each 
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,30 +17,14 @@ if TYPE_CHECKING:
     from edokit.annotations import Annotations
 
 
-class Supervision(str, Enum):
-    """Which labels are a member's targets.
-
-    ``random-select``: one annotator's label (or set of labels) per item, drawn uniformly.
-    ``per-annotator``: each member trains on one annotator's labels, the most active first.
-    ``soft``: the share of annotators per class, or per label of sets. ``majority``: the hard label,
-    or the labels that more than half of the annotators chose.
-    """
-
-    RANDOM_SELECT = "random-select"
-    PER_ANNOTATOR = "per-annotator"
-    SOFT = "soft"
-    MAJORITY = "majority"
-
-
-class Draw(str, Enum):
-    """When random-select draws.
-
-    ``epoch``: anew at every epoch, so that over epochs the targets are distributed like the soft
-    labels. ``once``: once per member.
-    """
-
-    EPOCH = "epoch"
-    ONCE = "once"
+# Which labels are a member's targets: one annotator's label (or set of labels) per item, drawn
+# uniformly; each member one annotator's labels, the most active first; the share of annotators per
+# class, or per label of sets; the hard label, or the labels that more than half of them chose.
+RANDOM_SELECT, PER_ANNOTATOR, SOFT, MAJORITY = "random-select", "per-annotator", "soft", "majority"
+SUPERVISIONS = (RANDOM_SELECT, PER_ANNOTATOR, SOFT, MAJORITY)
+# When random-select draws: anew at every epoch, so that over epochs the targets are distributed
+# like the soft labels, or once per member.
+EPOCH, ONCE = "epoch", "once"
 
 
 def random_select(annotations: Annotations, random_state: int, epoch: int = 0) -> Floats:

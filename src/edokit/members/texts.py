@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option
 from edokit.members.recipe import Text, check_texts, have_contexts, joined
-from edokit.members.training_data import refuse_two_contexts, utterance_and_context
 
 # Columns of a table of texts.
 _ROLES = ("item", "text", "context")
@@ -39,7 +38,32 @@ class Texts:
     @classmethod
     def of(cls, texts: Texts | Sequence[Text]) -> Texts:
         """Texts, checked; those without ids are named 0, 1, 2, …."""
-        return (texts if isinstance(texts, Texts) else _numbered(texts)).checked()
+        if isinstance(texts, str) or not isinstance(texts, Texts | Iterable):
+            kind = "one string" if isinstance(texts, str) else type(texts).__name__
+            raise InputError(f"{option('texts')} is {kind}, not a list of texts", "write ['…']")
+        if isinstance(texts, Texts):
+            return texts.checked()
+        return _numbered([tuple(t) if isinstance(t, list) else t for t in texts]).checked()
+
+    @classmethod
+    def of_source(cls, source: Any) -> Texts:
+        """The texts of annotations, or of the items of another source, and their contexts."""
+        texts: Iterable[Any] = [text if isinstance(text, str) else "" for text in source.texts]
+        if source.contexts is not None:
+            texts = zip(texts, map(str, source.contexts), strict=True)
+        return cls(tuple(map(str, source.items)), tuple(texts))
+
+    def with_contexts(self, pairs: bool) -> Texts:
+        """Itself or, of ``pairs``, the first line of each text, and the others as its context."""
+        if not pairs:
+            return self
+        if have_contexts(self.texts):
+            raise InputError(
+                f"these texts have a context column, so {option('pairs')} does not apply",
+                "leave it out, or leave out the column",
+            )
+        parts = (str(text).partition("\n") for text in self.texts)
+        return replace(self, texts=tuple((text, context) for text, _, context in parts))
 
     def parts(self, rows: int) -> Iterator[Texts]:
         """Parts of ``rows`` texts each."""
@@ -138,16 +162,9 @@ def read_texts(
                 f"{path} holds no texts",
                 f"name their column: {option('columns', {'text': 'NAME'})}",
             )
-        values: Iterable[Text] = map(str, source.texts)
-        if source.contexts is not None:
-            values = zip(map(str, source.texts), map(str, source.contexts), strict=True)
-        texts = Texts(tuple(map(str, source.items)), tuple(values), tuple(source.annotators))
+        texts = replace(Texts.of_source(source), annotators=tuple(source.annotators))
     with errors_in(path):
-        if pairs:
-            refuse_two_contexts(have_contexts(texts.texts))
-            utterances = tuple(utterance_and_context(str(text)) for text in texts.texts)
-            texts = replace(texts, texts=utterances)
-        return texts.checked()
+        return texts.with_contexts(pairs).checked()
 
 
 def read_annotators(

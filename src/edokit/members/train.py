@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,11 @@ from edokit._errors import (
     warn,
 )
 from edokit.members.folder import (
-    added_jobs,
     collect_predictions,
     make_manifest,
     open_folder,
     other_members,
+    with_added_models,
     write_training,
 )
 from edokit.members.groups import Group, check_groups
@@ -34,75 +34,30 @@ from edokit.members.jobs import (
     MEMBERS,
     Outcome,
     TrainingJob,
+    TrainingOptions,
     TrainingPlan,
+    make_plan,
     member_data,
-    plan_jobs,
     predict_splits,
 )
 from edokit.members.recipe import (
     asks_server,
     find_recipe,
-    learns,
     make_member,
     takes_device,
     trains_on_device,
 )
-from edokit.members.runner import run_jobs
+from edokit.members.runner import Step, run_jobs
 from edokit.members.spending import session
 from edokit.members.texts import Texts
-from edokit.members.training_data import TrainingData, check_splits, fold_numbers
+from edokit.members.training_data import TrainingData
 from edokit.runs import output_folder
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
     from edokit.predictions import Predictions
 
-# Called with done, total and member, and with what a member reports of itself.
-Step = Callable[[dict[str, Any]], None]
-
 _IDENTICAL = 1e-6
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """How members are trained.
-
-    Parameters
-    ----------
-    random_state : int, default=0
-        Seed of all members; each derives its own from it.
-    cross_fit : int, default=None
-        Folds to train on train and dev in; the predictions called fit are out-of-fold.
-    pairs : bool, default=False
-        Whether the first line of a text is the utterance and the rest its context.
-    jobs : int, default=None
-        Members that train at a time, in processes of their own. By default, on a GPU as many as
-        fit into its memory, else one per core if there is enough work.
-    device : str, default=None
-        Where recipes that use torch compute, e.g. ``"cuda"``. None: a GPU if there is one.
-    keep_models : bool, default=True
-        Whether fitted models are kept beside their predictions.
-    overwrite : bool, default=False
-        Whether to replace members that were trained otherwise and files that EDO did not write.
-    source : str, default=""
-        Where the annotations come from, for the manifest.
-    unlabelled : mapping of str to Texts, default=None
-        Texts without labels to predict as well, by the name of their split, such as ``test``.
-    budget : float, default=None
-        What the requests of members that ask a server may cost together, in the unit of their
-        prices. Members that it does not cover fail; all answers are kept, and not asked again.
-    """
-
-    random_state: int = 0
-    cross_fit: int | None = None
-    pairs: bool = False
-    jobs: int | None = None
-    device: str | None = None
-    keep_models: bool = True
-    overwrite: bool = False
-    source: str = ""
-    unlabelled: Mapping[str, Texts] | None = None
-    budget: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,44 +137,36 @@ def train_members(
     ('linear-01',)
     """
     settings = replace(options or TrainingOptions(), **changes)
-    groups = check_groups(groups)
-    with _training_folder(out, settings) as folder:
-        plan = _plan(annotations, groups, settings)
-        added = added_jobs(plan, folder)
-        plan = replace(plan, jobs=(*plan.jobs, *added))
-        groups += [Group(job.recipe, 1, job.member, "", "", job.options) for job in added]
-        keep_models = settings.keep_models and out is not None
+    with _training_folder(out, settings.overwrite) as folder:
+        plan = _plan(
+            annotations,
+            groups,
+            replace(settings, keep_models=settings.keep_models and out is not None),
+        )
+        plan = with_added_models(plan, folder)
         with _requests(plan, budget=settings.budget):
-            failed = train_plan(plan, folder, replace(settings, keep_models=keep_models), step)
+            failed = train_plan(plan, folder, step)
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
         if len(failed_members) == len({job.member for job in plan.jobs}):
             raise _all_failed(failed)
         predictions = collect_predictions(plan, folder, failed_members)
         _warn_of_other_members(plan, folder)
         _warn_of_identical_members(predictions)
-        manifest = make_manifest(
-            plan,
-            groups,
-            predictions,
-            failed,
-            folder,
-            random_state=settings.random_state,
-            source=settings.source,
-        )
+        manifest = make_manifest(plan, predictions, failed, folder)
         if out is not None:
             write_training(folder, predictions, manifest)
     return Trained(predictions, manifest, tuple(failed))
 
 
 @contextmanager
-def _training_folder(out: str | Path | None, settings: TrainingOptions) -> Iterator[Path]:
+def _training_folder(out: str | Path | None, overwrite: bool) -> Iterator[Path]:
     """The folder that a training writes to: ``out``, locked for others, or a temporary one."""
     if out is None:
         with tempfile.TemporaryDirectory() as temporary:
             yield Path(temporary)
         return
     folder = local_path(out)
-    with output_folder(folder, "members", overwrite=settings.overwrite):
+    with output_folder(folder, "members", overwrite=overwrite):
         yield folder
 
 
@@ -244,7 +191,7 @@ def preview_training(
         (``cached``), and an estimate of the ``cost`` of the others (None without prices).
     """
     settings = replace(options or TrainingOptions(), **changes)
-    plan = _plan(annotations, check_groups(groups), settings)
+    plan = _plan(annotations, groups, settings)
     with _requests(plan, dry=True) as requests:
         for job in plan.jobs:
             if asks_server(find_recipe(job.recipe)):
@@ -262,28 +209,7 @@ def _plan(
     data = TrainingData.from_annotations(
         annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
     )
-    return make_plan(data, groups, settings)
-
-
-def make_plan(
-    data: TrainingData, groups: Sequence[Group], options: TrainingOptions | None = None
-) -> TrainingPlan:
-    """Plan the jobs of a training; data and options that a recipe refuses are refused here."""
-    settings = options or TrainingOptions()
-    some_learn = any(learns(find_recipe(group.recipe), group.options) for group in groups)
-    check_splits(data, settings.cross_fit, some_learn)
-    for group in groups:
-        make_member(group.recipe, len(data.classes), group.options)  # refuses invalid options
-        if data.scale.is_multi_label and not find_recipe(group.recipe).multi_label:
-            raise InputError(
-                f"{group.recipe} predicts one class of a text, but these annotators gave sets of"
-                " labels",
-                f"choose another recipe, such as {option('recipe', 'linear')}",
-            )
-    folds = None
-    if settings.cross_fit is not None:
-        folds = fold_numbers(data, settings.cross_fit, settings.random_state)
-    return plan_jobs(groups, data, random_state=settings.random_state, folds=folds)
+    return make_plan(data, check_groups(groups), settings)
 
 
 def _requests(plan: TrainingPlan, **limits: Any) -> AbstractContextManager[Any]:
@@ -299,75 +225,43 @@ def _requests(plan: TrainingPlan, **limits: Any) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def train_plan(
-    plan: TrainingPlan,
-    out: Path,
-    options: TrainingOptions | None = None,
-    step: Step = lambda event: None,
-) -> list[Outcome]:
-    """Run the jobs of a plan that ``out`` does not hold yet; return those that failed."""
-    settings = options or TrainingOptions()
-    if settings.device is not None and not any(
-        takes_device(find_recipe(job.recipe)) for job in plan.jobs
-    ):
+def train_plan(plan: TrainingPlan, out: Path, step: Step = lambda event: None) -> list[Outcome]:
+    """Run the jobs of a plan that ``out`` does not hold yet; return those that failed.
+
+    A warning that several of them give is shown once.
+    """
+    device = plan.options.device
+    if device is not None and not any(takes_device(find_recipe(job.recipe)) for job in plan.jobs):
         raise InputError(
-            f"{option('device', settings.device)}: no recipe here computes with torch",
-            "leave it out",
+            f"{option('device', device)}: no recipe here computes with torch", "leave it out"
         )
-    waiting = open_folder(plan, out, overwrite=settings.overwrite)
-    progress = _TrainingProgress(plan, step, len(plan.jobs) - len(waiting))
-    for (asks, on_device), jobs in groupby(sorted(waiting, key=_place), key=_place):
-        progress.show("preparing")
-        for outcome in run_jobs(
-            plan,
-            list(jobs),
-            out,
-            # Servers are asked by this process alone, which counts the costs.
-            n_jobs=1 if asks else settings.jobs,
-            on_device=on_device,
-            device=settings.device,
-            keep_models=settings.keep_models,
-            progress=lambda job: lambda event: step({"member": job.path, **event}),
-        ):
-            progress.finish(outcome)
-    return progress.failed
+    waiting = open_folder(plan, out)
+    done, failed, notes = len(plan.jobs) - len(waiting), list[Outcome](), set[str]()
+
+    def show(member: str, **event: Any) -> None:
+        step({"done": done, "total": len(plan.jobs), "member": member, **event})
+
+    if done:
+        show("from before", kept=done)
+    for _, jobs in groupby(sorted(waiting, key=_place), key=_place):
+        show("preparing")
+        for outcome in run_jobs(plan, list(jobs), out, step):
+            if outcome.reason:
+                failed.append(outcome)
+            else:
+                done += 1
+            show(outcome.job.path)
+            for note in outcome.notes:
+                if note not in notes:
+                    warn(f"{outcome.job.path}: {note}")
+            notes.update(outcome.notes)
+    return failed
 
 
 def _place(job: TrainingJob) -> tuple[bool, bool]:
     """Whether a job asks a server, and whether it runs on a device; processors come first."""
     recipe = find_recipe(job.recipe)
     return asks_server(recipe), trains_on_device(recipe)
-
-
-@dataclass
-class _TrainingProgress:
-    """Counts finished jobs, collects failures and reports both."""
-
-    plan: TrainingPlan
-    step: Step
-    done: int
-    failed: list[Outcome] = field(default_factory=list)
-    _notes: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        if self.done:
-            self.show("from before", kept=self.done)
-
-    def show(self, member: str, **event: Any) -> None:
-        """Report how many jobs are done."""
-        self.step({"done": self.done, "total": len(self.plan.jobs), "member": member, **event})
-
-    def finish(self, outcome: Outcome) -> None:
-        """Count an outcome; each of its warnings is shown once."""
-        if outcome.reason:
-            self.failed.append(outcome)
-        else:
-            self.done += 1
-        self.show(outcome.job.path)
-        for note in outcome.notes:
-            if note not in self._notes:
-                warn(f"{outcome.job.path}: {note}")
-            self._notes.add(note)
 
 
 def _all_failed(failed: Sequence[Outcome]) -> EDOError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from edokit._errors import HAVE, InputError, are, examples, option, warn
+from edokit._errors import InputError, are, examples, option, warn
 from edokit._types import Codes, Ints
 from edokit.members.recipe import Text, joined
+from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
-    from edokit.members.texts import Texts
 
 TRAIN = "train"
 # What the split to choose by may be called.
@@ -70,18 +70,8 @@ class TrainingData:
                 "members train on texts, but the data has none",
                 f"add a text column, or name it: {option('columns', {'text': 'NAME'})}",
             )
-        n, texts = len(annotations.items), list(annotations.texts)
-        absent = [i for i, text in enumerate(texts) if not (isinstance(text, str) and text.strip())]
-        if absent:
-            raise InputError(
-                f"{are(len(absent), n, HAVE)} no text: {examples(annotations.items[absent])}",
-                "fill the gap or drop these items",
-            )
-        contexts, splits = annotations.contexts, annotations.splits
-        refuse_two_contexts(pairs and contexts is not None)
-        inputs: Iterable[Text] = map(utterance_and_context if pairs else str, texts)
-        if contexts is not None:
-            inputs = zip(map(str, texts), map(str, contexts), strict=True)
+        n, splits = len(annotations.items), annotations.splits
+        texts = Texts.of_source(annotations).with_contexts(pairs).checked()
         labelled = replace(
             annotations,
             splits=np.full(n, TRAIN, dtype=object) if splits is None else splits,
@@ -89,7 +79,7 @@ class TrainingData:
             item_columns={},
             annotation_columns={},
         )
-        data = cls(labelled, tuple(inputs), annotations.hard_labels())
+        data = cls(labelled, texts.texts, annotations.hard_labels())
         return data._with_unlabelled(unlabelled or {})
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
@@ -176,21 +166,6 @@ class TrainingData:
             content["asked"] = dict(zip(self.items[n:], self.people[n:], strict=True))
         text = json.dumps(content, default=np.ndarray.tolist)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def refuse_two_contexts(has_context: bool) -> None:
-    """Refuse to look for a context in texts that have a context column."""
-    if has_context:
-        raise InputError(
-            f"these texts have a context column, so {option('pairs')} does not apply",
-            "leave it out, or leave out the column",
-        )
-
-
-def utterance_and_context(text: str) -> tuple[str, str]:
-    """The first line of a text, and the others."""
-    utterance, _, context = text.partition("\n")
-    return utterance, context
 
 
 class JobRows(NamedTuple):

@@ -34,6 +34,17 @@ from edokit.scales import NOMINAL, Scale
 
 # The links: weights per class, or a probability of its own for each label of sets.
 CLASSES, LABELS = "softmax", "labels"
+# What is saved of a member: its regression, and the effects of annotators.
+ARRAYS = (
+    "weights",
+    "intercepts",
+    "seen",
+    "n_classes",
+    "n_targets",
+    "link",
+    "annotators",
+    "effects",
+)
 _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6

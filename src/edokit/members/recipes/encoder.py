@@ -38,7 +38,7 @@ from edokit.members.recipe import (
     with_context,
     write_arrays,
 )
-from edokit.members.recipes._regression import ClassifierMember
+from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
 _FILE = "encoder.npz"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -94,7 +94,7 @@ class EncoderMember(ClassifierMember):
         cls, folder: Path, *, device: str | None = None, models: Mapping[str, Path] | None = None
     ) -> EncoderMember:
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
-        arrays = read_arrays(folder / _FILE)
+        arrays = read_arrays(folder / _FILE, (*ARRAYS, "model", "context"))
         model, context = str(arrays["model"]), float(arrays["context"])
         member = cls(int(arrays["n_classes"]), model=model, context=context, device=device)
         member._take_arrays(arrays)

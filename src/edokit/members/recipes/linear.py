@@ -23,7 +23,7 @@ from edokit.members.recipe import (
     with_context,
     write_arrays,
 )
-from edokit.members.recipes._regression import ClassifierMember
+from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
 _FILE = "linear.npz"
 
@@ -70,7 +70,7 @@ class LinearMember(ClassifierMember):
     @classmethod
     def load(cls, folder: Path) -> LinearMember:
         """Read what ``save`` wrote."""
-        arrays = read_arrays(folder / _FILE)
+        arrays = read_arrays(folder / _FILE, (*ARRAYS, "columns", "idf", "block_weights"))
         member = cls(int(arrays["n_classes"]))
         member.take_tfidf(arrays)
         member._take_arrays(arrays)

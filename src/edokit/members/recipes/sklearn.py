@@ -33,7 +33,8 @@ from edokit.members.recipe import (
 from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import TfIdf, counts_of
 
-_ARRAYS, _ESTIMATOR = "sklearn.npz", "estimator.skops"
+_FILE, _ESTIMATOR = "sklearn.npz", "estimator.skops"
+_ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "always", "columns", "idf")
 _BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
 FEATURES = ("tfidf", "texts")
 
@@ -186,14 +187,14 @@ class SklearnMember(Member):
             arrays["always"] = self._always.astype(np.int64)
         if self._tfidf is not None:
             arrays |= {"columns": self._tfidf.columns, "idf": self._tfidf.idf}
-        write_arrays(folder / _ARRAYS, **arrays)
+        write_arrays(folder / _FILE, **arrays)
         if not self._constant:
             write_estimator(self._fitted, folder / _ESTIMATOR)
 
     @classmethod
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> SklearnMember:
         """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
-        arrays = read_arrays(folder / _ARRAYS)
+        arrays = read_arrays(folder / _FILE, _ARRAYS)
         member = cls.__new__(cls)
         member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
         member._seen, member._n = arrays["seen"], int(arrays["n"])
