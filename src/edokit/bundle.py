@@ -36,8 +36,6 @@ from edokit.members.jobs import CARD as MEMBER_CARD
 from edokit.members.jobs import (
     JOB_PREDICTIONS,
     MANIFEST,
-    file_digests,
-    file_sizes,
     finished_card,
     write_card,
 )
@@ -534,8 +532,7 @@ def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
             else:
                 copied.mkdir(parents=True)
                 member.save(copied)
-            files = {"files": file_sizes(copied), "sha256": file_digests(copied)}
-            write_card({**card, **files}, copied)
+            write_card(card, copied)
     write_json(_copied_manifest(loaded, names), out / MEMBERS / MANIFEST)
     return encoders
 

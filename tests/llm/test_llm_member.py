@@ -323,12 +323,10 @@ def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> N
     assert len(sent) == 24 + 6
 
 
-def test_a_budget_needs_prices_and_somebody_who_asks(server: Any) -> None:
+def test_a_budget_needs_prices_and_a_dry_run_somebody_who_asks(server: Any) -> None:
     server(by_word)
     with pytest.raises(InputError, match="price_in"):
         train_members(people(), group(), budget=1.0)
-    with pytest.raises(InputError, match="budget"):
-        train_members(people(), [Group("linear", 1, supervision="soft")], budget=1.0)
     with pytest.raises(InputError, match="dry_run"):
         preview_training(people(), [Group("linear", 1, supervision="soft")])
 

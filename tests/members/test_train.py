@@ -413,11 +413,6 @@ def test_as_many_members_train_on_a_gpu_as_its_memory_holds(
     assert runner.count_jobs(None, [job], ("cuda:0", "cuda:1")) == 2 * expected
 
 
-def test_a_device_for_recipes_without_torch_is_refused() -> None:
-    with pytest.raises(InputError, match="device='cuda': no recipe"):
-        train("linear:1", device="cuda")
-
-
 def test_only_what_is_missing_is_trained(tmp_path: Path) -> None:
     data, settings = TrainingData.from_annotations(PEOPLE), TrainingOptions(jobs=1)
     plan = make_plan(data, parse_groups("linear:2"), settings)

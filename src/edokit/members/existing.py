@@ -310,25 +310,16 @@ def add_member(
             manifest = new_manifest(member.classes, member.scale)
         scale = scale_of(manifest["data"])
         check_same_scale(member.scale, f"model {name}", scale, f"members in {folder}")
-        card = _write_member(member, name, folder / MEMBERS / name)
+        job = TrainingJob(name, name, EXISTING, {"model": member.model}, "", "", seed=0)
+        # It was not trained here.
+        about = describe_member(member, member.classes, member.scale)
+        card = {**asdict(job), "fingerprint": "", **about}
+        discard(folder / job.folder)
+        with whole_folder(folder / job.folder) as member_folder:
+            member.save(member_folder)
+            write_card(card, member_folder)
         write_json(with_added(manifest, name, card), folder / MANIFEST)
     return member.labels
-
-
-def _write_member(member: ExistingModel, name: str, folder: Path) -> dict[str, Any]:
-    """Write a member that was not trained here, and return its card."""
-    discard(folder)
-    with whole_folder(folder) as member_folder:
-        member.save(member_folder)
-        options = {"model": member.model}
-        job = TrainingJob(name, name, EXISTING, options, supervision="", draw="", seed=0)
-        card = {
-            **asdict(job),
-            "fingerprint": "",  # it was not trained here
-            **describe_member(member, member_folder, member.classes, member.scale),
-        }
-        write_card(card, member_folder)
-    return card
 
 
 def score_models(

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from edokit._errors import InputError, errors_in, examples, one_of, option
+from edokit._errors import InputError, check_number, errors_in, examples, one_of, option
 from edokit._io.documents import Document, read_model
 from edokit.members.recipe import (
     asks_server,
@@ -70,12 +70,7 @@ class Group:
         """The same group with defaults filled in; an invalid one is refused."""
         recipe, name = find_recipe(self.recipe), self.title
         check_folder_name(name)
-        if isinstance(self.members, bool) or not isinstance(self.members, int) or self.members < 1:
-            raise InputError(
-                f"group {name!r} has {option('members', self.members)}; it needs a whole number"
-                " above 0",
-                "ask for ten",
-            )
+        check_number("members", self.members, 1, whole=True)
         one_of("supervision", self.supervision, SUPERVISIONS)
         draw = self.draw or (EPOCH if has_epochs(recipe) else ONCE)
         one_of("draw", draw, (EPOCH, ONCE))

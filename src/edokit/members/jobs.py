@@ -332,7 +332,7 @@ def fit_job(
     card = {
         **asdict(job),
         "fingerprint": plan.fingerprint(job),
-        **describe_member(member, folder, data.classes, data.scale),
+        **describe_member(member, data.classes, data.scale),
         "items": len(fit_data.texts),
         "kept": plan.options.keep_models,
         "seconds": round(seconds, 3),
@@ -351,14 +351,10 @@ def score_existing(plan: TrainingPlan, job: TrainingJob, folder: Path, device: s
     model = recipe.load(folder, device=device, trust=trust)  # type: ignore[call-arg]
     model.classes = list(plan.data.classes)
     write_arrays(folder / JOB_PREDICTIONS, **predict_splits(model, plan, job))
-    card |= {"files": file_sizes(folder), "sha256": file_digests(folder)}
-    # In place, so that a kill leaves the old card or the new one.
-    write_json({**card, "fingerprint": plan.fingerprint(job)}, folder / CARD)
+    write_card({**card, "fingerprint": plan.fingerprint(job)}, folder)
 
 
-def describe_member(
-    member: Member, folder: Path, classes: Sequence[str], scale: Scale
-) -> dict[str, Any]:
+def describe_member(member: Member, classes: Sequence[str], scale: Scale) -> dict[str, Any]:
     """What the card of every saved member says, whether it was trained here or not."""
     return {
         "format": FORMAT,
@@ -367,8 +363,6 @@ def describe_member(
         "scale": scale.to_text(tuple(classes)),
         "items": 0,
         "kept": True,
-        "files": file_sizes(folder),
-        "sha256": file_digests(folder),
         "seconds": 0.0,
         "history": [],
         "notes": [],
@@ -492,9 +486,13 @@ def finished_card(folder: Path) -> dict[str, Any]:
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> None:
-    """Write the card of a job, into a folder that is renamed when it is complete."""
-    text = json.dumps(card, ensure_ascii=False, indent=2) + "\n"
-    (folder / CARD).write_text(text, encoding="utf-8")
+    """Write the card of a job, with sizes and digests of its files: a damaged model is not loaded.
+
+    It is replaced in one step, so that a kill leaves the old card or the new one.
+    """
+    files = file_sizes(folder)
+    digests = {name: digest_of(folder / name) for name in files}
+    write_json({**card, "files": files, "sha256": digests}, folder / CARD)
 
 
 def file_sizes(folder: Path) -> dict[str, int]:
@@ -506,15 +504,11 @@ def file_sizes(folder: Path) -> dict[str, int]:
     }
 
 
-def file_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file in a folder, by name: a damaged model is not loaded."""
-    return {name: digest_of(folder / name) for name in file_sizes(folder)}
-
-
 def check_digests(folder: Path, card: Mapping[str, Any]) -> None:
     """Refuse a member whose files, beside its predictions, are not those that its card lists."""
-    digests = {**file_digests(folder), JOB_PREDICTIONS: card["sha256"].get(JOB_PREDICTIONS)}
-    changed = [name for name, digest in card["sha256"].items() if digests.get(name) != digest]
+    trained = {name: sha for name, sha in card["sha256"].items() if name != JOB_PREDICTIONS}
+    present = {name: digest_of(folder / name) for name in file_sizes(folder) if name in trained}
+    changed = [name for name, digest in trained.items() if present.get(name) != digest]
     if changed:
         raise InputError(
             f"the member in {folder} is damaged: {examples(changed)} is not what was trained",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -44,12 +44,10 @@ from edokit.members.recipe import (
     asks_server,
     find_recipe,
     make_member,
-    takes_device,
     trains_on_device,
 )
 from edokit.members.runner import Step, run_jobs
 from edokit.members.spending import session
-from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData
 from edokit.runs import output_folder
 
@@ -144,7 +142,7 @@ def train_members(
             replace(settings, keep_models=settings.keep_models and out is not None),
         )
         plan = with_added_models(plan, folder)
-        with _requests(plan, budget=settings.budget):
+        with session(budget=settings.budget, place=plan.data.place_of):
             failed = train_plan(plan, folder, step)
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
         if len(failed_members) == len({job.member for job in plan.jobs}):
@@ -192,15 +190,19 @@ def preview_training(
     """
     settings = replace(options or TrainingOptions(), **changes)
     plan = _plan(annotations, groups, settings)
-    with _requests(plan, dry=True) as requests:
+    with session(dry=True, place=plan.data.place_of) as requests:
         for job in plan.jobs:
             if asks_server(find_recipe(job.recipe)):
                 member = make_member(job.recipe, len(plan.data.classes), job.options)
                 member.fit(member_data(plan, job), random_state=job.seed)
                 requests.member = job.path
                 predict_splits(member, plan, job)
-    previews: list[dict[str, Any]] = requests.previews
-    return previews
+    if not requests.previews:
+        raise InputError(
+            f"{option('dry_run')} is for members that ask a server, but there are none",
+            "leave it out, or choose the recipe llm",
+        )
+    return requests.previews
 
 
 def _plan(
@@ -212,29 +214,11 @@ def _plan(
     return make_plan(data, check_groups(groups), settings)
 
 
-def _requests(plan: TrainingPlan, **limits: Any) -> AbstractContextManager[Any]:
-    """What the requests of members that ask a server share; there may be no such members."""
-    if any(asks_server(find_recipe(job.recipe)) for job in plan.jobs):
-        return session(place=Texts(plan.data.items, plan.data.texts).place_of, **limits)
-    if any(limit is not None for limit in limits.values()):
-        raise InputError(
-            f"{option('dry_run' if limits.get('dry') else 'budget')} is for members that ask a"
-            " server, but there are none",
-            "leave it out, or choose the recipe llm",
-        )
-    return nullcontext()
-
-
 def train_plan(plan: TrainingPlan, out: Path, step: Step = lambda event: None) -> list[Outcome]:
     """Run the jobs of a plan that ``out`` does not hold yet; return those that failed.
 
     A warning that several of them give is shown once.
     """
-    device = plan.options.device
-    if device is not None and not any(takes_device(find_recipe(job.recipe)) for job in plan.jobs):
-        raise InputError(
-            f"{option('device', device)}: no recipe here computes with torch", "leave it out"
-        )
     waiting = open_folder(plan, out)
     done, failed, notes = len(plan.jobs) - len(waiting), list[Outcome](), set[str]()
 

@@ -139,6 +139,10 @@ class TrainingData:
         )
         return [*map(tuple, people), *chain.from_iterable(further)]
 
+    def place_of(self, text: Text) -> str:
+        """How messages name a text."""
+        return Texts(self.items, self.texts).place_of(text)
+
     def where(self, *splits: str) -> Ints:
         """Positions of the items of these splits."""
         return np.flatnonzero(np.isin(np.array(self.splits, dtype=object), splits))
