@@ -31,7 +31,7 @@ from edokit._types import Floats
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.estimator import write_fitted
 from edokit.ensemble.pooled import Pooled
-from edokit.members.folder import FolderName, groups_of
+from edokit.members.folder import FolderName
 from edokit.members.jobs import CARD as MEMBER_CARD
 from edokit.members.jobs import (
     JOB_PREDICTIONS,
@@ -48,7 +48,7 @@ from edokit.members.pretrained import (
     public_name,
     require_packages,
 )
-from edokit.members.recipe import Text, asks_server, find_recipe, learns
+from edokit.members.recipe import Text, asks_server, learns
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -408,7 +408,7 @@ class Bundle:
             member_names = fitted.needed_members()
             loaded = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
             _check_classes(loaded, fitted, "name the folder of the members that it was fitted on")
-            models = _copy_members(loaded, folder)
+            models, names = _copy_members(loaded, folder)
             files = {
                 name: _File(size=path.stat().st_size, sha256=digest_of(path))
                 for name, path in _files(folder, folder).items()
@@ -418,7 +418,7 @@ class Bundle:
             bundle = cls.load(folder, device=device, trust=trust)
             if not overwrite:
                 _refuse_other(out, bundle.version)
-            card = _card(bundle, about, loaded.manifest)
+            card = _card(bundle, about, {name: model for model, name in names.items()})
             (folder / CARD).write_text(card, encoding="utf-8")
         bundle.folder, bundle.members.place = out, str(out / MEMBERS)
         return bundle
@@ -508,12 +508,13 @@ class Bundle:
         return str(commit)
 
 
-def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
+def _copy_members(loaded: LoadedMembers, out: Path) -> tuple[dict[str, str], dict[str, str]]:
     """Copy members, without their predictions, and the encoders that they need.
 
-    Returns the folder of each encoder by its name. A bundle is for others to read: members whose
-    pretrained models were given as folders are saved anew, with the last part of the folder as the
-    name. (Others are copied: skops never writes an estimator the same way twice.)
+    Returns the folder of each encoder by its name, and the name of each pretrained model. A bundle
+    is for others to read: members whose pretrained models were given as folders are saved anew,
+    with the last part of the folder as the name. (Others are copied: skops never writes an
+    estimator the same way twice.)
     """
     unneeded = shutil.ignore_patterns(MEMBER_CARD, JOB_PREDICTIONS)
     encoders, names = dict[str, str](), dict[str, str]()
@@ -533,8 +534,17 @@ def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
                 copied.mkdir(parents=True)
                 member.save(copied)
             write_card(card, copied)
-    write_json(_copied_manifest(loaded, names), out / MEMBERS / MANIFEST)
-    return encoders
+    manifest = {key: value for key, value in loaded.manifest.items() if key != "mean"}
+    data, members = manifest["data"], manifest["members"]
+    manifest |= {
+        "data": {**data, "source": Path(str(data.get("source") or "")).name},
+        "groups": [],
+        "members": [member for member in members if member["name"] in loaded.folders],
+        "failed": [],
+        "predictions": {},
+    }
+    write_json(manifest, out / MEMBERS / MANIFEST)
+    return encoders, names
 
 
 def _bundled_name(member: Any, out: Path, encoders: dict[str, str]) -> str:
@@ -549,36 +559,14 @@ def _bundled_name(member: Any, out: Path, encoders: dict[str, str]) -> str:
     return name
 
 
-def _copied_manifest(loaded: LoadedMembers, names: Mapping[str, str]) -> dict[str, Any]:
-    """The manifest of the members in a bundle, with pretrained models named as there."""
-    manifest = {key: value for key, value in loaded.manifest.items() if key != "mean"}
-    members = [member for member in manifest["members"] if member["name"] in loaded.folders]
-    groups = []
-    for group in manifest["groups"]:
-        if group["name"] in {member["group"] for member in members}:
-            options = dict(group.get("options") or {})
-            if options.get("model"):
-                options["model"] = names.get(options["model"], options["model"])
-            groups.append({**group, "options": options})
-    source = Path(str(manifest["data"].get("source") or "")).name
-    return {
-        **manifest,
-        "data": {**manifest["data"], "source": source},
-        "groups": groups,
-        "members": members,
-        "failed": [],
-        "predictions": {},
-    }
-
-
-def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
+def _card(bundle: Bundle, ensemble: str, originals: Mapping[str, str]) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it.
 
-    ``trained`` is the manifest of the folder that members come from, where their models are found.
+    ``originals`` says where pretrained models come from, by their names in the bundle.
     """
     about, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
     document, data = bundle._document, bundle.members.manifest["data"]
-    rows, hub_ids = _member_rows(bundle, trained)
+    rows, hub_ids = _member_rows(bundle, originals)
     items = data.get("items") if isinstance(data.get("items"), dict) else {}
     people, endpoints = bundle.known_annotators, bundle.members.endpoints
     addresses = ", ".join(map(markdown_text, endpoints))
@@ -604,24 +592,21 @@ def _card(bundle: Bundle, ensemble: str, trained: Mapping[str, Any]) -> str:
     )
 
 
-def _member_rows(bundle: Bundle, trained: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _member_rows(bundle: Bundle, originals: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """Rows of the card's table of members, and the hub ids of their pretrained models."""
-    groups, rows, hub_ids = groups_of(trained), [], dict[str, None]()
-    members = {member["name"]: member for member in bundle.members.manifest["members"]}
+    entries = {entry["name"]: entry for entry in bundle.members.manifest["members"]}
+    rows, hub_ids = [], dict[str, None]()
     for name in bundle.members.names:
-        member = members[name]
-        options = groups.get(member["group"], {}).get("options")
-        model = str(options.get("model") or "") if isinstance(options, dict) else ""
-        model_name, licence = public_name(model), licence_of(model) if model else None
-        if _HUB_ID.fullmatch(model_name):
-            hub_ids[model_name] = None
-        targets = member.get("targets")
-        learned = targets.get("supervision", "") if isinstance(targets, dict) else ""
-        recipe = find_recipe(str(member["recipe"]))
-        if bundle.members.endpoints and not learns(recipe, options or {}):
-            learned = "nothing: it is asked"
-        model_name += f" (licence: {licence})" if licence else ""
-        cells = name, member.get("recipe", ""), learned, model_name
+        _, member = next(iter(bundle.members.models(name)))
+        options, targets = member.get_params(), entries[name].get("targets") or {}
+        is_asked = asks_server(type(member)) and not learns(type(member), options)
+        learned = "nothing: it is asked" if is_asked else targets.get("supervision", "")
+        model = str(options.get("model") or "")
+        if _HUB_ID.fullmatch(model):
+            hub_ids[model] = None
+        licence = licence_of(originals.get(model, model)) if model else None
+        model += f" (licence: {licence})" if licence else ""
+        cells = name, entries[name].get("recipe", ""), learned, model
         rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
     return rows, list(hub_ids)
 

@@ -72,7 +72,7 @@ def test_an_option_goes_to_the_groups_that_have_it() -> None:
         ("linear:5", {"members": 3}, "members=3"),
         ("linear,encoder", {"members": 3}, "members=3"),
         ("linear:0", {}, "members is 0, but must be a whole number"),
-        ("linear", {"members": -2}, "has members=-2"),
+        ("linear", {"members": -2}, "members is -2, but must be"),
         ("linear:2,linear:3", {}, "several groups are called 'linear'; name them in a TOML file"),
         ("linear", {"supervision": "vote"}, "supervision must be one of 'random-select'"),
         ("linear", {"draw": "often"}, "draw must be one of 'epoch', 'once'"),

@@ -453,8 +453,3 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
 def scale_of(description: Mapping[str, Any]) -> Scale:
     """The answer scale in a manifest or a member's card."""
     return Declared(description["scale"]).on(description["classes"])
-
-
-def groups_of(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What a manifest says of its groups, by name."""
-    return {str(group.get("name")): group for group in manifest.get("groups") or ()}

@@ -11,12 +11,11 @@ import json
 import os
 import random
 import re
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from contextlib import suppress
 from dataclasses import KW_ONLY, astuple, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +24,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 
 from edokit._errors import InputError, counted, is_loopback, missing_extra, option
+from edokit._io.atomic import whole_file
 from edokit.members.pretrained import cache_folder
 from edokit.members.spending import current_session
 
@@ -114,52 +114,33 @@ def refuse_address(where: str, base_url: str, trust: Collection[str] | None) -> 
 
 
 class AnswerCache:
-    """Answers by the digest of their request, each on disk before the next is awaited.
+    """Answers by the digest of their request, a file each, whole before the next is awaited.
 
-    SQLite lets several processes write, and keeps what a killed process had written.
+    Several processes may write, and what a killed one had written stays.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "answers.sqlite3"
-        self._lock = threading.Lock()
-        with self._errors():
-            folder.mkdir(parents=True, exist_ok=True)
-            # A model may repeat what it was asked: answers are for their owner alone.
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            self._file = sqlite3.connect(self.path, timeout=60, check_same_thread=False)
-            self._file.execute("PRAGMA journal_mode=WAL")
-            self._file.execute(
-                "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL)"
-            )
-            self._file.commit()
-
-    def get(self, key: str) -> Any:
-        """The value of a key; None if there is none."""
-        with self._lock, self._errors():
-            row = self._file.execute("SELECT answer FROM answers WHERE key = ?", [key]).fetchone()
-            return None if row is None else json.loads(row[0])
-
-    def put(self, key: str, answer: Any) -> None:
-        """Write plain values under a key."""
-        with self._lock, self._errors(), self._file:
-            self._file.execute(
-                "INSERT OR REPLACE INTO answers VALUES (?, ?)", [key, json.dumps(answer)]
-            )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
+        self.folder = folder
         try:
-            yield
-        except (OSError, sqlite3.Error, ValueError) as error:
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o700)  # a model may repeat what it was asked
+        except OSError as error:
             raise InputError(
-                f"{self.path}, where answers are cached so that none is paid for twice, can't"
-                f" be used: {error}",
-                "name another folder in EDO_CACHE, or remove the file if it is damaged",
+                f"{folder}, where answers are cached so that none is paid for twice, can't be used:"
+                f" {error}",
+                "name another folder in EDO_CACHE",
             ) from error
+
+    def get(self, key: str) -> Answer | None:
+        """The answer to a request; None if there is none, or a damaged one."""
+        with suppress(OSError, ValueError, TypeError):
+            return Answer(*json.loads((self.folder / f"{key}.json").read_bytes()))
+        return None
+
+    def put(self, key: str, answer: Answer) -> None:
+        """Write an answer."""
+        with whole_file(self.folder / f"{key}.json") as path:
+            path.write_text(json.dumps(astuple(answer)), encoding="utf-8")
 
 
 @dataclass
@@ -186,8 +167,8 @@ class Endpoint:
 
     def cached(self, requests: Sequence[Request]) -> int:
         """How many of these distinct requests have been answered before."""
-        with closing(AnswerCache(cache_folder() / "answers")) as cache:
-            return sum(cache.get(key) is not None for key in set(map(self.key, requests)))
+        cache = AnswerCache(cache_folder() / "answers")
+        return sum(cache.get(key) is not None for key in set(map(self.key, requests)))
 
     def ask(
         self, requests: Sequence[Request], report: Callable[[int], None] | None = None
@@ -196,18 +177,16 @@ class Endpoint:
 
         A request that fails for good ends all of them; the answers that came are cached.
         """
+        cache = AnswerCache(cache_folder() / "answers")
         keys = [self.key(request) for request in requests]
-        answers: dict[str, Answer] = {}
-        with closing(AnswerCache(cache_folder() / "answers")) as cache:
-            waiting = dict(zip(keys, requests, strict=True))
-            for key in list(waiting):
-                if (cached := cache.get(key)) is not None:
-                    answers[key] = Answer(*cached)
-                    del waiting[key]
-            for key, answer in self._send(waiting, cache) if waiting else ():
-                answers[key] = answer
-                if report is not None:
-                    report(len(answers))
+        stored = {key: cache.get(key) for key in keys}
+        answers = {key: answer for key, answer in stored.items() if answer is not None}
+        asked = zip(keys, requests, strict=True)
+        waiting = {key: request for key, request in asked if key not in answers}
+        for key, answer in self._send(waiting, cache) if waiting else ():
+            answers[key] = answer
+            if report is not None:
+                report(len(answers))
         return [answers[key] for key in keys]
 
     def _send(
@@ -235,7 +214,7 @@ class Endpoint:
             finally:
                 budget.settle(size, cost)
             # Before the next request of this thread: a killed run has lost no other answer.
-            cache.put(key, astuple(answer))
+            cache.put(key, answer)
             return answer
 
         pool = ThreadPoolExecutor(self.concurrency, "edo-llm")

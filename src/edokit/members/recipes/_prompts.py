@@ -11,7 +11,7 @@ from string import Formatter, ascii_uppercase
 
 import numpy as np
 
-from edokit._errors import InputError, counted, examples, option
+from edokit._errors import InputError, examples, option
 from edokit._types import Floats
 from edokit.members.recipe import Text
 from edokit.scales import Scale, ScaleKind
@@ -269,15 +269,6 @@ class Questions:
     def have_logprobs(self) -> bool:
         """Whether probabilities of labels can be read from those of tokens."""
         return not self.asks_for_sets and self.choices.first_token_decides
-
-    def check_logprobs(self) -> None:
-        """Refuse log-probabilities where they can't tell labels apart."""
-        if not self.have_logprobs:
-            raise InputError(
-                "log-probabilities are of one token, which can't tell"
-                f" {counted(len(self.classes), 'label')} apart, or lists of labels",
-                f"choose {option('probabilities', 'samples')}",
-            )
 
     def messages(
         self, text: Text, label: str, examples: Sequence[tuple[Text, Sequence[int]]]

@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from edokit._errors import InputError, are, counted, errors_in, option, warn
 from edokit._io import read_text
 from edokit._io.documents import Count, Document, Json, Names, read_model
+from edokit._io.json import write_json
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, label_shares, mean_over_pairs
 from edokit.members.recipe import (
@@ -276,8 +277,7 @@ class LanguageModel(Member):
             "top": self._top,
             "examples": self._examples,
         }
-        text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-        (folder / _FILE).write_text(text, encoding="utf-8", errors="surrogatepass")
+        write_json(content, folder / _FILE)
 
     @classmethod
     def load(cls, folder: Path, *, trust: Sequence[str] = ()) -> LanguageModel:
@@ -300,8 +300,12 @@ class LanguageModel(Member):
         """Take the classes, and make the questions about them."""
         descriptions = self.label_descriptions
         self._questions = Questions(self.prompt, self.persona, descriptions, classes, scale)
-        if self.probabilities == "logprobs":
-            self._questions.check_logprobs()
+        if self.probabilities == "logprobs" and not self._questions.have_logprobs:
+            raise InputError(
+                f"log-probabilities are of one token, which can't tell {len(classes)} labels apart,"
+                " or lists of labels",
+                f"choose {option('probabilities', 'samples')}",
+            )
 
     def _annotator_examples(self, data: MemberData, seed: int) -> dict[str, list[Example]]:
         """Some of each annotator's own labels, as many different labels as possible among them."""

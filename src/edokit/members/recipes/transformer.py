@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from edokit._errors import InputError, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, read_model
+from edokit._io.json import write_json
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, mean_over_pairs
 from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages, vocabulary_size
@@ -297,8 +297,7 @@ class TransformerMember(Member):
             self._tuned.save(folder)
         learned = {name: getattr(self, f"{name}_") for name in _LEARNED}
         state = {"options": self.get_params(), **learned, "scale": asdict(self.scale_)}
-        content = json.dumps(state, ensure_ascii=False, indent=2) + "\n"
-        (folder / FINE_TUNED).write_text(content, encoding="utf-8")
+        write_json(state, folder / FINE_TUNED)
 
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> TransformerMember:
