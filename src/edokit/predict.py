@@ -56,10 +56,12 @@ class TextSource:
             **self.options,
         )
 
-    def read_for(self, people: Path) -> tuple[Texts, dict[str, tuple[str, ...]]]:
-        """All texts, and the annotators of each item."""
+    def read_for(self, people: Path | None) -> tuple[Texts, Any]:
+        """All texts, and the annotators of each item if there is a file of them."""
         from edokit.members import read_annotators
 
+        if people is None:
+            return self.read(), None
         columns = dict(self.columns)
         if not self.split:
             # The column of the annotators is in their own table, not among the texts.
@@ -318,30 +320,30 @@ class Predictor:
 
     def _answers(self) -> Path | Iterable[Predictions | Pooled] | None:
         """Predictions of pairs for two panels or for annotators, else pooled answers."""
-        from edokit.bundle import ROWS, Bundle
-        from edokit.members import LoadedMembers
+        from edokit.bundle import ROWS
 
         options, panels = self.options, self.panels
         if options.predictions is not None or options.texts is None:
             return options.predictions
         source = replace(self._source(options.texts), pairs=options.pairs)
         people = (None if panels else options.annotators) or options.judges
-        by_item: Any = None
-        if people is None:
-            texts = source.read()
-        else:
-            texts, by_item = source.read_for(people)
-        bundle = self._bundle
+        texts, by_item = source.read_for(people)
         # Members that are not in a bundle predict one after the other, each all texts.
-        parts = iter([texts]) if people or bundle is None else texts.parts(ROWS)
-        if bundle is None:
-            names = self.ensemble.needed_members()
-            loaded = LoadedMembers(options.members or [], names, keep=False, **self._loading)
-            bundle = Bundle(self.ensemble, loaded, max_length=options.max_length)
+        parts = iter([texts]) if people or self._bundle is None else texts.parts(ROWS)
+        bundle = self._bundle or self._unbundled()
         if len(panels) == 2:
-            annotators = tuple(dict.fromkeys(name for panel in panels for name in panel.annotators))
+            annotators = tuple(dict.fromkeys((*panels[0].annotators, *panels[1].annotators)))
             return (bundle.pairs(part, annotators) for part in parts)
         if options.annotators and not panels:
             return (bundle.pairs(part, by_item) for part in parts)
         panel = panels[0] if panels else None
         return bundle.describe_parts(parts, annotators=by_item, panel=panel, **self._view)
+
+    def _unbundled(self) -> Bundle:
+        """The ensemble with its members from their folders."""
+        from edokit.bundle import Bundle
+        from edokit.members import LoadedMembers
+
+        names, folders = self.ensemble.needed_members(), self.options.members or []
+        loaded = LoadedMembers(folders, names, keep=False, **self._loading)
+        return Bundle(self.ensemble, loaded, max_length=self.options.max_length)

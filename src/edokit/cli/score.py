@@ -103,7 +103,7 @@ def score(
     check_ending(out)
     source, people = reading.source(texts, pairs), trained.annotators or trained.judges
     with output_files(out, inputs=inputs):
-        items, annotators = source.read_for(people) if people else (source.read(), None)
+        items, annotators = source.read_for(people)
     if not overwrite:
         _refuse_other_texts(out, items)
     labels: dict[str, LabelMap] = {}

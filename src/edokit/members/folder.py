@@ -163,12 +163,8 @@ def collect_predictions(
     answers_of: dict[str, dict[str, Answers]] = {}
     details = {}
     for member, jobs in jobs_of.items():
-        folds = [_job_predictions(plan, job, out / job.folder) for job in jobs]
-        for split in folds[0]:
-            if all(split in answers for answers in folds):
-                out_of_fold = plan.folds is not None and split.removesuffix(BY_ANNOTATOR) == FIT
-                joined = _over_folds([answers[split] for answers in folds], out_of_fold)
-                answers_of.setdefault(split, {})[member] = joined
+        for split, joined in _member_predictions(plan, jobs, out).items():
+            answers_of.setdefault(split, {})[member] = joined
         cards = [finished_card(out / job.folder) for job in jobs]
         details[member] = fold_details(cards) | soft_supervision(jobs[0].supervision)
     tables = {}
@@ -188,14 +184,23 @@ def collect_predictions(
     return tables
 
 
-def _over_folds(parts: Sequence[Answers], out_of_fold: bool) -> Answers:
-    """Rows and probabilities [N, C] of a member: the rows of all folds, or the mean over folds."""
-    rows, probabilities = zip(*parts, strict=True)
-    if not out_of_fold:
-        return rows[0], np.mean(probabilities, axis=0)
-    all_rows = list(chain.from_iterable(rows))
-    order = sorted(range(len(all_rows)), key=lambda row: all_rows[row][0])
-    return [all_rows[row] for row in order], np.concatenate(probabilities)[order]
+def _member_predictions(
+    plan: TrainingPlan, jobs: Sequence[TrainingJob], out: Path
+) -> dict[str, Answers]:
+    """What a member predicts, by split: the rows of all folds, or the mean over folds."""
+    folds = [_job_predictions(plan, job, out / job.folder) for job in jobs]
+    predictions: dict[str, Answers] = {}
+    for split in folds[0]:
+        if not all(split in fold for fold in folds):
+            continue
+        rows, probabilities = zip(*(fold[split] for fold in folds), strict=True)
+        if plan.folds is None or split.removesuffix(BY_ANNOTATOR) != FIT:
+            predictions[split] = rows[0], np.mean(probabilities, axis=0)
+            continue
+        all_rows = list(chain.from_iterable(rows))
+        order = sorted(range(len(all_rows)), key=lambda row: all_rows[row][0])
+        predictions[split] = [all_rows[row] for row in order], np.concatenate(probabilities)[order]
+    return predictions
 
 
 def _job_predictions(plan: TrainingPlan, job: TrainingJob, folder: Path) -> dict[str, Answers]:

@@ -23,6 +23,7 @@ from edokit.members.recipe import (
     Context,
     Member,
     MemberData,
+    Progress,
     Range,
     Text,
     check_types,
@@ -198,6 +199,7 @@ class ClassifierMember(Member):
     _model: Logistic = field(init=False, repr=False)
     _scale: Scale = field(default=NOMINAL, init=False, repr=False)
     _effects: AnnotatorEffects | None = field(default=None, init=False, repr=False)
+    _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -206,6 +208,14 @@ class ClassifierMember(Member):
     def known_annotators(self) -> tuple[str, ...]:
         """The annotators whose effects it has learned."""
         return () if self._effects is None else self._effects.annotators
+
+    def fit(
+        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
+    ) -> Any:
+        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
+        self._corpus = data.corpus
+        self._learn(self._fit_features(with_context(data.texts, data.context)), data)
+        return self
 
     def predict_proba(
         self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
@@ -220,6 +230,10 @@ class ClassifierMember(Member):
     def _features(self, texts: Sequence[Text]) -> Any:
         """Features [N, F]."""
         raise NotImplementedError
+
+    def _fit_features(self, texts: Sequence[Text]) -> Any:
+        """Features [N, F] of the texts that it learns from."""
+        return self._features(texts)
 
     def _learn(self, features: Any, data: MemberData) -> None:
         """Learn from the features [N, F] of the texts and the targets of epoch 0.

@@ -68,42 +68,42 @@ class Reader:
         return batch
 
     def _encode(self, texts: list[Text]) -> list[Arrays]:
+        columns, target = self._columns(texts)
+        name = str(self.tokenizer.name_or_path)
+        with using(name):
+            encoded = self.tokenizer(
+                *columns, truncation=True, max_length=self.max_length, return_attention_mask=True
+            )
+        if max(chain([self.tokenizer.pad_token_id], *encoded["input_ids"])) >= self.vocabulary:
+            raise InputError(
+                f"the tokenizer in {name} makes tokens beyond the {self.vocabulary:.0f} that the"
+                " model knows",
+                "save the model with the tokenizer that it was trained with",
+            )
+        tokens = []
+        for i in range(len(texts)):
+            arrays = {name: np.array(column[i]) for name, column in encoded.items()}
+            inside = arrays["attention_mask"] > 0  # tokenizers in Python know no segments
+            if getattr(self.tokenizer, "is_fast", False):
+                inside = np.array([segment == target for segment in encoded.sequence_ids(i)])
+            # A text without words is its own target.
+            tokens.append({**arrays, "target_mask": inside | (not inside.any())})
+        return tokens
+
+    def _columns(self, texts: list[Text]) -> tuple[list[Any], int]:
+        """The segments of all texts in their order, and which of them is the target."""
         if self.speaker_tags:
             texts = [with_speaker_tags(text) for text in texts]
         single = isinstance(texts[0], str)
-        columns = [texts] if single else [list(column) for column in zip(*texts, strict=True)]
+        columns: list[Any] = (
+            [texts] if single else [list(part) for part in zip(*texts, strict=True)]
+        )
         columns = columns[::-1] if self.context_first else columns
-        target = len(columns) - 1 if self.context_first else 0
         if not single and not self.tokenizer.num_special_tokens_to_add(pair=True):
             columns[0] = [f"{text}\n" for text in columns[0]]  # else nothing is between the two
         if self.instruction:
             columns[0] = [f"{self.instruction}\n{text}" for text in columns[0]]
-        with using(str(self.tokenizer.name_or_path)):
-            encoded = self.tokenizer(
-                *columns,
-                truncation=True,
-                max_length=self.max_length,
-                return_attention_mask=True,
-                return_special_tokens_mask=True,
-            )
-        padding = [self.tokenizer.pad_token_id]
-        if max(chain(padding, *encoded["input_ids"])) >= self.vocabulary:
-            raise InputError(
-                f"the tokenizer in {self.tokenizer.name_or_path} makes tokens beyond the"
-                f" {self.vocabulary:.0f} that the model knows",
-                "save the model with the tokenizer that it was trained with",
-            )
-        masks = encoded.pop("special_tokens_mask")
-        tokens = []
-        for i in range(len(texts)):
-            if getattr(self.tokenizer, "is_fast", False):
-                inside = np.array([segment == target for segment in encoded.sequence_ids(i)])
-            else:
-                inside = np.array(masks[i]) == 0
-            arrays = {name: np.array(column[i]) for name, column in encoded.items()}
-            # A text without words is its own target.
-            tokens.append({**arrays, "target_mask": inside | (not inside.any())})
-        return tokens
+        return columns, len(columns) - 1 if self.context_first else 0
 
 
 def batches_by_length(lengths: Ints, batch_size: int, rng: np.random.Generator) -> list[Ints]:

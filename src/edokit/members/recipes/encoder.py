@@ -30,12 +30,9 @@ from edokit.members.pretrained import (
     using,
 )
 from edokit.members.recipe import (
-    MemberData,
-    Progress,
     Range,
     Text,
     read_arrays,
-    with_context,
     write_arrays,
 )
 from edokit.members.recipes._regression import ARRAYS, ClassifierMember
@@ -73,16 +70,7 @@ class EncoderMember(ClassifierMember):
     context: Annotated[float, Range(0)] = 0.5
     model: str = MODEL
     device: str | None = None
-    _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
     _encoder: Encoder | None = field(default=None, init=False, repr=False)  # of a bundle
-
-    def fit(
-        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
-    ) -> EncoderMember:
-        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        self._corpus = data.corpus
-        self._learn(self._features(with_context(data.texts, data.context)), data)
-        return self
 
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays; the encoder itself stays where it is."""

@@ -14,18 +14,16 @@ from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from edokit.members.recipe import (
-    MemberData,
-    Progress,
     Range,
     Text,
     have_contexts,
     read_arrays,
-    with_context,
     write_arrays,
 )
 from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
 _FILE = "linear.npz"
+TFIDF = ("columns", "idf", "block_weights")  # the arrays of its features
 
 
 @dataclass(eq=False)
@@ -46,17 +44,6 @@ class LinearMember(ClassifierMember):
     words: Annotated[float, Range(0)] = 0.5
     fewest: Annotated[int, Range(1)] = 2
     _tfidf: TfIdf = field(init=False, repr=False)
-    _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
-
-    def fit(
-        self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
-    ) -> LinearMember:
-        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        self._corpus = data.corpus
-        counts = counts_of(with_context(data.texts, data.context), data.corpus)
-        self.learn_tfidf(counts)
-        self._learn(self._tfidf.transform(counts), data)
-        return self
 
     def learn_tfidf(self, counts: sparse.csr_matrix, most: float = np.inf) -> None:
         """Learn the features of counts, without pieces of text in more than ``most`` texts."""
@@ -70,7 +57,7 @@ class LinearMember(ClassifierMember):
     @classmethod
     def load(cls, folder: Path) -> LinearMember:
         """Read what ``save`` wrote."""
-        arrays = read_arrays(folder / _FILE, (*ARRAYS, "columns", "idf", "block_weights"))
+        arrays = read_arrays(folder / _FILE, (*ARRAYS, *TFIDF))
         member = cls(int(arrays["n_classes"]))
         member.take_tfidf(arrays)
         member._take_arrays(arrays)
@@ -79,6 +66,11 @@ class LinearMember(ClassifierMember):
     def take_tfidf(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take the features that ``save`` wrote."""
         self._tfidf = TfIdf(arrays["columns"], arrays["idf"], arrays["block_weights"])
+
+    def _fit_features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
+        counts = counts_of(texts, self._corpus)
+        self.learn_tfidf(counts)
+        return self._tfidf.transform(counts)
 
     def _features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
         return self._tfidf.transform(counts_of(texts, self._corpus))

@@ -36,7 +36,7 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.recipes.encoder import EncoderMember
-from edokit.members.recipes.linear import LinearMember, counts_of
+from edokit.members.recipes.linear import TFIDF, LinearMember, counts_of
 from edokit.scales import NOMINAL, Scale
 
 _FILE = "nearest.npz"
@@ -49,6 +49,7 @@ _BLOCK = 512  # texts at a time
 _COMMON, _FEW = 10, 100
 _TINY = 1e-300
 _SPARSE = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
+_ARRAYS = (*_SPARSE, "multi_label", "annotators", "effects", "model", *TFIDF)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,8 @@ class NearestMember(Member):
     @classmethod
     def load(cls, folder: Path, *, models: Mapping[str, Path] | None = None) -> NearestMember:
         """Read what ``save`` wrote; with ``models``, its encoder is among them."""
-        arrays: dict[str, Any] = read_arrays(folder / _FILE)
+        keys = [f"{name} {key.name}" for name in ("everybody", "own") for key in fields(Lookup)]
+        arrays: dict[str, Any] = read_arrays(folder / _FILE, (*_ARRAYS, *keys))
         names, parts = tuple(arrays["annotators"].tolist()), [arrays[part] for part in _SPARSE]
         model = str(arrays["model"]) if "model" in arrays else None
         member = cls(arrays["effects"].shape[1] - 1, model=model, annotators=bool(names))
