@@ -11,8 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from edokit._errors import InputError, errors_in, option, warn
-from edokit._io.documents import Count, Document, Json, read_model
-from edokit._io.json import write_json
+from edokit._io.documents import Count, Document, Json, read_model, write_json
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, mean_over_pairs
 from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages, vocabulary_size
