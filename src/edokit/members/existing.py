@@ -38,7 +38,6 @@ from edokit.members.pretrained import (
 )
 from edokit.members.recipe import Annotators, Context, Member, Text, joined, with_context
 from edokit.members.texts import Texts
-from edokit.runs import output_folder
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:
@@ -287,6 +286,8 @@ def add_member(
     >>> edokit.add_member("members", "polite", "polite.skops")  # doctest: +SKIP
     {'no': 'no', 'yes': 'yes'}
     """
+    from edokit.runs import output_folder
+
     folder = local_path(folder)
     check_folder_name(name)
     if not overwrite and (folder / MEMBERS / name).exists():

@@ -49,7 +49,6 @@ from edokit.members.recipe import (
 from edokit.members.runner import Step, run_jobs
 from edokit.members.spending import session
 from edokit.members.training_data import TrainingData
-from edokit.runs import output_folder
 
 if TYPE_CHECKING:
     from edokit.annotations import Annotations
@@ -159,6 +158,8 @@ def train_members(
 @contextmanager
 def _training_folder(out: str | Path | None, overwrite: bool) -> Iterator[Path]:
     """The folder that a training writes to: ``out``, locked for others, or a temporary one."""
+    from edokit.runs import output_folder
+
     if out is None:
         with tempfile.TemporaryDirectory() as temporary:
             yield Path(temporary)
