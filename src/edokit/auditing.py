@@ -563,12 +563,8 @@ def _members(
 
 
 def _drop(reduced: Reduced) -> dict[str, Any]:
-    low, high = reduced.interval
-    return {
-        "difference": reduced.difference,
-        "interval": (low, high),
-        "verdict": reduced.verdict,
-    }
+    verdict = reduced.verdict
+    return {"difference": reduced.difference, "interval": reduced.interval, "verdict": verdict}
 
 
 def _spare(jury: Predictions, trade_off: TradeOff | None) -> list[str]:

@@ -60,8 +60,6 @@ class Slice:
         How much ``ce``, ``ce_above_floor`` (``rps`` … on an ordinal scale) and ``f1`` of the first
         method differ from those on all other items; the intervals are corrected for the number of
         slices.
-    rest : mapping of str to float
-        The same on all other items.
     """
 
     column: str
@@ -70,7 +68,6 @@ class Slice:
     floor: float
     scores: tuple[Score, ...]
     against_rest: Mapping[str, Interval] = field(default_factory=dict)
-    rest: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -189,20 +186,18 @@ def score_slices(
         )
         slice_scores = score_methods(
             [Score(score.name, score.about) for score in scores],
-            {name: _masked(by_metric, mask) for name, by_metric in losses.items()},
+            {
+                name: {m: v[mask] for m, v in by_metric.items()}
+                for name, by_metric in losses.items()
+            },
             "uniform",
             within,
             labels.scale,
         )
-        rest_means = {m: float(v.mean()) for m, v in _masked(measures, ~mask).items() if len(v)}
         floor_mean = float(floor[mask].mean())
-        results = (tuple(slice_scores), against_rest.get(k, {}), rest_means)
+        results = (tuple(slice_scores), against_rest.get(k, {}))
         scored.append(Slice(column, value, int(mask.sum()), floor_mean, *results))
     return tuple(scored)
-
-
-def _masked(values: Mapping[str, Floats], mask: Bools) -> dict[str, Floats]:
-    return {name: column[mask] for name, column in values.items()}
 
 
 def _against_rest(
@@ -259,11 +254,12 @@ def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
         worst = worse[max(worse)]
         ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
         constant_text = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
+        ours = worst.scores[0].metrics[metric]
         reason = ", and not only because annotators are more divided there"
         sentences.append(
             f"Worst slice in {METRIC[metric].short}: {worst.name}"
-            f" ({counted(worst.items, 'item')}) has {worst.scores[0].metrics[metric]:.4f}"
-            f"{constant_text} against {worst.rest[metric]:.4f} on the rest"
+            f" ({counted(worst.items, 'item')}) has {ours:.4f}"
+            f"{constant_text} against {ours - (ends.estimate or 0.0):.4f} on the rest"
             f" (difference {signed(ends.low or 0.0)} to {signed(ends.high or 0.0)}, {level:.0%}"
             f" corrected for the number of slices){reason if metric == 'ce' else ''}."
         )

@@ -17,7 +17,7 @@ from edokit.annotations import Annotations
 from edokit.annotations.core import find_attribute
 from edokit.datasets.info import class_ratio
 from edokit.diagnosis.variance import pair_agreement
-from edokit.diagnosis.vectors import LabelVectors, label_sums, peer_agreement, squares
+from edokit.diagnosis.vectors import LabelVectors, finite, label_sums, peer_agreement, squares
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
@@ -198,16 +198,12 @@ def describe_annotators(
             "annotator": str(annotations.annotators[a]),
             "annotations": int(annotations.annotations_per_annotator[a]),
             **_base_rates(annotations, row[:-2]),
-            "agreement": _finite(row[-2]),
-            "expected": _finite(row[-1]),
+            "agreement": finite(row[-2]),
+            "expected": finite(row[-1]),
             "group": None if group is None or group[a] < 0 else names[group[a]],
         }
         for a, row in enumerate(means)
     ]
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
@@ -229,7 +225,7 @@ def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
     np.fill_diagonal(shares, np.nan)
     return {
         "annotators": [str(annotations.annotators[a]) for a in order],
-        "agreement": [[_finite(share) for share in row] for row in shares[order][:, order]],
+        "agreement": [[finite(share) for share in row] for row in shares[order][:, order]],
         "shared": shared[order][:, order].astype(int).tolist(),
     }
 

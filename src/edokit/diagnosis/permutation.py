@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from edokit._types import Floats, Ints
 from edokit.diagnosis.clusters import Design, Structure, find_structure
-from edokit.diagnosis.vectors import LabelVectors, products
+from edokit.diagnosis.vectors import LabelVectors, finite, products
 
 LEVEL = 0.05
 
@@ -54,23 +54,19 @@ def permutation_test(
         p = float(np.mean(least <= least[0] + 1e-12))
     tests = {
         name: {
-            "statistic": _finite(column[0]),
-            "p": _finite(ranks[name][0]),
-            "null": [_finite(value) for value in column[1:]],
+            "statistic": finite(column[0]),
+            "p": finite(ranks[name][0]),
+            "null": [finite(value) for value in column[1:]],
         }
         for name, column in columns.items()
     }
     counts = {"permutations": permutations, "seed": random_state}
-    return {**counts, **tests, "p": _finite(p), "structured": p <= LEVEL}
+    return {**counts, **tests, "p": finite(p), "structured": p <= LEVEL}
 
 
 def _statistics(structure: Structure) -> tuple[float, float]:
     score = structure.groups.score
     return structure.bias_variance, score if np.isfinite(score) else float("nan")
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _rank(column: Floats) -> Floats:

@@ -6,6 +6,7 @@ from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
@@ -231,16 +232,12 @@ def explained(
     answers = pairs.align(labels.rows).uniform
     side = annotations.scale.vectors(len(annotations.classes))
     item = labels.rows.item_ranks
-    count = np.bincount(item)[:, None]
-
-    def within(rows: Floats) -> Floats:
-        vectors = rows @ side
-        centred: Floats = vectors - (totals(item, vectors, len(count)) / count)[item]
-        return centred
-
-    label, answer = within(labels.soft_labels), within(answers)
-    unexplained = np.bincount(item, ((label - answer) ** 2).sum(axis=1))
-    disagreement = np.bincount(item, (label**2).sum(axis=1))
+    # Of labels, and of what answers leave of them, the sum of squares about the mean of the item.
+    disagreement, unexplained = (
+        pd.DataFrame(rows @ side).groupby(item).var(ddof=0).sum(axis=1).to_numpy()
+        * np.bincount(item)
+        for rows in (labels.soft_labels, labels.soft_labels - answers)
+    )
     items = len(disagreement)
     if disagreement.sum() <= 1e-12:
         raise InputError(

@@ -144,6 +144,11 @@ def totals(codes: npt.NDArray[Any], numbers: Floats, size: int) -> Floats:
     return sums if numbers.ndim > 1 else sums[:, 0]
 
 
+def finite(value: float) -> float | None:
+    """The number; None where it is unknown."""
+    return float(value) if np.isfinite(value) else None
+
+
 def peer_agreement(
     item: npt.NDArray[Any], vectors: Floats, lengths: Floats, weight: Floats | float = 1.0
 ) -> tuple[Floats, Floats]:
