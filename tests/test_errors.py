@@ -23,6 +23,7 @@ from edokit._errors import (
     examples,
     money,
     one_of,
+    typed_values,
 )
 
 
@@ -126,3 +127,10 @@ def test_every_extra_that_an_error_names_is_in_the_readme_and_can_be_installed()
     pages = [*(root / "docs").rglob("*.md"), root / "README.md"]
     text = "\n".join(path.read_text() for path in (*sources, *pages))
     assert 'pip install "edokit[' not in text
+
+
+def test_values_of_options_are_written_as_one_types_them() -> None:
+    assert typed_values({"item": "id", "text": "t"}) == ["item=id", "text=t"]
+    assert typed_values(["no", "yes, maybe", 'say "no"']) == ['no,"yes, maybe","say ""no"""']
+    assert typed_values((10, 5)) == ["10,5"]
+    assert typed_values(0.5) == ["0.5"]

@@ -62,7 +62,7 @@ def typed_values(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [f"{old}={new}" for old, new in value.items()]
     if isinstance(value, list | tuple):
-        doubled = [name.replace('"', '""') for name in value]
+        doubled = [str(name).replace('"', '""') for name in value]
         quoted = [
             f'"{name}"' if name.strip() != name or set(',"') & set(name) else name
             for name in doubled

@@ -190,7 +190,7 @@ def simulate(
     /,
     *,
     truth: Path | None = None,
-    items: str | None = None,
+    items: Annotated[Any, options.parser(options.whole_numbers, "NUMBERS")] = None,
     n_classes: int | None = None,
     structured: float | None = None,
     random_state: int = 0,
@@ -206,7 +206,7 @@ def simulate(
         (multi-label).
     truth : Path, optional
         Also a table with the shares of the whole population, item by item.
-    items : str, optional
+    items : list of int, optional
         Items of train, dev and test, e.g. 600,100,100.
     n_classes : int, optional
         How many classes or points; the regime's by default.
@@ -220,12 +220,11 @@ def simulate(
     from edokit.datasets.simulate import simulate as simulate_regime
     from edokit.runs import output_files
 
-    sizes = None if items is None else _sizes(items)
     with output_files(out, truth, overwrite=overwrite):
         simulation = simulate_regime(
             regime,
             random_state=random_state,
-            items=sizes,
+            items=items,
             n_classes=n_classes,
             structured=structured,
         )
@@ -289,17 +288,6 @@ def _description_notes(description: dict[str, Any]) -> list[str]:
             for name, counts in duplicates.get("splits", {}).items()
         ]
     return notes
-
-
-def _sizes(text: str) -> tuple[int, int, int]:
-    """``600,100,100`` as numbers."""
-    try:
-        train, dev, test = map(int, text.split(","))
-    except ValueError as error:
-        raise InputError(
-            f"--items {text!r} is not three whole numbers", "write --items 600,100,100"
-        ) from error
-    return train, dev, test
 
 
 def _shares(text: str) -> dict[str, float] | list[str]:

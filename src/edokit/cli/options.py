@@ -60,6 +60,14 @@ def numbers(texts: Sequence[str], option: str, form: str) -> dict[str, float]:
     return values
 
 
+def whole_numbers(texts: Sequence[str], option: str, form: str) -> tuple[int, ...]:
+    """``["1,3,5"]`` as ``(1, 3, 5)``."""
+    names = split_names(texts[-1])
+    if not all(name.isdecimal() for name in names):
+        raise InputError(f"{option} {texts[-1]} are not whole numbers", f"write {option} 1,3,5")
+    return tuple(map(int, names))
+
+
 def parser(parse: Callable[[list[str], str, str], Any], form: str) -> Parameter:
     """An option whose texts are read by ``parse(texts, option, form)``.
 

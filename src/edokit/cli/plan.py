@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from edokit._errors import InputError
 from edokit.cli import console, options
 from edokit.planning import ANNOTATORS, PlanOptions
-
-
-def _counts(texts: Sequence[str], option: str, form: str) -> tuple[int, ...]:
-    """``["1,3,5"]`` as ``(1, 3, 5)``."""
-    names = options.split_names(texts[-1])
-    if not all(name.isdecimal() for name in names):
-        raise InputError(f"{option} {texts[-1]} are not whole numbers", f"write {option} 1,3,5")
-    return tuple(map(int, names))
 
 
 @options.evaluated
@@ -25,7 +15,7 @@ def _counts(texts: Sequence[str], option: str, form: str) -> tuple[int, ...]:
 class Planning(PlanOptions):
     """The options of a plan as one types them."""
 
-    annotators: Annotated[Any, options.parser(_counts, "NUMBERS")] = ANNOTATORS
+    annotators: Annotated[Any, options.parser(options.whole_numbers, "NUMBERS")] = ANNOTATORS
     train: Annotated[bool, options.TWO_SIDED] = True
 
 
