@@ -215,9 +215,17 @@ def _panel(spec: Spec) -> Spec:
 
 def write_all(charts: Mapping[str, Spec], folder: Path) -> list[Path]:
     """Write every chart in every format; the paths."""
-    paths = [folder / f"{name}.{kind}" for name in charts for kind in ("svg", "png", "pdf")]
-    for path in paths:
-        draw(figure_spec([charts[path.stem]]), path)
+    paths = []
+    for name, spec in charts.items():
+        svg = folder / f"{name}.svg"
+        previous = svg.read_bytes() if svg.exists() else None
+        for path in (svg, folder / f"{name}.png", folder / f"{name}.pdf"):
+            paths.append(path)
+            # The order of a PDF's resources changes from run to run: the SVG tells whether the
+            # figure is the same.
+            if path.suffix == ".pdf" and path.exists() and svg.read_bytes() == previous:
+                continue
+            draw(figure_spec([spec]), path)
     return paths
 
 
