@@ -428,7 +428,7 @@ def test_sets_are_chips_of_labels_and_can_be_chosen(open_page: Open, tmp_path: P
     assert tab.locator("#review .chip.chosen").count() > 0
 
 
-def test_ratings_have_cumulative_charts(open_page: Open, tmp_path: Path) -> None:
+def test_ratings_have_cumulative_lines(open_page: Open, tmp_path: Path) -> None:
     path, evaluation = page_of(tmp_path / "ratings", ratings_and_pool())
     tab = open_page(path)
     rows = tab.locator("#explorer tbody tr")
@@ -445,4 +445,4 @@ def test_ratings_have_cumulative_charts(open_page: Open, tmp_path: Path) -> None
     below = np.cumsum(evaluation.pooled.probabilities[at])[2]
     assert f"and {round(100 * below)} %, at most 4" in label
     expect(rows.first.locator("td").nth(1)).to_contain_text("median")
-    tab.locator("#chart-cumulative svg").first.wait_for()
+    tab.locator("#chart-classes svg").first.wait_for()
