@@ -325,16 +325,16 @@ def compare(
     """
     options, reading = merge_options(CompareOptions, options, settings)
     files = InputReader(**reading)
-    evaluated = None
-    if test_predictions is not None:
-        test_annotations = annotations if test_annotations is None else test_annotations
-        evaluated = (test_predictions, test_annotations, test_split)
-    elif test_annotations is not None or test_split is not None:
-        name = "test_split" if test_annotations is None else "test_annotations"
-        raise InputError(
-            f"{option(name)} is about test items, but there is no {option('test_predictions')}",
-            "add them, or leave it out to cross-validate",
-        )
+    if test_predictions is None:
+        for name, value in {"test_annotations": test_annotations, "test_split": test_split}.items():
+            if value is not None:
+                raise InputError(
+                    f"{option(name)} is about test items, but there is no"
+                    f" {option('test_predictions')}",
+                    "add them, or leave it out to cross-validate",
+                )
+    test_labels = annotations if test_annotations is None else test_annotations
+    evaluated = (test_predictions, test_labels, test_split)
     data = _read_samples(files, (predictions, annotations, split), evaluated, options)
     if train_annotations is not None or train_split is not None:
         source = annotations if train_annotations is None else train_annotations
@@ -344,13 +344,7 @@ def compare(
         data = replace(data, train_labels=labels.with_classes(data.classes))
     parts = find_slices(data.test_labels, options.by)
     names, skipped = _method_names(options.methods)
-    rows = [_Row(name, find_method(name).about, name, (data.dev, data.test)) for name in names]
-    if SOFT not in (extra or {}):
-        rows += _soft_row(data)
-    pool_files = InputReader(scale=reading.get("scale"))
-    for name, pool in (extra or {}).items():
-        pools = _extra_pools(name, pool, data, pool_files)
-        rows += _extra_rows(name, pools, with_edo="edo" in names)
+    rows = _rows(names, data, extra or {}, InputReader(scale=reading.get("scale")))
     fits, failures = _fit_methods(rows, data, options, step)
     losses = {fit.score.name: fit.losses for fit in fits}
     resampling = Resampling(
@@ -398,17 +392,17 @@ class _Samples:
 def _read_samples(
     files: InputReader,
     fit: tuple[Any, Any, Any],
-    evaluated: tuple[Any, Any, Any] | None,
+    evaluated: tuple[Any, Any, Any],
     options: CompareOptions,
 ) -> _Samples:
     """Predictions, annotations and split of dev and test, read and matched.
 
-    Without test items, those of dev are dealt into folds.
+    Without test predictions, the items of dev are dealt into folds.
     """
     labels = files.annotations("annotations", *fit[1:])
     dev, labels = inputs.align_inputs(files.predictions("predictions", fit[0]), labels)
     inputs.warn_if_unanimous(labels, fit[1], fit[2], "annotations")
-    if evaluated is None:
+    if evaluated[0] is None:
         return _Samples(dev, labels, dev, labels, _folds(labels, options))
     test_labels = files.annotations("test_annotations", *evaluated[1:])
     test = files.predictions("test_predictions", evaluated[0])
@@ -597,6 +591,22 @@ class _Row(NamedTuple):
     about: str
     method: str
     pools: tuple[Predictions, Predictions]
+
+
+def _rows(
+    names: Sequence[str],
+    data: _Samples,
+    extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]],
+    files: InputReader,
+) -> list[_Row]:
+    """The rows of the methods, of a soft-label member and of other pools."""
+    rows = [_Row(name, find_method(name).about, name, (data.dev, data.test)) for name in names]
+    if SOFT not in extra:
+        rows += _soft_row(data)
+    for name, pool in extra.items():
+        pools = _extra_pools(name, pool, data, files)
+        rows += _extra_rows(name, pools, with_edo="edo" in names)
+    return rows
 
 
 def _soft_row(data: _Samples) -> list[_Row]:

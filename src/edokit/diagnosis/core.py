@@ -230,23 +230,15 @@ def diagnose(
     analysis = _analyse(
         annotations, vectors, declared, len(names), permutations, random_state, step
     )
-    unknown = {"kind": "none", "attribute": None, "reason": None, "stability": None}
     if declared is None:
         group, names, findings = _found_groups(vectors, analysis)
     else:
         attribute = groups if isinstance(groups, str) else None
         group, findings = declared, {"kind": "declared", "attribute": attribute}
-    active = group[vectors.per_annotator > 0]
-    sizes = np.bincount(active[active >= 0], minlength=len(names))
     results: dict[str, Any] = {
         "coverage": overview.coverage(annotations),
         "balance": overview.balance(annotations),
-        "groups": {
-            **(unknown | findings),
-            "unassigned": int((active < 0).sum()) if names else 0,
-            "single": [name for name, size in zip(names, sizes, strict=True) if size == 1],
-            "groups": overview.describe_groups(annotations, group, names) if names else [],
-        },
+        "groups": _describe_groups(annotations, group, names, findings),
         "test": analysis.test,
         "careless": analysis.careless,
     }
@@ -273,6 +265,21 @@ def diagnose(
         if predictions is None
         else explained(predictions, annotations, lasting, random_state=random_state),
     )
+
+
+def _describe_groups(
+    annotations: Annotations, group: Ints, names: list[str], findings: dict[str, Any]
+) -> dict[str, Any]:
+    """The groups one by one, and what is known about how they were found."""
+    active = group[annotations.annotations_per_annotator > 0]
+    sizes = np.bincount(active[active >= 0], minlength=len(names))
+    unknown = {"kind": "none", "attribute": None, "reason": None, "stability": None}
+    return {
+        **(unknown | findings),
+        "unassigned": int((active < 0).sum()) if names else 0,
+        "single": [name for name, size in zip(names, sizes, strict=True) if size == 1],
+        "groups": overview.describe_groups(annotations, group, names) if names else [],
+    }
 
 
 @dataclass
