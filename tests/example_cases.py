@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 FORKING = multiprocessing.get_context("forkserver" if sys.platform != "win32" else "spawn")
 IMPORTED = (
     "edokit.cli.app",
-    "edokit.datasets.table",
+    "edokit.datasets.read",
     "edokit.ensemble",
     "edokit.members.folder",
     "edokit.members.recipes.linear",

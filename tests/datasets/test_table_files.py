@@ -12,7 +12,7 @@ from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit.annotations import Annotations
 from edokit.annotations.long_table import Policies
-from edokit.datasets.table import read_annotation_table
+from edokit.datasets.read import read_annotation_table
 
 ROWS = {
     "item": ["a", "a", "b", "b"],

@@ -16,7 +16,7 @@ from edokit.ensemble import from_flat
 from edokit.ensemble.trade_off import Reduced, earned
 from edokit.fitdata import FitData
 from edokit.metrics import ce_items
-from edokit.metrics.compute import item_values
+from edokit.metrics.scores import item_values
 from edokit.predictions import Shards
 from edokit.scales import Scale
 

@@ -17,9 +17,8 @@ from edokit.objective.loss import JointObjective, joint_loss
 from edokit.objective.settings import GumbelSettings, Settings
 from edokit.objective.summaries import Problem
 from edokit.solvers import Solution
-from edokit.solvers.exact import solve_exact
+from edokit.solvers.exact import data_terms, solve_exact
 from edokit.solvers.gumbel import solve_gumbel
-from edokit.solvers.objective import data_terms
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

@@ -25,7 +25,7 @@ HEAVY = (
     "edokit.datasets.argilla",
     "edokit.datasets.label_studio",
     "edokit.datasets.lewidi",
-    "edokit.datasets.table",
+    "edokit.datasets.read",
     "edokit.members.recipes.linear",
     "edokit.members.recipes.llm",
     "httpx",

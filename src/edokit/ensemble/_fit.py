@@ -30,8 +30,7 @@ from edokit.objective.settings import TERMS, Exact, Regularize, Settings
 from edokit.predictions import Shards
 from edokit.scales import Declared, Scale, check_same_scale
 from edokit.solvers import Solution
-from edokit.solvers.exact import SMALLEST_WEIGHT, solution_at, solve_exact, solve_path
-from edokit.solvers.objective import data_terms
+from edokit.solvers.exact import SMALLEST_WEIGHT, data_terms, solution_at, solve_exact, solve_path
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""

@@ -39,7 +39,6 @@ from edokit.scales import NOMINAL, Scale
 
 SupervisionName = Literal["random-select", "soft", "majority"]
 _FILE = "classifier.json"
-_EXAMPLE = 'give estimators=[("lr", LogisticRegression()), …]'
 
 
 class _Parameters(Document):
@@ -242,14 +241,11 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _checked_estimators(self) -> tuple[list[str], list[Any]]:
         """Names and classifiers; parameters that a fit can't use are refused."""
         one_of("supervision", self.supervision, get_args(SupervisionName))
-        if not self.estimators:
-            raise InputError("EDOClassifier needs at least one classifier, but got none", _EXAMPLE)
-        named: Any = self.estimators if isinstance(self.estimators, list | tuple) else [None]
-        if not all(isinstance(entry, tuple) and len(entry) == 2 for entry in named):
+        named: Any = self.estimators if isinstance(self.estimators, list | tuple) else ()
+        if not named or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in named):
             raise InputError(
-                "estimators must be a list of (name, classifier), but got"
-                f" {type(self.estimators).__name__}",
-                _EXAMPLE,
+                "estimators must be a list of (name, classifier), with at least one classifier",
+                'give estimators=[("lr", LogisticRegression()), …]',
             )
         for name, estimator in named:
             if not hasattr(estimator, "predict_proba"):
@@ -319,12 +315,9 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 "this classifier has not learned how annotators differ",
                 f"fit it with {option('annotators', True)}",
             )
-        if isinstance(annotators, str | int | np.integer):
+        if np.isscalar(annotators):
             annotators = [annotators] * len(anonymous)
-        panels = [
-            as_names(panel if isinstance(panel, list | tuple | np.ndarray) else [panel])
-            for panel in annotators
-        ]
+        panels = [as_names(np.atleast_1d(panel)) for panel in annotators]
         if len(panels) != len(anonymous):
             raise InputError(
                 f"{option('annotators')} holds {counted(len(panels), 'entry')} for"
@@ -540,7 +533,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             p = p[first_rows] if len(items) > rows else p
             held_out.append(_in_order(p, _learned(target), self.classes_, scale))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(estimator, X, target, weight) for estimator, target, weight in lessons
+            delayed(clone(estimator).fit)(X, target, **weight)
+            for estimator, target, weight in lessons
         )
         return np.stack(held_out, axis=1)
 
@@ -624,10 +618,6 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
 def _learned(target: npt.NDArray[Any]) -> Any:
     """The classes that it holds; of an indicator matrix, those of each label."""
     return np.unique(target) if target.ndim == 1 else [np.unique(column) for column in target.T]
-
-
-def _fitted(estimator: Any, X: Any, labels: npt.NDArray[Any], weight: dict[str, Floats]) -> Any:
-    return clone(estimator).fit(X, labels, **weight)
 
 
 def _weight_name(estimator: Any) -> str:

@@ -291,14 +291,14 @@ class Fitted:
     @property
     def by_label(self) -> list[str]:
         """The weights of each label in a line, where each has its own."""
-        if self.label_weights is None or self.label_fits is None:
+        if self.label_fits is None:
             return []
         lines = []
-        for name, weights in zip(self.classes, self.label_weights, strict=True):
-            heaviest = [
-                k for k in np.argsort(-weights, kind="stable")[:5] if weights[k] >= SMALLEST_WEIGHT
-            ]
-            members = ", ".join(f"{self.members[k]} {weights[k]:.3f}" for k in heaviest)
+        for name, weights in self.weights_by_label.items():
+            heaviest = sorted(weights.items(), key=lambda member: -member[1])[:5]
+            members = ", ".join(
+                f"{member} {weight:.3f}" for member, weight in heaviest if weight >= SMALLEST_WEIGHT
+            )
             fit = self.label_fits[name]
             lines.append(f"{name}: {members} (CE {fit.objective['ce']:.4f}, L2 {fit.lambda_reg:g})")
         return lines
@@ -357,14 +357,16 @@ class Fitted:
             **({} if self.below_constant is None else {"below_constant": self.below_constant}),
             **({} if self.cost() is None else {"cost": self.cost()}),
             **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
-            **({} if self.label_weights is None else {"label_weights": self._weights_by_label()}),
+            **({} if self.label_weights is None else {"label_weights": self.weights_by_label}),
         }
 
-    def _weights_by_label(self) -> dict[str, dict[str, float]]:
+    @property
+    def weights_by_label(self) -> dict[str, dict[str, float]]:
+        """Weights of the members for each label, where each has its own."""
         rows = [] if self.label_weights is None else self.label_weights.tolist()
         return {
             label: dict(zip(self.members, weights, strict=True))
-            for label, weights in zip(self.classes, rows, strict=True)
+            for label, weights in zip(self.classes, rows, strict=False)
         }
 
     def pool_members(self, P: Floats) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ from edokit.ensemble.answers import FOLDS, MAX_ITEMS
 from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
 from edokit.fitdata import FitData
 from edokit.metrics import METRIC, headline_metric
-from edokit.metrics.compute import item_values
+from edokit.metrics.scores import item_values
 from edokit.objective.settings import Regularize
 from edokit.predictions.core import SOURCES
 from edokit.rows import Rows

@@ -19,8 +19,7 @@ from edokit._io import cannot_write, temporary_folder
 from edokit._names import class_order
 from edokit._types import Floats, Ints
 from edokit.annotations import Annotations, PublishedLabelWarning, Ties
-from edokit.datasets.read import read_annotations
-from edokit.datasets.table import table_files
+from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
 from edokit.predictions import Shards
 from edokit.predictions.core import view_labels

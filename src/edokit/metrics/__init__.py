@@ -5,39 +5,42 @@ They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard
 together. Which metrics there are depends on the answer scale (`edokit.scales.Scale`).
 """
 
-from edokit.metrics.compute import (
+from typing import TYPE_CHECKING
+
+from edokit._package import lazy_names
+from edokit.metrics.scores import (
     MAIN_METRICS,
     METRIC,
     Metric,
     MetricSums,
     Reliability,
     best_possible,
-    compute_metrics,
-    ece,
-    headline_metric,
-    item_values,
-    main_metrics,
-    metrics_of,
-    reliability_curve,
-    search_metrics,
-)
-from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
-from edokit.metrics.scores import (
     bs,
     bs_items,
     ce,
     ce_items,
+    compute_metrics,
+    ece,
     entropy,
     entropy_items,
     f1,
     f1_items,
+    headline_metric,
+    item_values,
     jsd,
+    main_metrics,
     md,
     md_items,
+    metrics_of,
+    reliability_curve,
     rps,
+    search_metrics,
     w1,
     w1_items,
 )
+
+if TYPE_CHECKING:
+    from edokit.metrics.resampling import Interval, PairedTest, bootstrap, paired_test
 
 __all__ = [
     "MAIN_METRICS",
@@ -73,3 +76,7 @@ __all__ = [
     "paired_test",
     "PairedTest",
 ]
+# What a fit does without.
+__getattr__ = lazy_names(
+    __name__, {"resampling": ("Interval", "PairedTest", "bootstrap", "paired_test")}
+)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
 from edokit.metrics import scores
-from edokit.metrics.compute import METRIC, checked_names, entropy_ranks, values
+from edokit.metrics.scores import METRIC, checked_names, entropy_ranks, values
 from edokit.scales import NOMINAL, Scale
 
 Key = TypeVar("Key", bound=Hashable)

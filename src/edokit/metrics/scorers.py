@@ -10,7 +10,7 @@ from edokit._types import Codes, Floats
 from edokit.annotations import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.metrics import scores
-from edokit.metrics.compute import item_values
+from edokit.metrics.scores import item_values
 from edokit.scales import Scale
 
 SCORERS = ("lewidi2023", "lewidi2025-a", "lewidi2025-b")

@@ -74,8 +74,6 @@ def _journal(path: Path) -> Iterator[BaseStorage]:
     except (OSError, ValueError) as error:
         raise cannot_write(path, error) from error
     try:
-        if path not in new_paths:
-            _cut_torn_line(path)
         storage = _read_journal(path, lock)
         yield storage
     except OSError as error:
@@ -91,37 +89,29 @@ def _journal(path: Path) -> Iterator[BaseStorage]:
 
 
 def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
-    try:
-        # The lock of the system goes with the process; Optuna's own stay behind when it is killed.
-        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))  # type: ignore[arg-type]
-    except OSError:
-        raise
-    except Exception as error:
-        raise _no_journal(path, f"that this version of Optuna can read: {error!r}") from error
-
-
-def _cut_torn_line(path: Path) -> None:
-    """Cut a last line that was not written to its end; refuse what is no journal."""
+    """The journal, without a last line that was not written to its end."""
     start = b'{"op_code":'
-    if not path.is_file():
+    if path.exists() and not path.is_file():
         raise InputError(
             f"{path} is a folder or a device, and no file to store a study in",
             "name a file that may be made",
         )
     try:
-        with path.open("r+b") as stream:
-            content = stream.read()
-            if not content.startswith(start) and not start.startswith(content):
-                raise _no_journal(path, "of Optuna")
-            stream.truncate(content.rfind(b"\n") + 1)
+        if path.exists():
+            with path.open("r+b") as stream:
+                content = stream.read()
+                if not content.startswith(start) and not start.startswith(content):
+                    raise ValueError("it begins otherwise")
+                stream.truncate(content.rfind(b"\n") + 1)
+        # The lock of the system goes with the process; Optuna's own stay behind when it is killed.
+        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))  # type: ignore[arg-type]
     except OSError as error:
         raise cannot_read(path, error) from error
-
-
-def _no_journal(path: Path, problem: str) -> InputError:
-    return InputError(
-        f"{path} is no journal {problem}", "name another file, or one that does not exist yet"
-    )
+    except Exception as error:
+        raise InputError(
+            f"{path} is no journal that this version of Optuna can read: {error!r}",
+            "name another file, or one that does not exist yet",
+        ) from error
 
 
 def _has_finished(storage: BaseStorage) -> bool:
