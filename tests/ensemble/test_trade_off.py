@@ -120,7 +120,7 @@ def test_without_costs_every_member_counts_the_same() -> None:
 def test_every_kind_of_ensemble_can_be_asked(settings: dict[str, Any]) -> None:
     found = EDOEnsemble(**from_flat(settings)).fit(PRICED, PEOPLE).trade_off(PRICED, PEOPLE)
     assert all(np.isfinite(one.loss) for one in found.path)
-    assert found.to_dict()["whole"]["verdict"] == "free"
+    assert found.whole.verdict == "free"
 
 
 def test_groups_are_dropped_as_groups() -> None:

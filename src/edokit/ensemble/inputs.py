@@ -555,16 +555,6 @@ def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
     )
 
 
-def source_name(
-    source: object, split: str | Sequence[str] | None, role: str = "annotations"
-) -> str:
-    """Annotations for a message: their file, if they are in one, and their split."""
-    name = str(source) if isinstance(source, str | Path) else role
-    if split is None:
-        return name
-    return f"{name}, split {split if isinstance(split, str) else ','.join(split)}"
-
-
 def warn_if_unanimous(
     labels: Annotations | FitData,
     source: object,
@@ -579,8 +569,10 @@ def warn_if_unanimous(
     classes = labels.scale.row_classes(labels.classes)
     used_classes = [name for name, count in zip(classes, counts, strict=True) if count > 0]
     if len(used_classes) == 1:
+        name = str(source) if isinstance(source, str | Path) else role
+        if split is not None:
+            name += f", split {split if isinstance(split, str) else ','.join(split)}"
         warn(
-            f"every annotation is {used_classes[0]!r} ({source_name(source, split, role)}): there"
-            " is no disagreement to learn from or to evaluate on; check that these are the right"
-            " column and the right split"
+            f"every annotation is {used_classes[0]!r} ({name}): there is no disagreement to learn"
+            " from or to evaluate on; check that these are the right column and the right split"
         )

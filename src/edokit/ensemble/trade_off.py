@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,10 +59,6 @@ class Reduced:
             return "better" if high < -_ROUNDING else "free"
         return "worse" if low > 0 else "unclear"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON."""
-        return {**asdict(self), "interval": list(self.interval), "verdict": self.verdict}
-
 
 @dataclass(frozen=True)
 class TradeOff:
@@ -89,15 +85,6 @@ class TradeOff:
     path: tuple[Reduced, ...]
     """From the whole ensemble to one member: at each step the one goes that costs most for what it
     brings."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything ready for JSON."""
-        return {
-            **asdict(self),
-            "whole": self.whole.to_dict(),
-            "drops": [reduced.to_dict() for reduced in self.drops],
-            "path": [reduced.to_dict() for reduced in self.path],
-        }
 
     def saved(self, reduced: Reduced) -> float | None:
         """What one item costs less than with the whole ensemble; None where that is unknown."""
