@@ -13,6 +13,7 @@ from edokit._io.skops import read_estimator_file
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.sklearn import SklearnMember
 from edokit.members.supervision import majority, soft
+from edokit.scales import Scale
 
 COURSE = small_people(48)
 HARD = MemberData(COURSE.texts, lambda epoch: majority(COURSE))
@@ -59,6 +60,15 @@ def test_a_regressor_learns_shares_and_rules_no_class_out(tmp_path: Path) -> Non
     again = SklearnMember.load(tmp_path)
     np.testing.assert_allclose(again.predict_proba(COURSE.texts), answers)
     assert again.get_params()["pieces"] == 20
+
+
+def test_a_regressor_learns_the_shares_of_labels() -> None:
+    shares = np.column_stack([soft(COURSE)[:, 0], np.zeros(48)])  # nobody chose the second
+    data = MemberData(COURSE.texts, lambda epoch: shares, scale=Scale("multi-label"))
+    found = SklearnMember(2, estimator="sklearn.linear_model.Ridge()").fit(data)
+    p = found.predict_proba(COURSE.texts)
+    assert np.corrcoef(p[:, 0], shares[:, 0])[0, 1] > 0.7
+    np.testing.assert_allclose(p[:, 1], 1 / 50)
 
 
 def test_only_the_most_frequent_pieces_are_features() -> None:
