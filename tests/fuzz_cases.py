@@ -173,6 +173,8 @@ _ARGILLA = partial(read_annotations, format="argilla")
 _LEWIDI = partial(read_annotations, format="lewidi")
 _POSITIVE: Reader = lambda path: join_models([path], positive="1")  # noqa: E731
 _JOIN: Reader = lambda path: join_models([path])  # noqa: E731
+_ARRAYS = ("probabilities", "items", "members", "weights", "columns", "seen", "dev", "data")
+_member_arrays: Reader = lambda path: read_arrays(path, _ARRAYS)  # noqa: E731
 _ANSWERS: Reader = lambda path: join_models(  # noqa: E731
     [path], classes=["no", "yes"], unparsed="drop", missing="drop"
 )
@@ -219,7 +221,7 @@ ENDINGS: dict[str, list[Reader]] = {
     ".tsv": _TABLES,
     ".jsonl": _TABLES,
     ".parquet": [*_TABLES, read_predictions],
-    ".npz": [_JOIN, read_arrays],
+    ".npz": [_JOIN, _member_arrays],
     ".json": [read_annotations, _LABEL_STUDIO, _ARGILLA, _LEWIDI, read_json, read_annotators],
 }
 """The readers that a file may be given to by mistake, by its ending."""

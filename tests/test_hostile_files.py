@@ -25,10 +25,9 @@ from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
 from edokit.bundle import Bundle
 from edokit.datasets import read_annotations
-from edokit.members import read_texts, score_members, train_members
+from edokit.members import read_texts, recipe, score_members, train_members
 from edokit.members.folder import read_manifest
 from edokit.members.groups import Group, read_groups
-from edokit.members.recipe import read_arrays as read_member_arrays
 from edokit.members.score import load_member
 from edokit.predictions import join_models, read_predictions
 from edokit.report import write_report
@@ -41,6 +40,11 @@ WHOLE: dict[str, Any] = {
     "members": np.array(["m"]),
     "classes": np.array(["0", "1"]),
 }
+
+
+def read_member_arrays(path: Path) -> Any:
+    """These arrays, as a member reads its own."""
+    return recipe.read_arrays(path, WHOLE)
 
 
 def npy(array: Any) -> bytes:

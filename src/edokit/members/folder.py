@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -345,8 +346,14 @@ def write_training(
     write_json(manifest, out / MANIFEST)
 
 
+def _check_folder_name(name: str) -> str:
+    if not re.fullmatch(FOLDER_NAME, name):
+        raise ValueError("is no name of a folder")
+    return name
+
+
 # The name of a folder, in a document.
-FolderName = Annotated[str, Field(pattern=f"^(?:{FOLDER_NAME})$")]
+FolderName = Annotated[str, AfterValidator(_check_folder_name)]
 
 
 class _ManifestMember(Document):
