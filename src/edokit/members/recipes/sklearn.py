@@ -34,7 +34,7 @@ from edokit.members.recipes._regression import over_all_classes
 from edokit.members.recipes.linear import TfIdf, counts_of
 
 _FILE, _ESTIMATOR = "sklearn.npz", "estimator.skops"
-_ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "always", "columns", "idf")
+_ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "pieces", "always", "columns", "idf")
 _BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
 FEATURES = ("tfidf", "texts")
 
