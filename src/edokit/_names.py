@@ -53,7 +53,9 @@ def as_names(values: Iterable[object]) -> Strings:
         if values.dtype.kind in "iu" and not isinstance(values, np.ma.MaskedArray):
             native = values.astype(values.dtype.newbyteorder("="), copy=False)
             return np.asarray(pa.array(native).cast(pa.string()).to_numpy(zero_copy_only=False))
-        if values.dtype.kind in "biuU":
+        if values.dtype.kind == "U":
+            return np.asarray(values.astype(object))
+        if values.dtype.kind in "biu":
             values = values.tolist()
         elif (
             values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=False) == "string"

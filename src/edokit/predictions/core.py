@@ -165,7 +165,7 @@ class Predictions:
             on_labels = Scale("multi-label") if declared.kind == "multi-label" else NOMINAL
             array = _from_logits(array, is_binary, names.get("K"), on_labels)
         lengths = dict(zip("NKC", array.shape, strict=True))
-        names = {axis: as_names(range(length)) for axis, length in lengths.items()} | names
+        names |= {axis: as_names(range(lengths[axis])) for axis in lengths.keys() - names.keys()}
         whose = None if annotators is None else as_names(annotators)
         if whose is not None and len(whose) != len(names["N"]):
             raise _wrong_length("annotators", len(whose), array.shape, len(names["N"]))
