@@ -199,7 +199,7 @@ HEAD = """\
     python benchmarks/run.py LEWIDI2023 LEWIDI2025 --items 2000 --outer {outer}
 
 CE of items of train and dev that nothing was trained on. At most 2,000 items of a dataset, drawn at
-random, in five outer folds with near-duplicate texts in one; the last of them ({outer}) held out.
+random, in five outer folds with near-duplicate texts in one; the last {outer} are held out in turn.
 The default pool was chosen on the first folds of ArMIS and HS-Brexit and on other items of
 MD-Agreement and MP; of ConvAbuse, too small for that, some items were looked at in both.
 `edo run` is `--quality fast`. The others see the same items: one soft-label regression (the recipe
@@ -208,7 +208,7 @@ each share of answers as a weighted row), the uniform mean of the pool, and the 
 Differences are `edo run` less the other, with 95 % intervals over held-out items; ▲ clearly better,
 ▼ clearly worse. Seconds are of one run with its page and bundle, members one after the other, on
 two cores that many other programs used: the smallest say most. With 5,000 annotations (1,000 items
-of MD-Agreement) a run took 40 seconds of computing time, user and system, over both cores.
+of MD-Agreement) a run took 38 seconds, 34 of computing time (user and system, both cores).
 """
 
 if __name__ == "__main__":
