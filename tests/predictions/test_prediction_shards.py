@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import InputError
-from edokit.predictions import Predictions, Shards, write_predictions
+from edokit.predictions import Predictions, Shards, read_predictions, write_predictions
 
 
 def made_up(items: list[str], **names: Any) -> Predictions:
@@ -80,3 +80,27 @@ def test_a_shard_that_changes_meanwhile_is_refused(folder: Path) -> None:
 
 def test_what_memory_would_take_grows_with_the_items(folder: Path) -> None:
     assert Shards.open(folder).needs > 6 * 3 * 2 * (4 + 8 + 8)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "missing"),
+    [
+        ((0, 2), "'1' is missing"),
+        ((1, 2, 4), "'3' is missing"),
+        ((0, 1, 8), "'2', '3', '4' and 3 more is missing"),
+        ((0, 1, 2), None),
+        # Years, and the positions of first items, do not count shards.
+        ((2019, 2021), None),
+        ((0, 1000, 3000), None),
+    ],
+)
+def test_a_lost_shard_of_a_numbered_series_is_refused(
+    tmp_path: Path, numbers: tuple[int, ...], missing: str | None
+) -> None:
+    for number in numbers:
+        write_predictions(made_up([f"item-{number}"]), tmp_path / f"part-{number}.npz")
+    if missing is None:
+        assert len(read_predictions(tmp_path)) == len(numbers)
+        return
+    with pytest.raises(InputError, match=missing):
+        read_predictions(tmp_path)

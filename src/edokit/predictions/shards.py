@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -105,7 +106,25 @@ def shard_files(path: str | Path) -> list[Path]:
             f"the folder {path} holds no .npz or .parquet shards",
             "name a file, or a folder with shards",
         )
+    _refuse_gaps(files)
     return files
+
+
+def _refuse_gaps(files: Sequence[Path]) -> None:
+    """Refuse names that count from 0 or 1, but not all the way, as ``part-0.npz, part-2.npz``."""
+    names = {re.sub(r"\d+", "", file.stem) for file in files}
+    parts = [list(map(int, re.findall(r"\d+", file.stem))) for file in files]
+    varied = [sorted(numbers) for numbers in zip(*parts, strict=False) if len({*numbers}) > 1]
+    if len(names) > 1 or len(varied) != 1 or varied[0][0] > 1:
+        return
+    numbers = varied[0]
+    missing = sorted({*range(numbers[0], numbers[-1])} - {*numbers})
+    # Positions of first items, such as 0, 1000 and 3000, grow by more than one.
+    if missing and (len(missing) < len(files) or 1 in np.diff(numbers)):
+        raise InputError(
+            f"{files[0].parent}: among the numbers of the shards {examples(missing)} is missing",
+            "restore what is missing, or number the files without a gap",
+        )
 
 
 def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:
