@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from edokit import EDOEnsemble, Predictions, read_annotations, simulate
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.ensemble import from_flat
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember

@@ -66,7 +66,8 @@ def read_edokit(path: Path) -> dict[str, float]:
     import warnings
 
     from edokit._io.tables import read_table
-    from edokit.annotations import Annotations, long_table
+    from edokit.annotations import long_table
+    from edokit.annotations.core import Annotations
 
     assert long_table
     warnings.simplefilter("ignore")

@@ -24,7 +24,7 @@ from results import machine, rewrite, save_figure
 from shard_files import CLASSES, write_shards
 
 from edokit import EDOEnsemble
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"
 MEMBERS = 50

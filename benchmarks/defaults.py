@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from edokit import EDOEnsemble, Predictions, simulate
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.demo import train_quick_members
 from edokit.ensemble import from_flat
 from edokit.metrics import ce

@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 
 from edokit import read_annotations, simulate
-from edokit.annotations import Annotations
-from edokit.datasets.simulate import REGIMES, Regime, Simulation
-from edokit.diagnosis import diagnose
+from edokit.annotations.core import Annotations
+from edokit.datasets.simulate.regimes import REGIMES, Regime
+from edokit.datasets.simulate.simulation import Simulation
 from edokit.diagnosis.clusters import Clusters, Design, cross_fitted, find_structure
+from edokit.diagnosis.core import diagnose
 from edokit.diagnosis.permutation import LEVEL, permutation_test
 from edokit.diagnosis.variance import Part, decompose
 from edokit.diagnosis.vectors import LabelVectors

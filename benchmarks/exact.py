@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.objective.settings import Settings
 from edokit.solvers.exact import solve_exact
 

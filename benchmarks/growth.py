@@ -30,7 +30,7 @@ AIM = 60.0
 def measure_passes(folder: Path, rounds: int) -> dict[str, float]:
     """Processor seconds of the first pass (checked, matched, cached, summed), of a later one, and
     of reading the same bytes. A pass over four items goes before: libraries are imported."""
-    from edokit.fitdata import FitData
+    from edokit.fitdata.data import FitData
 
     def open_data(data_folder: Path) -> Any:
         places = data_folder / "predictions", data_folder / "annotations"

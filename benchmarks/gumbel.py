@@ -18,8 +18,8 @@ import numpy as np
 from gumbel_pools import KINDS, MEMBERS, Pool, make_pool
 from seconds import timed
 
-from edokit.datasets.simulate import REGIMES
-from edokit.fitdata import FitData
+from edokit.datasets.simulate.regimes import REGIMES
+from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import softmax
 from edokit.objective.settings import PRESETS, Gumbel, GumbelSettings, Settings

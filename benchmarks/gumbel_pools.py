@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edokit.datasets.simulate import simulate
+from edokit.datasets.simulate.simulation import simulate
 from edokit.objective.pools import softmax
 from edokit.objective.summaries import Summaries, rank_members
 

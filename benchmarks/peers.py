@@ -26,7 +26,7 @@ from results import machine, save_figure, write_section
 from threadpoolctl import threadpool_limits
 
 from edokit import read_annotations, read_predictions
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce
 from edokit.objective.pools import pool
 from edokit.objective.settings import Settings

@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit.baselines import make_method
 from edokit.baselines.wel import evolve
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.settings import GumbelSettings, Settings
 from edokit.objective.summaries import Problem, Summaries, rank_members

@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from edokit import EDOEnsemble, Predictions, simulate
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.ensemble import from_flat
 from edokit.metrics import compute_metrics
 

@@ -26,8 +26,8 @@ from results import machine, write_section
 from seconds import timed
 
 from edokit.baselines import make_method
-from edokit.datasets.simulate import REGIMES
-from edokit.fitdata import FitData
+from edokit.datasets.simulate.regimes import REGIMES
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce
 from edokit.objective.pools import softmax
 from edokit.objective.summaries import Summaries

@@ -24,11 +24,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import spearmanr
 
-from edokit.datasets import read_annotations
-from edokit.datasets.simulate import REGIMES, simulate
+from edokit.datasets.read import read_annotations
+from edokit.datasets.simulate.regimes import REGIMES
+from edokit.datasets.simulate.simulation import simulate
 from edokit.metrics import ce
 from edokit.objective.pools import softmax
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 from edokit.tuning import SearchSpace, search
 
 HERE = Path(__file__).resolve().parent

@@ -22,11 +22,11 @@ import numpy as np
 from defaults import REGIMES, pools
 
 from edokit import EDOEnsemble, Objective, Predictions, simulate
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.baselines import make_method
-from edokit.datasets import read_annotations
+from edokit.datasets.read import read_annotations
 from edokit.metrics import ce, ce_items
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 
 HERE = Path(__file__).resolve().parent / "lewidi2023"
 POOLS = {

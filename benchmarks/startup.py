@@ -55,7 +55,8 @@ def small_files(folder: Path) -> tuple[str, str]:
     """200 items, five members and three people."""
     import numpy as np
 
-    from edokit.predictions import Predictions, write_predictions
+    from edokit.predictions.core import Predictions
+    from edokit.predictions.files import write_predictions
 
     rng = np.random.default_rng(0)
     names = [f"i{number}" for number in range(ANSWERS)]

@@ -22,7 +22,7 @@ import numpy as np
 from results import write_section
 
 from edokit import read_annotations, train_members
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members import Group
 
 BATCH, MAX_LENGTH = 16, 256

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from edokit._errors import EDOWarning
 from edokit._types import Bools, Codes, Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.metrics import MAIN_METRICS, bs_items, ce_items, f1_items, md_items, paired_test
 
 HEADS = {"f1": "F1", "ce": "CE", "md": "MD", "bs": "BS"}

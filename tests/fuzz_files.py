@@ -27,11 +27,11 @@ from edokit import (
     train_members,
     write_annotations,
 )
-from edokit._io import read_json, write_json
+from edokit._io.documents import read_json, write_json
 from edokit._io.tables import write_table
 from edokit.members.groups import Group
-from edokit.predictions import read_predictions, write_predictions
-from edokit.predictions.files import long_table
+from edokit.predictions.files import long_table, write_predictions
+from edokit.predictions.shards import read_predictions
 from edokit.runs import Input, RunRecord
 
 POOL = """

@@ -17,7 +17,8 @@ from edokit._io.tables import write_table
 from edokit.members import train_members
 from edokit.members.groups import parse_groups
 from edokit.members.recipe import write_arrays
-from edokit.predictions import read_predictions, write_predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
 from edokit.runs import Input, RunRecord
 from edokit.tuning import search

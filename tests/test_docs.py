@@ -20,8 +20,8 @@ from commands import arguments, edo
 from edokit._errors import EDOWarning
 from edokit.baselines import methods
 from edokit.cli.app import COMMANDS
-from edokit.datasets import read_annotations
-from edokit.predictions import join_models
+from edokit.datasets.read import read_annotations
+from edokit.predictions.join import join_models
 from reproduction import __main__ as reproduction
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,17 +19,18 @@ from sklearn.ensemble import RandomForestClassifier
 
 from edokit import Annotations, EDOEnsemble
 from edokit._errors import InputError
-from edokit._io import read_json
+from edokit._io.documents import read_json
 from edokit._io.npz import read_arrays
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
 from edokit.bundle import Bundle
-from edokit.datasets import read_annotations
+from edokit.datasets.read import read_annotations
 from edokit.members import read_texts, recipe, score_members, train_members
 from edokit.members.folder import read_manifest
 from edokit.members.groups import Group, read_groups
 from edokit.members.score import load_member
-from edokit.predictions import join_models, read_predictions
+from edokit.predictions.join import join_models
+from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
 from edokit.runs import check_output
 from fuzz_files import whole_files

@@ -14,7 +14,7 @@ import pytest
 from commands import edo
 from edokit import Annotations, EDOEnsemble, Predictions, write_annotations, write_predictions
 from edokit._errors import EDOWarning, InputError, printable
-from edokit._io import json_text
+from edokit._io.documents import json_text
 from edokit._io.markup import Table, latex_text, markdown_text, spreadsheet_text, xml_attribute
 from edokit.baselines import compare
 from edokit.ensemble import predict_to_file, review

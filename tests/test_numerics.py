@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Problem

@@ -17,7 +17,7 @@ import pytest
 from filelock import FileLock
 
 from edokit._errors import EDOWarning, InputError
-from edokit._io import write_json
+from edokit._io.documents import write_json
 from edokit.runs import (
     LAYOUTS,
     LOCK,

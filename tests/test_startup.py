@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edokit.predictions import Predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
 
 HEAVY = (
     "{'numpy', 'pandas', 'pyarrow', 'scipy', 'sklearn', 'optuna', 'altair', 'vl_convert', 'torch'}"

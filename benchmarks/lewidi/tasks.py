@@ -9,7 +9,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import NamedTuple
 
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members import Group
 from edokit.members.texts import Texts
 

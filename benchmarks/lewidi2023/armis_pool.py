@@ -27,7 +27,7 @@ from sklearn.naive_bayes import ComplementNB, MultinomialNB
 from edokit import Predictions, read_annotations, write_predictions
 from edokit.members.supervision import random_select
 from edokit.members.training_data import TrainingData, fold_numbers
-from edokit.predictions import join_models
+from edokit.predictions.join import join_models
 
 FOLDS = 10
 _TOKEN = r"(?u)\b\w+\b|[^\w\s]"  # emojis and punctuation are words, too

@@ -13,7 +13,7 @@ from typing import Any
 
 from tasks import Data, Run, Task
 
-from edokit.datasets import read_annotations
+from edokit.datasets.read import read_annotations
 from edokit.members import Group
 from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test
 

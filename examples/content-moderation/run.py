@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit import EDOEnsemble, read_annotations, simulate
-from edokit.datasets import split_items
+from edokit.datasets.split import split_items
 from edokit.demo import train_quick_members
 from edokit.ensemble import review, write_review
 from edokit.metrics import compute_metrics

@@ -14,7 +14,7 @@ import numpy as np
 from edokit._io.markup import Cell, Table
 from edokit._types import Floats
 from edokit.metrics import MAIN_METRICS, ce_items, paired_test
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 from reproduction.lewidi2023.methods import held_out_ce, method_outcome
 from reproduction.lewidi2023.study import (
     ANNOTATORS,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import InputError, one_of
-from edokit._io import whole_file
+from edokit._io.atomic import whole_file
 from reproduction.lewidi2023.ablations import ce_variants, diversity, weighting
 from reproduction.lewidi2023.annotators import annotators
 from reproduction.lewidi2023.benchmark import bars, benchmark, trade

@@ -11,7 +11,7 @@ import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import bs_items
 from edokit.objective.pools import pool
 from edokit.objective.settings import CE, GumbelSettings, Settings, preset

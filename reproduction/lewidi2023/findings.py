@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edokit._io import read_json
+from edokit._io.documents import read_json
 from edokit._io.markup import Table
 from reproduction import paper
 from reproduction.lewidi2023.ablations import diversity_effects, sign_effects, weighting_effects

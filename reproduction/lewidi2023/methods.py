@@ -10,12 +10,12 @@ import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.baselines import make_method
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import ce
 from edokit.objective.pools import sharpen
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 from edokit.tuning.trials import non_dominated
 from reproduction.lewidi2023.study import Missing, Pool, Study
 from reproduction.outcomes import Outcome, Predicted, item_scores, outcome

@@ -13,9 +13,10 @@ import numpy as np
 
 from edokit._errors import InputError
 from edokit._types import Bools, Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.lewidi import read_lewidi
-from edokit.predictions import Predictions, read_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.shards import read_predictions
 from reproduction.outcomes import Labels
 
 T = TypeVar("T")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import EDOWarning, InputError, one_of
-from edokit._io import read_json, whole_file
+from edokit._io.atomic import whole_file
+from edokit._io.documents import read_json
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members import Group, train_members
 from reproduction.lewidi2023.study import DATASETS

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, one_of
-from edokit._io import whole_file
+from edokit._io.atomic import whole_file
 from edokit._io.markup import Cell, Table
 from edokit.metrics.scorers import decisions
 from reproduction.lewidi2025.data import DATASETS, find_data, read_test

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 from edokit._errors import EDOWarning, InputError
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.lewidi import read_lewidi, read_lewidi_items
 from edokit.members.texts import Texts
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError, examples
-from edokit._io import check_file, whole_file
+from edokit._io.atomic import check_file, whole_file
 from edokit._types import Codes, Floats
 from edokit.members.texts import Texts
 from edokit.scales import Scale

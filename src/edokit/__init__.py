@@ -11,13 +11,13 @@ from edokit._package import __version__, lazy_names
 
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
     from edokit.auditing import audit
     from edokit.baselines import compare
     from edokit.bundle import Bundle, load
-    from edokit.datasets import read_annotations, write_annotations
-    from edokit.datasets.simulate import simulate
-    from edokit.diagnosis import diagnose
+    from edokit.datasets.read import read_annotations, write_annotations
+    from edokit.datasets.simulate.simulation import simulate
+    from edokit.diagnosis.core import diagnose
     from edokit.ensemble import EDOClassifier, EDOEnsemble, fit
     from edokit.evaluation import evaluate
     from edokit.members import add_member, score_members, train_members
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from edokit.panels import Panel
     from edokit.pipeline import Run, RunOptions, run
     from edokit.planning import plan
-    from edokit.predictions import Predictions, read_predictions, write_predictions
+    from edokit.predictions.core import Predictions
+    from edokit.predictions.files import write_predictions
+    from edokit.predictions.shards import read_predictions
     from edokit.report import write_report
     from edokit.scales import Scale
     from edokit.tuning import SearchOptions, SearchResult, SearchSpace, search
@@ -74,20 +76,22 @@ __getattr__ = lazy_names(
     __name__,
     {
         "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
-        "annotations": ("Annotations",),
+        "annotations.core": ("Annotations",),
         "auditing": ("audit",),
         "baselines": ("compare",),
         "bundle": ("Bundle", "load"),
-        "datasets": ("read_annotations", "write_annotations"),
-        "datasets.simulate": ("simulate",),
-        "diagnosis": ("diagnose",),
+        "datasets.read": ("read_annotations", "write_annotations"),
+        "datasets.simulate.simulation": ("simulate",),
+        "diagnosis.core": ("diagnose",),
         "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
         "evaluation": ("evaluate",),
         "members": ("add_member", "score_members", "train_members"),
         "objective.settings": ("Exact", "Gumbel", "Objective"),
         "panels": ("Panel",),
         "planning": ("plan",),
-        "predictions": ("Predictions", "read_predictions", "write_predictions"),
+        "predictions.core": ("Predictions",),
+        "predictions.files": ("write_predictions",),
+        "predictions.shards": ("read_predictions",),
         "report": ("write_report",),
         "pipeline": ("Run", "RunOptions", "run"),
         "scales": ("Scale",),

@@ -17,7 +17,7 @@ import numpy as np
 from edokit._errors import InputError, check_number, counted, examples, option
 from edokit._io.markup import Table
 from edokit._types import Bools, Codes, Floats, Ints
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.ensemble.fitted import CLEARLY
@@ -26,8 +26,7 @@ from edokit.ensemble.trade_off import Reduced, TradeOff
 from edokit.metrics import METRIC, Interval, headline_metric, item_values
 from edokit.metrics.resampling import Resampling, intervals_and_tests, quantiles, resampled_means
 from edokit.metrics.scorers import decisions
-from edokit.predictions import Predictions
-from edokit.predictions.core import COST
+from edokit.predictions.core import COST, Predictions
 from edokit.rows import sums
 from edokit.runs import InputReader, merge_options
 

@@ -59,7 +59,7 @@ from edokit.scales import Scale
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
 
 # Raised when older versions could no longer read what is written.

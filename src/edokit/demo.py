@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError
-from edokit._io import write_json
+from edokit._io.documents import write_json
 from edokit._io.tables import write_table
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.baselines import Comparison, compare
-from edokit.datasets.simulate import Simulation, simulate
+from edokit.datasets.simulate.simulation import Simulation, simulate
 from edokit.ensemble import EDOEnsemble, compare_panels
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select
 from edokit.metrics import ce, entropy
 from edokit.panels import Panel, PanelComparison
-from edokit.predictions import Predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
 from edokit.report import write_panel_page
 from edokit.runs import Input, RunRecord, begin_run, digest, output_folder
 

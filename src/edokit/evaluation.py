@@ -15,7 +15,7 @@ import pyarrow as pa
 from edokit._errors import InputError, counted, errors_in, examples, one_of, option
 from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
-from edokit.annotations import Annotations, Ties
+from edokit.annotations.core import Annotations, Ties
 from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
@@ -32,8 +32,9 @@ from edokit.metrics import (
 from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.metrics.scorers import SCORERS, official_items
 from edokit.metrics.scores import annotation_errors
-from edokit.predictions import Predictions, model_from_table, read_predictions
-from edokit.predictions.core import PREFIX, Invalid
+from edokit.predictions.core import PREFIX, Invalid, Predictions
+from edokit.predictions.join import model_from_table
+from edokit.predictions.shards import read_predictions
 from edokit.runs import InputReader, merge_options
 from edokit.scales import NOMINAL, Scale, check_same_scale
 

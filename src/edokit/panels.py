@@ -15,8 +15,7 @@ import pandas as pd
 from edokit._errors import InputError, are, counted, examples, headings
 from edokit._names import as_names, check_unique, positions
 from edokit._types import Bools, Floats, Ints, Strings
-from edokit.annotations import Annotations
-from edokit.annotations.core import find_attribute
+from edokit.annotations.core import Annotations, find_attribute
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
@@ -382,7 +381,7 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
     -------
     Panel
     """
-    from edokit._io import read_text
+    from edokit._io.documents import read_text
     from edokit._io.tables import number_column, read_table
 
     path = Path(path)

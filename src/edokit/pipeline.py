@@ -33,14 +33,14 @@ from edokit._errors import (
     option,
     typed_values,
 )
-from edokit._io import read_json, whole_file, write_json
+from edokit._io.atomic import whole_file
+from edokit._io.documents import read_json, write_json
 from edokit._types import Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.baselines import Comparison, compare
 from edokit.baselines.scores import Gain, item_scores
 from edokit.bundle import Bundle
-from edokit.datasets import read_annotations, write_annotations
-from edokit.datasets.read import ScaleWarning
+from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
 from edokit.ensemble import EDOEnsemble, fit
 from edokit.members import Group, Trained, train_members
 from edokit.members.pretrained import choose_device, local_folder, require_packages

@@ -19,11 +19,11 @@ import numpy as np
 from edokit._errors import InputError, check_number, counted, money, option
 from edokit._io.markup import Table
 from edokit._types import Floats, Ints
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.auditing import Answers, match_jury
 from edokit.metrics import METRIC, headline_metric, item_values, main_metrics
 from edokit.metrics.resampling import quantiles, resampled_means
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 from edokit.rows import sums
 from edokit.runs import InputReader, merge_options
 from edokit.scales import Scale

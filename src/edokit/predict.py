@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from edokit.ensemble import EDOEnsemble, Pooled
     from edokit.members.texts import Texts
     from edokit.panels import Panel, PanelComparison
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class PredictOptions:
 def _people(path: Path) -> Any:
     """Annotators with their attributes: annotations, or a table of annotators."""
     from edokit._io.tables import READABLE_SUFFIXES, read_table
-    from edokit.datasets import read_annotations
+    from edokit.datasets.read import read_annotations
     from edokit.members.texts import read_attributes
 
     tabular = path.suffix.lower() in READABLE_SUFFIXES

@@ -33,14 +33,13 @@ from edokit._errors import (
     warn,
     without_credentials,
 )
-from edokit._io import cannot_read, cannot_write, write_json
-from edokit._io.atomic import keep_others, remove_empty
-from edokit._io.documents import Count, Json, read_model
+from edokit._io.atomic import cannot_read, cannot_write, keep_others, remove_empty
+from edokit._io.documents import Count, Json, read_model, write_json
 from edokit._package import __version__
-from edokit.annotations import Annotations
-from edokit.datasets import read_annotations
-from edokit.predictions import Predictions, read_predictions
-from edokit.predictions.core import LEARN, view_labels, view_pairs
+from edokit.annotations.core import Annotations
+from edokit.datasets.read import read_annotations
+from edokit.predictions.core import LEARN, Predictions, view_labels, view_pairs
+from edokit.predictions.shards import read_predictions
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

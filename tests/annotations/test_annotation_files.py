@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from edokit._errors import InputError
 from edokit._io.tables import TABLE_SUFFIXES, read_table, write_table
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 

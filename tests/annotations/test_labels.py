@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import EDOWarning, InputError
-from edokit.annotations import Annotations, PublishedLabelWarning
+from edokit.annotations.core import Annotations, PublishedLabelWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 

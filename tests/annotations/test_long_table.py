@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit._errors import EDOError, EDOWarning, InputError
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 
 pytestmark = pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 
 
 @st.composite

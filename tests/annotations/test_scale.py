@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 
 CLASSES = 3
 

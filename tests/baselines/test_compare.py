@@ -16,10 +16,10 @@ from edokit import Annotations, Predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.baselines import Comparison, compare, make_method
-from edokit.datasets import write_annotations
+from edokit.datasets.read import write_annotations
 from edokit.ensemble import EDOEnsemble
 from edokit.metrics import ce, compute_metrics
-from edokit.predictions import write_predictions
+from edokit.predictions.files import write_predictions
 from edokit.runs import InputReader, RunRecord
 
 QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")

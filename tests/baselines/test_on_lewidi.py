@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from edokit.baselines import make_method
-from edokit.datasets import read_annotations
+from edokit.datasets.read import read_annotations
 from edokit.metrics import ce_items
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 
 COMMITTED = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2023"
 METHODS = ("uniform", "best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")

@@ -13,7 +13,7 @@ import pytest
 from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, compare
 from edokit._io.tables import write_table
-from edokit.predictions import write_predictions
+from edokit.predictions.files import write_predictions
 from edokit.runs import RunRecord, digest
 
 METHODS = "top-5,greedy,linear-pool,edo"

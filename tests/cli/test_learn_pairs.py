@@ -22,9 +22,9 @@ from edokit import (
 )
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.panels import Panel
-from edokit.predictions import Shards
+from edokit.predictions.shards import Shards
 from edokit.report import collect
 from edokit.report.page import render
 

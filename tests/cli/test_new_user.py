@@ -16,7 +16,8 @@ from edokit import Annotations, Predictions, simulate
 from edokit._errors import option
 from edokit._io.tables import write_table
 from edokit.cli.app import Options, make_app
-from edokit.predictions import read_predictions, write_predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
 from edokit.runs import command_text, with_options
 

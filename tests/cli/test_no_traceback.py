@@ -349,7 +349,7 @@ def test_an_interruption_ends_it_with_one_line(whole: Path, tmp_path: Path) -> N
     # has told processes not to listen to Ctrl-C.
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "import sys, time, edokit.datasets as d;"
+        "import sys, time, edokit.datasets.read as d;"
         "d.read_annotations = lambda *a, **k: (print('here', flush=True), time.sleep(60));"
         f"sys.argv = ['edo', 'data', 'info', {str(whole / 'people.csv')!r}];"
         "from edokit.cli import main; main()"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import EDOError, EDOWarning, InputError
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies
 from edokit.datasets.argilla import is_argilla, read_argilla
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit.datasets import read_annotations, read_lewidi
 from edokit.datasets.clean import clean_text, has_arabic, without_markup
+from edokit.datasets.lewidi import read_lewidi
+from edokit.datasets.read import read_annotations
 
 ARABIC = "صباح الخير"
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from edokit.annotations import Annotations
-from edokit.datasets import describe_annotations, read_annotations
+from edokit.annotations.core import Annotations
+from edokit.datasets.info import describe_annotations
+from edokit.datasets.read import read_annotations
 
 TABLE = {
     "item": ["a", "a", "a", "b", "b", "c", "d"],

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import EDOError, EDOWarning, InputError
 from edokit._io.tables import read_table
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies
 from edokit.datasets.label_studio import is_label_studio, read_label_studio
 

@@ -12,7 +12,8 @@ import pytest
 
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations.long_table import Policies
-from edokit.datasets import read_annotations, read_lewidi
+from edokit.datasets.lewidi import read_lewidi
+from edokit.datasets.read import read_annotations
 
 TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from edokit import Annotations
 from edokit._errors import InputError
 from edokit._types import Bools
-from edokit.datasets import (
-    describe_annotations,
-    near_duplicate_groups,
-    read_lewidi,
-    split_items,
-)
 from edokit.datasets import near_duplicates as module
-from edokit.datasets.near_duplicates import NearDuplicates, Texts, normal_form
+from edokit.datasets.info import describe_annotations
+from edokit.datasets.lewidi import read_lewidi
+from edokit.datasets.near_duplicates import (
+    NearDuplicates,
+    Texts,
+    near_duplicate_groups,
+    normal_form,
+)
+from edokit.datasets.split import split_items
 
 LONG = "the quick brown fox jumps over the lazy dog near the river bank at noon"
 

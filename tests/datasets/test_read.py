@@ -11,8 +11,7 @@ import pytest
 
 from edokit._errors import InputError
 from edokit._io.tables import write_table
-from edokit.datasets import read_annotations
-from edokit.datasets.read import recognise
+from edokit.datasets.read import read_annotations, recognise
 
 LEWIDI = {
     "1": {

@@ -8,7 +8,8 @@ import pytest
 
 from edokit import Annotations, read_annotations, simulate, write_annotations
 from edokit._errors import EDOWarning, InputError
-from edokit.datasets import describe_annotations, split_items
+from edokit.datasets.info import describe_annotations
+from edokit.datasets.split import split_items
 from tests.cli.test_commands import answer, edo
 
 STARS = {

@@ -17,11 +17,11 @@ from sklearn.linear_model import LogisticRegression
 
 from edokit import train_members
 from edokit._errors import EDOWarning, InputError
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
-from edokit.datasets.simulate import REGIMES, Group, Regime, Simulation, simulate
 from edokit.datasets.simulate.posts import TARGETS
-from edokit.datasets.simulate.simulation import decompose
+from edokit.datasets.simulate.regimes import REGIMES, Group, Regime
+from edokit.datasets.simulate.simulation import Simulation, decompose, simulate
 from edokit.members import Group as MemberGroup
 
 Floats = npt.NDArray[np.float64]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.annotations import Annotations
-from edokit.datasets import read_lewidi, split_items
+from edokit.annotations.core import Annotations
+from edokit.datasets.lewidi import read_lewidi
 from edokit.datasets.near_duplicates import NearDuplicates
-from edokit.datasets.split import split_moves
+from edokit.datasets.split import split_items, split_moves
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
 

@@ -10,7 +10,7 @@ import pytest
 
 from edokit import Annotations, InputError, MissingExtraError, read_annotations
 from edokit._errors import EDOWarning
-from edokit.datasets import describe_annotations
+from edokit.datasets.info import describe_annotations
 
 FRAME = pd.DataFrame(
     {

@@ -10,7 +10,7 @@ import pytest
 
 from edokit._errors import InputError
 from edokit._io.tables import write_table
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies
 from edokit.datasets.read import read_annotation_table
 

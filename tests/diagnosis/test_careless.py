@@ -9,8 +9,8 @@ import pytest
 from diagnose_cases import answered, camps, noise, strict, with_careless
 
 from edokit import Annotations
-from edokit.diagnosis import Diagnosis, diagnose
 from edokit.diagnosis.careless import RATES, chance_of_gain, find_careless
+from edokit.diagnosis.core import Diagnosis, diagnose
 from edokit.diagnosis.overview import describe_annotators
 
 WHO = ["ann-1", "ann-4"]

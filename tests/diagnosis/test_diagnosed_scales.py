@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations, read_annotations
-from edokit.diagnosis import Diagnosis, diagnose
 from edokit.diagnosis.careless import find_careless
+from edokit.diagnosis.core import Diagnosis, diagnose
 from edokit.diagnosis.overview import agreement, describe_annotators, matrix
 from edokit.diagnosis.vectors import LabelVectors
 from edokit.scales import Scale

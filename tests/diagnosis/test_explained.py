@@ -7,7 +7,7 @@ import pytest
 
 from edokit import Annotations, Predictions, diagnose, simulate
 from edokit._errors import InputError
-from edokit.datasets.simulate import Simulation
+from edokit.datasets.simulate.simulation import Simulation
 from edokit.diagnosis.variance import explained
 
 

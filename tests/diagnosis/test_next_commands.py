@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edokit import Annotations, diagnose, simulate
-from edokit.diagnosis import Diagnosis
+from edokit.diagnosis.core import Diagnosis
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations, simulate
-from edokit.datasets.simulate import REGIMES, Simulation
+from edokit.datasets.simulate.regimes import REGIMES
+from edokit.datasets.simulate.simulation import Simulation
 from edokit.diagnosis.clusters import Clusters, Design, cross_fitted, stability
 from edokit.diagnosis.variance import _T, Part, _part, decompose
 from edokit.diagnosis.vectors import LabelVectors

@@ -16,7 +16,7 @@ from edokit.ensemble._fit import GRID, UNIFORM
 from edokit.ensemble.answers import FOLDS
 from edokit.ensemble.fitted import describe_lambda_reg
 from edokit.ensemble.inputs import Options
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items
 from edokit.objective.pools import pool
 from edokit.solvers.exact import solve_exact

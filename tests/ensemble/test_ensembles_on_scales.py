@@ -30,11 +30,12 @@ from edokit import (
 from edokit.ensemble import from_flat
 from edokit.ensemble._fit import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, md, w1
 from edokit.objective.pools import pool
 from edokit.objective.settings import Settings
-from edokit.predictions import Shards, read_predictions, write_predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import Shards, read_predictions
 from edokit.scales import Scale
 from edokit.solvers.exact import solve_path
 

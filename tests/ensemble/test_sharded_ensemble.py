@@ -13,8 +13,8 @@ import pytest
 from edokit import EDOEnsemble, Gumbel, Objective, fit
 from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import from_flat
-from edokit.fitdata import FitData
-from edokit.predictions import Shards
+from edokit.fitdata.data import FitData
+from edokit.predictions.shards import Shards
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")
@@ -128,7 +128,8 @@ import resource, sys, warnings
 from pathlib import Path
 import numpy as np
 from edokit import Annotations, EDOEnsemble
-from edokit.fitdata import FitData, sharded
+from edokit.fitdata import sharded
+from edokit.fitdata.data import FitData
 warnings.simplefilter("ignore")
 folder, parts = Path(sys.argv[1]), int(sys.argv[2])
 sharded.SAMPLE = 1024

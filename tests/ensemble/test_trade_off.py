@@ -14,10 +14,10 @@ from edokit import Annotations, EDOEnsemble, Objective, Predictions, write_predi
 from edokit._errors import InputError
 from edokit.ensemble import from_flat
 from edokit.ensemble.trade_off import Reduced, earned
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce_items
 from edokit.metrics.scores import item_values
-from edokit.predictions import Shards
+from edokit.predictions.shards import Shards
 from edokit.scales import Scale
 
 PEOPLE, POOL = people_and_pool()

@@ -12,8 +12,8 @@ import pytest
 from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit._names import as_names
-from edokit.annotations import Annotations
-from edokit.datasets import read_annotations
+from edokit.annotations.core import Annotations
+from edokit.datasets.read import read_annotations
 from edokit.fitdata.cache import ReadOptions, match_files
 
 CLASSES = ("no", "yes")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from edokit import Annotations, Predictions, read_predictions, write_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.fitdata import FitData
-from edokit.predictions import Shards
+from edokit.fitdata.data import FitData
+from edokit.predictions.shards import Shards
 from edokit.scales import NOMINAL, Scale
 from shard_cases import cut, data
 

@@ -17,17 +17,16 @@ from edokit import _parallel as workers_module
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit._parallel import Workers, how_many_jobs, may_use_threads
-from edokit.fitdata import FitData
 from edokit.fitdata import cache as cache_module
 from edokit.fitdata import sharded as sharded_module
-from edokit.fitdata.data import deal
+from edokit.fitdata.data import FitData, deal
 from edokit.fitdata.sharded import ShardedData
 from edokit.metrics import compute_metrics
 from edokit.objective.loss import CrossEntropy, Curvature, pool_terms
 from edokit.objective.pools import average_groups, pool
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Summaries
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

@@ -15,7 +15,7 @@ pytest.importorskip("distributed", reason='needs Dask: pip install ".[dask]"')
 
 from edokit._errors import InputError
 from edokit._parallel import Workers
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 
 
 class NoWorkers:

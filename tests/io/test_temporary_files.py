@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from edokit._io import drop_folder, temporary_folder
+from edokit._io.atomic import drop_folder, temporary_folder
 
 MADE = """
-import sys; from pathlib import Path; from edokit._io import temporary_folder
+import sys; from pathlib import Path; from edokit._io.atomic import temporary_folder
 folder = temporary_folder(Path(sys.argv[1]), "copy-")
 (folder / "large").write_text("x")
 print(folder.name, flush=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import InputError
-from edokit._io import check_file, whole_file
+from edokit._io.atomic import check_file, whole_file
 
 
 def test_the_file_appears_only_when_all_is_written(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_n
     (left / ".file.json").write_text("half", encoding="utf-8")
     mine.write_text("my own", encoding="utf-8")
     code = (
-        "import sys; from pathlib import Path; from edokit._io import whole_file\n"
+        "import sys; from pathlib import Path; from edokit._io.atomic import whole_file\n"
         "with whole_file(Path(sys.argv[1]) / 'slow.txt') as t:\n"
         "    t.write_text('all'); print('ready', flush=True); sys.stdin.read()"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from language_model import KEY
 
-from edokit.datasets import read_annotations
+from edokit.datasets.read import read_annotations
 from edokit.members.groups import parse_groups
 from example_cases import run_here
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from language_model import KEY, MODEL, FaultProxy
 
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.supervision import soft

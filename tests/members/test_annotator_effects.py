@@ -15,12 +15,12 @@ from commands import invoke
 from edokit._errors import InputError
 from edokit._names import as_names
 from edokit._types import Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotator_effects import AnnotatorEffects, _covariance
 from edokit.members import Group, score_members, train_members
 from edokit.members.recipe import MemberData, find_recipe, make_member
 from edokit.members.supervision import soft
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
@@ -241,7 +241,7 @@ def test_known_annotators_are_predicted_better_than_anonymous_ones(
 
 @pytest.mark.filterwarnings("ignore:.*(no annotator|know none|unknown to all)")
 def test_the_command_line_predicts_pairs(tmp_path: Path) -> None:
-    from edokit.datasets import write_annotations
+    from edokit.datasets.read import write_annotations
 
     write_annotations(on_scale("ordinal"), tmp_path / "people.parquet")
     (tmp_path / "asked.csv").write_text("item,annotator\nitem-2,person-0\nitem-2,new\n")

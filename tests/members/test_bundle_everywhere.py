@@ -22,7 +22,7 @@ from edokit._io.tables import read_table, write_table
 from edokit.ensemble import from_flat
 from edokit.members import LoadedMembers, Texts, parse_groups, score_members, train_members
 from edokit.panels import Panel
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::edokit.EDOWarning")
 PEOPLE = small_people()

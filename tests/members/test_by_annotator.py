@@ -14,12 +14,12 @@ from test_judges import NEW
 from commands import printed
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members import Group, parse_groups, score_members, train_members
 from edokit.members.jobs import make_plan, member_names
 from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData
-from edokit.predictions import describe_predictions, read_predictions
+from edokit.predictions.shards import describe_predictions, read_predictions
 
 PEOPLE = small_people()
 NAMES = ["person-0", "person-1", "person-2"]

@@ -16,7 +16,7 @@ from edokit._io.tables import write_table
 from edokit.members import parse_groups, read_annotators, score_members, train_members
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.members.texts import Texts
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")
 PEOPLE = small_people()

@@ -11,7 +11,7 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import InputError
-from edokit.datasets import read_annotations
+from edokit.datasets.read import read_annotations
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import soft

@@ -12,7 +12,7 @@ from member_cases import PriorMember, on_scale
 
 from edokit._errors import InputError
 from edokit._names import as_names
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members import Group, score_members, train_members
 from edokit.members.jobs import MANIFEST
 from edokit.members.supervision import (

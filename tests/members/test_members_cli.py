@@ -13,7 +13,7 @@ from commands import invoke, printed
 from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit.ensemble import EDOEnsemble
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 
 
 @pytest.fixture

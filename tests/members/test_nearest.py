@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from member_cases import KIND, RUDE
 
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members.recipe import MemberData, make_member
 from edokit.members.supervision import soft
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members.supervision import majority, most_active, per_annotator, random_select, soft
 
 

@@ -19,7 +19,7 @@ from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
 from edokit._names import as_names
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members import runner
 from edokit.members.groups import parse_groups
 from edokit.members.jobs import TrainingJob, TrainingOptions, make_plan, member_data, run_job
@@ -31,7 +31,7 @@ from edokit.members.train import (
 )
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce, f1
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 
 PEOPLE = small_people()
 PRIOR = "member_cases:PriorMember"

@@ -12,7 +12,7 @@ from member_cases import small_people
 from edokit._errors import InputError
 from edokit.members import Group, train_members
 from edokit.members.texts import Texts
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 
 PEOPLE = small_people(40).split("train", "dev")
 NEW = Texts(

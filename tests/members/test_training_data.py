@@ -10,7 +10,7 @@ from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
 from edokit._names import as_names
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 
 data_of = TrainingData.from_annotations

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tiny_transformer import torch
 
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.lewidi import read_lewidi
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.transformer import TransformerMember

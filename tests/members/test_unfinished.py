@@ -71,7 +71,7 @@ def test_a_manifest_is_withdrawn_before_other_predictions_are_written(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("edokit.predictions.write_predictions", stop)
+    monkeypatch.setattr("edokit.predictions.files.write_predictions", stop)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, members=2)
     assert not manifest.is_file()

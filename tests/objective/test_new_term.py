@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from edokit.ensemble._fit import explain
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import bs
 from edokit.objective import loss, settings
 from edokit.objective.pools import pool

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit.predictions import Predictions, describe_predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import describe_predictions
 
 
 def test_a_description_is_the_same_for_one_file_and_for_shards(tmp_path: Path) -> None:

@@ -11,12 +11,10 @@ import pytest
 
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.predictions import (
-    Predictions,
-    join_models,
-    read_predictions,
-    write_predictions,
-)
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.join import join_models
+from edokit.predictions.shards import read_predictions
 
 MODEL = "item,p_0,p_1\na,0.5,0.5\nb,0.25,0.75\nc,1,0\n"
 

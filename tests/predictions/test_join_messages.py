@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edokit._errors import EDOWarning, InputError
-from edokit.predictions import join_models
+from edokit.predictions.join import join_models
 
 
 def write(path: Path, *lines: str) -> Path:

@@ -9,7 +9,8 @@ import pytest
 
 from edokit import Predictions, read_predictions, write_predictions
 from edokit._errors import InputError
-from edokit.predictions import describe_predictions, join_models
+from edokit.predictions.join import join_models
+from edokit.predictions.shards import describe_predictions
 from edokit.scales import Scale
 from tests.cli.test_commands import answer, edo
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 
 
 def made_up(n: int, k: int, c: int, seed: int = 0) -> np.ndarray[Any, Any]:

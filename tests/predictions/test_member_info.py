@@ -11,7 +11,9 @@ import pytest
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, fit
 from edokit._errors import InputError
-from edokit.predictions import Shards, join_models, read_predictions, write_predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.join import join_models
+from edokit.predictions.shards import Shards, read_predictions
 
 INFO: dict[str, dict[str, Any]] = {
     "a": {"model": "small", "persona": "a nurse", "cost": 0.001},

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from edokit import Annotations, Predictions, read_predictions, write_predictions
 from edokit._errors import InputError
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.panels import Panel, PanelComparison, read_panel
 from edokit.rows import Rows
 

@@ -9,7 +9,8 @@ import pytest
 from edokit._errors import InputError
 from edokit.ensemble import EDOEnsemble, Pooled, compare_panels
 from edokit.panels import Panel, PanelComparison
-from edokit.predictions import Predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
 from edokit.report import write_panel_page
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale

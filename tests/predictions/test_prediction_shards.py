@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from edokit._errors import InputError
-from edokit.predictions import Predictions, Shards, read_predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import Shards, read_predictions
 
 
 def made_up(items: list[str], **names: Any) -> Predictions:

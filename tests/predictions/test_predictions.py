@@ -14,12 +14,9 @@ from hypothesis import strategies as st
 import edokit
 from edokit import Annotations, EDOEnsemble
 from edokit._errors import InputError
-from edokit.predictions import (
-    Predictions,
-    Shards,
-    read_predictions,
-    write_predictions,
-)
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import Shards, read_predictions
 
 
 def made_up(n: int = 4, k: int = 3, c: int = 2, seed: int = 0, **names: Any) -> Predictions:

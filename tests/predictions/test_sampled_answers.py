@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from commands import invoke
 from edokit import Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.predictions import join_models, read_predictions, write_predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.join import join_models
+from edokit.predictions.shards import read_predictions
 
 SHEET = """id,model,prompt,output,usd
 a,small,plain,yes,0.001

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.predictions import Predictions, read_predictions, read_shards, write_predictions
-from edokit.predictions.core import COST, COUNTED
+from edokit.predictions.core import COST, COUNTED, Predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import read_predictions, read_shards
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 

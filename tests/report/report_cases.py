@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit._io import write_json
+from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit.ensemble import from_flat
-from edokit.predictions import write_predictions
+from edokit.predictions.files import write_predictions
 from edokit.runs import Input, RunRecord, digest
 
 HOSTILE = [

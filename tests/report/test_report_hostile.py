@@ -11,9 +11,11 @@ from report_cases import HOSTILE, make_run, texts_for
 from test_browser import browser, open_page
 from test_report_page import page_of
 
-from edokit._io import read_json, write_json
+from edokit._io.documents import read_json, write_json
 from edokit._io.tables import read_table, write_table
-from edokit.predictions import Predictions, read_predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
 
 __all__ = ["browser", "open_page"]

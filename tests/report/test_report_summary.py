@@ -11,7 +11,7 @@ import pytest
 from report_cases import make_run, people_and_pool
 
 from edokit import EDOEnsemble
-from edokit._io import write_json
+from edokit._io.documents import write_json
 from edokit.baselines import Score, compare
 from edokit.baselines.scores import Gain
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edokit.predictions import Predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
 from reproduction.lewidi2023.study import Study
 
 SIZES = {"train": 60, "dev": 40, "test": 50}
@@ -59,7 +60,7 @@ def small_pool(
 
     With ``insight`` also pairs: by so much the odds of an annotator are on the side of their label.
     """
-    from edokit.datasets import read_lewidi
+    from edokit.datasets.lewidi import read_lewidi
 
     rng = np.random.default_rng(seed)
     whole = read_lewidi(data / dataset)

@@ -11,7 +11,7 @@ import pytest
 from reproduction_cases import small_lewidi, small_pool
 
 from edokit.metrics import MAIN_METRICS
-from edokit.predictions import read_predictions
+from edokit.predictions.shards import read_predictions
 from reproduction.lewidi2023.annotators import annotators
 from reproduction.lewidi2023.methods import held_out_ce, method_outcome
 from reproduction.lewidi2023.study import DATASETS, KNOWN, WITH_ANNOTATORS, Missing, Pool, Study

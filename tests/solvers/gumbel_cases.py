@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edokit.datasets.simulate import simulate
-from edokit.fitdata import FitData
+from edokit.datasets.simulate.simulation import simulate
+from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import effective_weights, softmax
 from edokit.objective.settings import CE, GumbelSettings, Regularize, Settings

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from edokit._errors import InputError
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import rps, w1
 from edokit.objective.loss import SMOOTHING, joint_loss
 from edokit.objective.pools import pool

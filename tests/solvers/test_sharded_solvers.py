@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.loss import JointObjective, joint_loss
 from edokit.objective.settings import GumbelSettings, Settings

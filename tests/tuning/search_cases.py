@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from edokit._io.tables import write_table
-from edokit.annotations import Annotations
-from edokit.fitdata import FitData
-from edokit.predictions import Predictions, write_predictions
+from edokit.annotations.core import Annotations
+from edokit.fitdata.data import FitData
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
 from edokit.tuning.space import SearchSpace
 from edokit.tuning.trials import SearchTrial
 

@@ -7,7 +7,7 @@ import pytest
 from search_cases import arrays, data
 
 from edokit._errors import InputError
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool

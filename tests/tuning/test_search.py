@@ -15,7 +15,8 @@ from search_cases import QUICK, arrays, essence, written
 
 from edokit._errors import EDOWarning, InputError
 from edokit.ensemble import EDOEnsemble
-from edokit.predictions import Predictions, read_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.shards import read_predictions
 from edokit.runs import RunRecord, digest
 from edokit.tuning import SearchResult, SearchSpace, search
 

@@ -15,7 +15,8 @@ from test_search_command import QUICK, files
 
 from commands import edo
 from edokit.cli.search import show
-from edokit.predictions import read_predictions, write_predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import read_predictions
 from edokit.tuning import ParetoFront, search
 from edokit.tuning.result import SearchResult
 from edokit.tuning.space import Plan

@@ -13,7 +13,7 @@ import pytest
 from search_cases import arrays, trial
 
 from edokit._errors import InputError
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import compute_metrics, rps
 from edokit.objective.pools import pool
 from edokit.scales import Scale

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.settings import GumbelSettings, Pool, Settings
 from edokit.tuning.space import Configuration, Plan

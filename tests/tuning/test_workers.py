@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 from postgres import Server
 
 from edokit._errors import InputError
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.tuning import search
 from edokit.tuning import study as run_module
 from edokit.tuning.space import Plan

@@ -16,7 +16,8 @@ from edokit import simulate
 from edokit._io.npz import read_arrays
 from edokit._io.tables import write_table
 from edokit.ensemble import EDOEnsemble
-from edokit.predictions import read_predictions, write_predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.shards import read_predictions
 
 TIMED = ("seconds", "hardware")
 """What two undisturbed runs don't agree on."""

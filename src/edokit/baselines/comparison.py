@@ -23,10 +23,11 @@ from edokit._errors import (
     local_path,
     option,
 )
-from edokit._io import whole_file, write_json
+from edokit._io.atomic import whole_file
+from edokit._io.documents import write_json
 from edokit._io.markup import ENDINGS, Cell, Table
 from edokit._types import Codes, Floats, Ints
-from edokit.annotations import Annotations, Ties
+from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
 from edokit.baselines.scores import (
     CONSTANT,
@@ -52,7 +53,8 @@ from edokit.ensemble import EDOEnsemble, inputs
 from edokit.fitdata.data import deal
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
-from edokit.predictions import Predictions, write_predictions
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
 from edokit.runs import InputReader, RunRecord, begin_run, merge_options, output_folder
 from edokit.scales import Scale, check_same_scale
 

@@ -14,17 +14,17 @@ import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError, examples, option
 from edokit._types import Codes, Floats, Strings
-from edokit.annotations import Annotations, Ties
+from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.scores import constant_answer, same_label
 from edokit.ensemble import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import align_inputs, pooled_members
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce_items
 from edokit.metrics.scores import CLIP
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool, Settings
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 from edokit.scales import NOMINAL, Scale
 from edokit.solvers.exact import solve_exact
 

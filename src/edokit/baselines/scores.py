@@ -17,7 +17,7 @@ from edokit.metrics.scores import pair
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
     from edokit.ensemble import EDOEnsemble
 
 CONSTANT = "constant"

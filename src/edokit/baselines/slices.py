@@ -19,7 +19,7 @@ from edokit._errors import InputError, counted, option
 from edokit._io.markup import Table
 from edokit._names import class_order
 from edokit._types import Bools, Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
 from edokit.metrics import METRIC, Interval, headline_metric

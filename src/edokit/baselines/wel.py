@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Codes, Floats
-from edokit.annotations import Ties
+from edokit.annotations.core import Ties
 from edokit.baselines.methods import VotingPool, register_method
 from edokit.metrics.scores import CLIP
 

@@ -40,7 +40,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON object on stdout."""
-    from edokit._io import json_text
+    from edokit._io.documents import json_text
 
     write_line(json_text(value, allow_nan=False))
 

@@ -14,7 +14,7 @@ from edokit.cli import console, options
 
 if TYPE_CHECKING:
     from edokit._types import Bools
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
 
 SPLITS = Parameter(metavar="SPLITS")
 
@@ -27,7 +27,7 @@ def info(
     json: options.Json = False,
 ) -> None:
     """Count items, annotators, annotations and near-duplicate texts, split by split."""
-    from edokit.datasets import describe_annotations
+    from edokit.datasets.info import describe_annotations
 
     with console.progress() as bars:
         console.add_bar(bars, "reading, comparing texts")
@@ -53,7 +53,7 @@ def convert(
     items : list of Path, optional
         Only the items of these predictions (repeatable).
     """
-    from edokit.datasets import write_annotations
+    from edokit.datasets.read import write_annotations
     from edokit.runs import output_files
 
     left_out = ""
@@ -79,7 +79,7 @@ def _is_predicted(annotations: Annotations, files: Sequence[Path], source: Path)
     """Which items are in these predictions [N]."""
     import pandas as pd
 
-    from edokit.predictions import read_predictions
+    from edokit.predictions.shards import read_predictions
 
     predicted = pd.Index(annotations.items).isin(
         [item for file in files for item in read_predictions(file).items]
@@ -116,8 +116,9 @@ def split(
     random_state : int, default=0
         Seed of the random split.
     """
-    from edokit.datasets import describe_annotations, split_items, write_annotations
-    from edokit.datasets.split import split_moves
+    from edokit.datasets.info import describe_annotations
+    from edokit.datasets.read import write_annotations
+    from edokit.datasets.split import split_items, split_moves
     from edokit.runs import output_files
 
     with output_files(out, inputs=[source], overwrite=overwrite), console.progress() as bars:
@@ -215,9 +216,10 @@ def simulate(
     random_state : int, default=0
         Seed of annotators and texts.
     """
-    from edokit.annotations import Annotations
-    from edokit.datasets import describe_annotations, write_annotations
-    from edokit.datasets.simulate import simulate as simulate_regime
+    from edokit.annotations.core import Annotations
+    from edokit.datasets.info import describe_annotations
+    from edokit.datasets.read import write_annotations
+    from edokit.datasets.simulate.simulation import simulate as simulate_regime
     from edokit.runs import output_files
 
     with output_files(out, truth, overwrite=overwrite):
@@ -245,7 +247,7 @@ def simulate(
 
 
 def _print_described(title: str, description: dict[str, Any]) -> None:
-    """The figures of `edokit.datasets.describe_annotations`, a column per split."""
+    """The figures of `edokit.datasets.info.describe_annotations`, a column per split."""
     # Train, dev and test in this order, all else after them.
     order = ["train", "dev", "test", *description["splits"]]
     names = sorted(description["splits"], key=order.index)

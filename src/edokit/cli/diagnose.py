@@ -33,9 +33,9 @@ def diagnose(
     random_state : int, default=0
         Seed of the permutations.
     """
-    from edokit.diagnosis import diagnose as run_diagnosis
+    from edokit.diagnosis.core import diagnose as run_diagnosis
     from edokit.pipeline import reading_flags
-    from edokit.predictions import read_predictions
+    from edokit.predictions.shards import read_predictions
 
     with console.progress() as bars:
         diagnosis = run_diagnosis(

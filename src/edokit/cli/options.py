@@ -16,7 +16,7 @@ from edokit.cli import console
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
     from edokit.predict import TextSource
 
 FLAT = Parameter(name="*")
@@ -294,7 +294,7 @@ class Streaming:
 
         They are as asked, else if they are large.
         """
-        from edokit.predictions import Shards
+        from edokit.predictions.shards import Shards
 
         memory = parse_size(self.memory)
         required = self.stream or (self.stream is None and self.engine != "local")

@@ -11,13 +11,10 @@ from cyclopts import Parameter
 
 from edokit._errors import InputError, counted, money
 from edokit.cli import console, options
-from edokit.predictions import (
-    JoinOptions,
-    Predictions,
-    describe_predictions,
-    join_models,
-    write_predictions,
-)
+from edokit.predictions.core import Predictions
+from edokit.predictions.files import write_predictions
+from edokit.predictions.join import JoinOptions, join_models
+from edokit.predictions.shards import describe_predictions
 from edokit.runs import output_files
 
 COLUMNS = 3
@@ -85,7 +82,7 @@ class ItemFilter:
                     "add --annotations FILE",
                 )
             return None
-        from edokit.datasets import read_annotations
+        from edokit.datasets.read import read_annotations
 
         return read_annotations(self.annotations, split=self.split).items
 

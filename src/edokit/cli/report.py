@@ -64,7 +64,7 @@ def report(
     colours : dict of str, optional
         Colour of a class, e.g. offensive=#5e3c99 (repeatable).
     """
-    from edokit.predictions import read_predictions
+    from edokit.predictions.shards import read_predictions
     from edokit.report import collect, write_figures, write_report
     from edokit.runs import REPORT, check_page, locked, output_files, refuse_links
 

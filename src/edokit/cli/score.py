@@ -15,7 +15,7 @@ from edokit.cli import console, options
 if TYPE_CHECKING:
     from edokit.members.existing import LabelMap
     from edokit.members.texts import Texts
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +94,7 @@ def score(
     from edokit.members import score_members, score_models
     from edokit.members.existing import model_names
     from edokit.members.spending import session
-    from edokit.predictions import write_predictions
-    from edokit.predictions.files import check_ending
+    from edokit.predictions.files import check_ending, write_predictions
     from edokit.runs import output_files
 
     _check(members, trained, existing)
@@ -157,7 +156,7 @@ def _check(members: list[Path] | None, trained: Trained, existing: Existing) -> 
 
 def _refuse_other_texts(out: Path, texts: Texts) -> None:
     """Refuse a file of other predictions before scoring, which may take hours."""
-    from edokit.predictions import read_predictions
+    from edokit.predictions.shards import read_predictions
 
     if not out.is_file():
         return

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue
 from edokit._errors import InputError, counted, warn
 from edokit._io.documents import Document
 from edokit._names import as_name
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, is_plain, load
 from edokit.datasets.read import Source
 

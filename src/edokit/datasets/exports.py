@@ -16,11 +16,10 @@ import pyarrow as pa
 from pydantic import BeforeValidator
 
 from edokit._errors import InputError, counted, examples, option, warn
-from edokit._io import parse_json, read_json, read_text
-from edokit._io.documents import show_value, to_model
+from edokit._io.documents import parse_json, read_json, read_text, show_value, to_model
 from edokit._io.tables import read_table
 from edokit._names import as_name
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import TEXTS, from_long_table
 from edokit.scales import NOMINAL, Declared, ScaleLike
 

@@ -19,7 +19,7 @@ from threading import Thread
 from typing import BinaryIO, NamedTuple
 
 from edokit._errors import InputError, check_number, one_of, option
-from edokit._io import whole_file
+from edokit._io.atomic import whole_file
 from edokit._package import __version__
 
 REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import EDOWarning
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.clean import has_arabic
 from edokit.datasets.near_duplicates import THRESHOLD, NearDuplicates
 

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, ConfigDict, Field
 
 from edokit._errors import are, examples, warn
 from edokit._io.documents import Document
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, load
 from edokit.datasets.read import Source
 

@@ -15,10 +15,9 @@ import pandas as pd
 from pydantic import Field, JsonValue
 
 from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, one_of, option, warn
-from edokit._io import parse_json, read_json, read_text
-from edokit._io.documents import Document, to_model
+from edokit._io.documents import Document, parse_json, read_json, read_text, to_model
 from edokit._names import as_name, as_names
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from edokit._errors import InputError
 from edokit._io.documents import Document
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, load
 from edokit.datasets.read import Source
 

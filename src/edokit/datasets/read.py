@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, warn
-from edokit._io import check_file, read_json
+from edokit._io.atomic import check_file
+from edokit._io.documents import read_json
 from edokit._io.tables import OTHER_FILES, READABLE_SUFFIXES, read_table, write_table
 from edokit._names import as_names
 from edokit._types import Strings
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies, from_long_table, is_share
 from edokit.scales import NOMINAL, Declared, ScaleLike, looks_ordinal
 

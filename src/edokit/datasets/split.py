@@ -11,7 +11,7 @@ import numpy as np
 from edokit._errors import InputError, are, counted, examples, option
 from edokit._names import as_names, check_unique
 from edokit._types import Floats, Ints, Strings
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import THRESHOLD, near_duplicate_groups
 
 SHARES: Mapping[str, float] = {"train": 0.8, "dev": 0.1, "test": 0.1}
@@ -59,7 +59,7 @@ def split_items(
     Examples
     --------
     >>> from edokit import simulate
-    >>> from edokit.datasets import split_items
+    >>> from edokit.datasets.split import split_items
     >>> annotations = simulate("two-camps", items=(100, 0, 40)).annotations
     >>> parts = split_items(annotations, {"train": 0.7, "dev": 0.3}, from_splits=["train"])
     >>> {name: len(parts.split(name).items) for name in parts.split_names}

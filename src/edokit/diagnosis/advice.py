@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._errors import HAVE, are
 from edokit._types import Bools
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.diagnosis.overview import only_answer
 from edokit.diagnosis.permutation import LEVEL
 from edokit.diagnosis.render import render_lines

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from edokit._types import Bools, Floats, Ints
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.diagnosis.vectors import LabelVectors, peer_agreement, squares, totals
 from edokit.scales import Scale
 

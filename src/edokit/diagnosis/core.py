@@ -14,7 +14,7 @@ import numpy as np
 
 from edokit._errors import InputError, check_number, check_seed, option
 from edokit._types import Ints
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.diagnosis import overview
 from edokit.diagnosis.advice import Advice, advise
 from edokit.diagnosis.careless import find_careless
@@ -29,7 +29,7 @@ from edokit.diagnosis.overview import DeclaredGroups, declared_groups
 from edokit.diagnosis.permutation import LEVEL, permutation_test
 from edokit.diagnosis.variance import Part, decompose, explained
 from edokit.diagnosis.vectors import LabelVectors
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
@@ -217,7 +217,7 @@ def diagnose(
         hint = f"fewer reach no p-value of 5 %; {option('permutations', 0)} tests nothing"
         check_number("permutations", permutations, FEWEST_PERMUTATIONS, whole=True, hint=hint)
     if isinstance(annotations, str | Path):
-        from edokit.datasets import read_annotations
+        from edokit.datasets.read import read_annotations
 
         annotations = read_annotations(annotations)
     if not isinstance(annotations, Annotations) or not len(annotations):

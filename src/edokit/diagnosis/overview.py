@@ -13,8 +13,7 @@ from scipy import sparse
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples, option
 from edokit._names import class_order
 from edokit._types import Floats, Ints
-from edokit.annotations import Annotations
-from edokit.annotations.core import find_attribute
+from edokit.annotations.core import Annotations, find_attribute
 from edokit.datasets.info import class_ratio
 from edokit.diagnosis.variance import pair_agreement
 from edokit.diagnosis.vectors import LabelVectors, finite, label_sums, peer_agreement, squares

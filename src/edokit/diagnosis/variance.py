@@ -10,7 +10,7 @@ import pandas as pd
 
 from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.diagnosis.clusters import Clusters, Design
 from edokit.diagnosis.vectors import (
     BiasDesign,
@@ -20,7 +20,7 @@ from edokit.diagnosis.vectors import (
     squares,
     totals,
 )
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 
 BLOCKS = 20
 # Width of a 95 % interval from 20 blocks, in standard errors.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from edokit._types import Bools, Floats, Ints
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 
 
 @dataclass(frozen=True, eq=False)

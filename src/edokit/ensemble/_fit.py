@@ -21,13 +21,12 @@ from edokit._types import Floats
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import Constant, Fitted, Kind, LabelFit, Reason, on_simplex
 from edokit.ensemble.inputs import PER_LABEL, Options, align_inputs, class_labels
-from edokit.fitdata import FitData
-from edokit.fitdata.data import pooled
+from edokit.fitdata.data import FitData, pooled
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
 from edokit.objective.pools import fit_temperature, pool, spread_weights
 from edokit.objective.settings import TERMS, Exact, Regularize, Settings
-from edokit.predictions import Shards
+from edokit.predictions.shards import Shards
 from edokit.scales import Declared, Scale, check_same_scale
 from edokit.solvers import Solution
 from edokit.solvers.exact import SMALLEST_WEIGHT, data_terms, solution_at, solve_exact, solve_path

@@ -21,18 +21,18 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from edokit._errors import InputError, are, counted, examples, local_path, one_of, option, warn
-from edokit._io import whole_file, write_json
-from edokit._io.documents import Count, Document, Json, Names
+from edokit._io.atomic import whole_file
+from edokit._io.documents import Count, Document, Json, Names, write_json
 from edokit._names import as_name, as_names
 from edokit._types import Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotator_effects import AnnotatorEffects
 from edokit.ensemble.estimator import FORMAT, EDOEnsemble, read_saved, write_fitted
 from edokit.ensemble.fitted import Reason
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
 from edokit.ensemble.pooled import Pooled
 from edokit.metrics import ce
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 from edokit.rows import Rows
 from edokit.runs import output_folder
 from edokit.scales import NOMINAL, Scale

@@ -18,13 +18,13 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from edokit._errors import InputError, are, counted, local_path, one_of
-from edokit._io import read_json, whole_file, write_json
-from edokit._io.documents import Count, Document, to_model
+from edokit._io.atomic import whole_file
+from edokit._io.documents import Count, Document, read_json, to_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._names import as_name
 from edokit._package import __version__
 from edokit._types import Floats
-from edokit.annotations import Annotations, Ties
+from edokit.annotations.core import Annotations, Ties
 from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP, Answer, find_answer
 from edokit.ensemble.fitted import Constant, Fitted, Reason, on_simplex
@@ -39,12 +39,12 @@ from edokit.ensemble.inputs import (
     solver_in_force,
     warn_if_unanimous,
 )
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.metrics import main_metrics
 from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective
-from edokit.predictions import Shards
 from edokit.predictions.core import ANONYMOUS
+from edokit.predictions.shards import Shards
 from edokit.runs import InputReader, RunRecord, begin_run, output_folder, versions
 from edokit.scales import Scale, ScaleLike
 

@@ -20,8 +20,8 @@ import pandas as pd
 from edokit._errors import InputError, are, check_seed, counted, examples, one_of, option, warn
 from edokit._names import as_name
 from edokit._types import Floats
-from edokit.annotations import Annotations
-from edokit.fitdata import FitData
+from edokit.annotations.core import Annotations
+from edokit.fitdata.data import FitData
 from edokit.objective.settings import (
     CE,
     FLAT_NAMES,
@@ -35,8 +35,8 @@ from edokit.objective.settings import (
     Objective,
     Settings,
 )
-from edokit.predictions import Predictions, Shards
-from edokit.predictions.core import ANONYMOUS
+from edokit.predictions.core import ANONYMOUS, Predictions
+from edokit.predictions.shards import Shards
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 

@@ -14,7 +14,7 @@ from edokit.annotations.long_table import SCALE
 from edokit.metrics import entropy_items
 from edokit.metrics.scores import medians
 from edokit.panels import Panel, PanelAnswer, PanelComparison
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 

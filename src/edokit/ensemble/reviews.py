@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from edokit._errors import HAVE, InputError, are, check_number, examples, option, warn
-from edokit._io import whole_file, write_json
+from edokit._io.atomic import whole_file
+from edokit._io.documents import write_json
 from edokit._io.markup import xml_attribute, xml_text
 from edokit._io.tables import write_tables
 from edokit._package import __version__
@@ -22,7 +23,8 @@ from edokit.ensemble.pooled import Pooled
 from edokit.metrics import entropy_items
 from edokit.metrics.scores import medians
 from edokit.panels import Panel, PanelComparison
-from edokit.predictions import Predictions, Shards, read_shards
+from edokit.predictions.core import Predictions
+from edokit.predictions.shards import Shards, read_shards
 from edokit.runs import refuse_input
 from edokit.scales import Scale
 

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit._errors import EDOWarning, InputError, errors_in, examples, option
-from edokit._io import cannot_write, temporary_folder
+from edokit._io.atomic import cannot_write, temporary_folder
 from edokit._names import class_order
 from edokit._types import Floats, Ints
-from edokit.annotations import Annotations, PublishedLabelWarning, Ties
+from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties
 from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
-from edokit.predictions import Shards
 from edokit.predictions.core import view_labels
+from edokit.predictions.shards import Shards
 from edokit.rows import Keys, Rows, different_rows
 from edokit.scales import NOMINAL, Scale, check_same_scale
 

@@ -30,10 +30,9 @@ from edokit.rows import Rows
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations, Ties
+    from edokit.annotations.core import Annotations, Ties
     from edokit.fitdata.sharded import ShardedData
-    from edokit.predictions import Predictions
-    from edokit.predictions.core import MemberInfo
+    from edokit.predictions.core import MemberInfo, Predictions
 
 # Numbers of pooled probabilities at a time, over all weightings.
 _SCORES_BLOCK = 2**22

@@ -14,15 +14,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from edokit._errors import are, warn
-from edokit._io import drop_folder
+from edokit._io.atomic import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Floats
-from edokit.annotations import (
-    Annotations,
-    PublishedLabelWarning,
-    Ties,
-    contradiction_message,
-)
+from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, contradiction_message
 from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
     CachedShard,
@@ -39,8 +34,7 @@ from edokit.objective.loss import CrossEntropy, Curvature, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
-from edokit.predictions import Shards
-from edokit.predictions.shards import check_once
+from edokit.predictions.shards import Shards, check_once
 from edokit.scales import NOMINAL, ScaleLike
 
 # Called with what is done, how many shards are done, and of how many.

@@ -41,7 +41,7 @@ from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
 BATCH = 32
 _FILE, _ESTIMATOR = "existing.json", "estimator.skops"
@@ -358,7 +358,7 @@ def score_models(
     labels : dict of str to dict
         The class of each label, by model.
     """
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
     if not models:
         raise InputError("no model is named to score texts with", "name one")

@@ -40,7 +40,7 @@ from edokit.members.training_data import FIT, TrainingData
 from edokit.scales import Declared, Scale, check_same_scale
 
 if TYPE_CHECKING:
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
 # An item's position and, in predictions by annotator, the annotator ("" is nobody).
 Row = tuple[int, str | None]
@@ -155,7 +155,7 @@ def collect_predictions(
     folds. Names that end in ``-pairs`` are of members that know annotators: a row for each item
     and annotator, and an anonymous one for each item.
     """
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
     jobs_of: dict[str, list[TrainingJob]] = {}
     for job in plan.jobs:
@@ -337,8 +337,8 @@ def write_training(
     out: Path, predictions: Mapping[str, Predictions], manifest: dict[str, Any]
 ) -> None:
     """Write predictions, and the manifest last."""
-    from edokit._io import write_json
-    from edokit.predictions import write_predictions
+    from edokit._io.documents import write_json
+    from edokit.predictions.files import write_predictions
 
     (out / MANIFEST).unlink(missing_ok=True)  # it may describe other predictions
     for split, table in predictions.items():

@@ -65,7 +65,7 @@ from edokit.members.training_data import (
 from edokit.scales import Scale
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
 
 FORMAT = 1
 # The folder of a training: members, predictions by split and the manifest, written last. The folder

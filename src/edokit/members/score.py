@@ -41,7 +41,7 @@ from edokit.members.texts import Texts
 from edokit.scales import check_same_scale
 
 if TYPE_CHECKING:
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
 # Called with the number of members done, of all members, and the name of the next.
 Step = Callable[[int, int, str], None]
@@ -209,7 +209,7 @@ class LoadedMembers:
         step: Step = lambda done, total, member: None,
     ) -> Predictions:
         """Predict texts; parameters, result and errors as those of `score_members`."""
-        from edokit.predictions import Predictions
+        from edokit.predictions.core import Predictions
 
         checked = Texts.of(texts)
         self._check_contexts(checked)

@@ -14,7 +14,7 @@ from edokit._types import Codes, Floats, Ints
 from edokit.annotator_effects import label_shares
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
 
 
 # Which labels are a member's targets: one annotator's label (or set of labels) per item, drawn

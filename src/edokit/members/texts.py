@@ -145,7 +145,7 @@ def read_texts(
     InputError
         If the file can't be read, or a text is missing.
     """
-    from edokit._io import read_text
+    from edokit._io.documents import read_text
     from edokit._io.tables import read_table
 
     path = Path(path)

@@ -51,8 +51,8 @@ from edokit.members.spending import session
 from edokit.members.training_data import TrainingData
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations
-    from edokit.predictions import Predictions
+    from edokit.annotations.core import Annotations
+    from edokit.predictions.core import Predictions
 
 _IDENTICAL = 1e-6
 

@@ -20,7 +20,7 @@ from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
 
 TRAIN = "train"
 # What the split to choose by may be called.

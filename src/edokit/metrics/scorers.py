@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, one_of
 from edokit._types import Codes, Floats
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.metrics import scores
 from edokit.metrics.scores import item_values

@@ -21,7 +21,7 @@ from edokit._names import (
     check_unique,
 )
 from edokit._types import Floats, Strings
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale, number_list
 

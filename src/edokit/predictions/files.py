@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
-from edokit._io import check_file, whole_file
+from edokit._io.atomic import check_file, whole_file
 from edokit._io.documents import parse_json
 from edokit._io.npz import read_arrays, write_arrays
 from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table

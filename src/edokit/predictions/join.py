@@ -189,7 +189,7 @@ def join_models(
     Examples
     --------
     >>> from pathlib import Path
-    >>> from edokit.predictions import join_models
+    >>> from edokit.predictions.join import join_models
     >>> _ = Path("bert.csv").write_text("item,p_no,p_yes\\na,0.9,0.1\\nb,0.2,0.8\\n")
     >>> _ = Path("tfidf.csv").write_text("id,no,yes\\nb,-0.2,0.2\\na,0.4,-0.4\\n")
     >>> join_models(

@@ -10,9 +10,9 @@ from edokit.report.data import ReportData, collect
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from edokit.annotations import Annotations
+    from edokit.annotations.core import Annotations
     from edokit.panels import PanelComparison
-    from edokit.predictions import Predictions
+    from edokit.predictions.core import Predictions
 
 __all__ = [
     "ReportData",
@@ -114,7 +114,7 @@ def write_panel_page(
 
 
 def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
-    from edokit._io import whole_file
+    from edokit._io.atomic import whole_file
     from edokit.runs import check_page
 
     check_page(out, overwrite=overwrite)

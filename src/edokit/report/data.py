@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble
@@ -21,8 +21,7 @@ from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import review
 from edokit.ensemble.trade_off import TradeOff
 from edokit.planning import Plan, PlanOptions, plan
-from edokit.predictions import Predictions
-from edokit.predictions.core import COST
+from edokit.predictions.core import COST, Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.formatting import listed
 from edokit.report.results import Comparison, Search, read_comparison, read_search
@@ -236,7 +235,7 @@ def _ensemble_folder(folder: Path) -> Path:
 
 
 def _diagnosis(annotations: Annotations, pooled: Pooled) -> dict[str, Any]:
-    from edokit.diagnosis import diagnose
+    from edokit.diagnosis.core import diagnose
 
     predictions, rows = None, annotations.rows
     if pooled.rows.people:  # of the items of pairs

@@ -13,7 +13,7 @@ import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
-from edokit.annotations import Annotations, Ties
+from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.scores import Score, constant_of
 from edokit.baselines.slices import find_slices
 from edokit.ensemble import EDOEnsemble
@@ -21,8 +21,7 @@ from edokit.ensemble.pooled import Pooled
 from edokit.evaluation import Answers, EvaluateOptions, evaluate_answers
 from edokit.evaluation import Evaluation as Metrics
 from edokit.metrics import item_values, search_metrics
-from edokit.predictions import Predictions
-from edokit.predictions.core import ANONYMOUS
+from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.scales import Scale, check_same_scale
 
 # Bootstrap samples, and those for more than ``MANY`` items.

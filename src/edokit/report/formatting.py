@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from edokit._io import json_text
+from edokit._io.documents import json_text
 from edokit.metrics import METRIC
 
 NONE = "–"

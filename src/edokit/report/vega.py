@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edokit._io import whole_file
+from edokit._io.atomic import whole_file
 from edokit._types import Floats
 from edokit.report.colours import BLUE, FAINT, INK, MUTED, SEQUENTIAL, SURFACE
 from edokit.report.formatting import clean

@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.objective.loss import (
     Curvature,
     ItemTerm,
@@ -84,7 +84,7 @@ def solve_exact(
     Examples
     --------
     >>> import numpy as np
-    >>> from edokit.fitdata import FitData
+    >>> from edokit.fitdata.data import FitData
     >>> from edokit.objective.settings import Settings
     >>> P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
     >>> solution = solve_exact(FitData.from_arrays(P, np.eye(2), np.array([0, 1])), Settings())

@@ -12,7 +12,7 @@ import numpy as np
 
 from edokit._errors import InputError, check_seed, option
 from edokit._types import Floats, Ints
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.objective.loss import JointObjective, PoolTerm, pool_terms, raw_norm
 from edokit.objective.pools import effective_weights, softmax
 from edokit.objective.settings import CE, TERMS, GumbelSettings, Pool, Regularize, Settings
@@ -66,7 +66,7 @@ def solve_gumbel(
     Examples
     --------
     >>> import numpy as np
-    >>> from edokit.fitdata import FitData
+    >>> from edokit.fitdata.data import FitData
     >>> from edokit.objective.settings import Settings
     >>> P = np.array([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.5, 0.5]]])
     >>> data = FitData.from_arrays(P, np.eye(2), np.array([0, 1]))

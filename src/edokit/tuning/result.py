@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOWarning, InputError, local_path, option
-from edokit._io import write_json
+from edokit._io.documents import write_json
 from edokit._io.tables import write_table
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.ensemble import EDOEnsemble, from_flat
 from edokit.ensemble.inputs import (
     align_inputs,
@@ -24,10 +24,10 @@ from edokit.ensemble.inputs import (
     select_members,
     warn_if_unanimous,
 )
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
-from edokit.predictions import Predictions
+from edokit.predictions.core import Predictions
 from edokit.runs import (
     InputReader,
     RunRecord,

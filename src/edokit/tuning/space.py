@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from edokit._errors import InputError, check_number, check_seed, one_of, option
-from edokit.annotations import Ties
+from edokit.annotations.core import Ties
 from edokit.objective.settings import (
     CE,
     FLAT_NAMES,

@@ -18,8 +18,7 @@ from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBSto
 from optuna.storages.journal import JournalFileBackend
 
 from edokit._errors import CONNECTION, InputError, missing_extra
-from edokit._io import cannot_read, cannot_write
-from edokit._io.atomic import remove_empty
+from edokit._io.atomic import cannot_read, cannot_write, remove_empty
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL

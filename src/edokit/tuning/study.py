@@ -25,7 +25,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edokit._errors import InputError, option, warn
 from edokit._types import Floats
-from edokit.fitdata import FitData
+from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from edokit._errors import check_seed, one_of
 from edokit._names import as_names
 from edokit._types import Codes, Floats, Ints, Strings
-from edokit.annotations import Annotations
+from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.annotators import (
     Population,
     answer_probabilities,

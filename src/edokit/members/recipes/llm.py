@@ -16,8 +16,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edokit._errors import InputError, are, counted, errors_in, option, warn
-from edokit._io import read_text
-from edokit._io.documents import Count, Document, Json, Names, read_model, write_json
+from edokit._io.documents import Count, Document, Json, Names, read_model, read_text, write_json
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, label_shares, mean_over_pairs
 from edokit.members.recipe import (
