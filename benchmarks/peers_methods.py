@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edokit.baselines import make_method
+from edokit.baselines.methods import make_method
 from edokit.baselines.wel import evolve
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss

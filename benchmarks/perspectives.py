@@ -25,7 +25,8 @@ from scipy import stats
 
 from edokit import simulate
 from edokit.datasets.simulate.regimes import REGIMES
-from edokit.members import Group, Texts, score_members, train_members
+from edokit.members import Group, score_members, train_members
+from edokit.members.texts import Texts
 
 ITEMS, PER_ITEM, HELD_OUT = 2400, 5, 300
 COUNTS = (6, 12, 30, 60, 150, 300, 600)

@@ -30,7 +30,8 @@ from edokit.datasets.simulate.simulation import simulate
 from edokit.metrics import ce
 from edokit.objective.pools import softmax
 from edokit.predictions.shards import read_predictions
-from edokit.tuning import SearchSpace, search
+from edokit.tuning.result import search
+from edokit.tuning.space import SearchSpace
 
 HERE = Path(__file__).resolve().parent
 LEWIDI = Path(os.environ.get("EDO_LEWIDI2023", HERE.parent.parent / "shared" / "lewidi2023"))

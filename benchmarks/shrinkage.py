@@ -23,7 +23,7 @@ from defaults import REGIMES, pools
 
 from edokit import EDOEnsemble, Objective, Predictions, simulate
 from edokit.annotations.core import Annotations
-from edokit.baselines import make_method
+from edokit.baselines.methods import make_method
 from edokit.datasets.read import read_annotations
 from edokit.metrics import ce, ce_items
 from edokit.predictions.shards import read_predictions

@@ -18,7 +18,7 @@ FORKING = multiprocessing.get_context("forkserver" if sys.platform != "win32" el
 IMPORTED = (
     "edokit.cli.app",
     "edokit.datasets.read",
-    "edokit.ensemble",
+    "edokit.ensemble.estimator",
     "edokit.members.folder",
     "edokit.members.recipes.linear",
     "edokit.members.recipes.llm",

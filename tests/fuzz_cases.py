@@ -20,11 +20,12 @@ from edokit._errors import EDOError, EDOWarning, errors_in
 from edokit._io.documents import read_json
 from edokit._io.tables import write_table
 from edokit.datasets.read import read_annotations
-from edokit.members import read_annotators, read_texts, score, score_members
+from edokit.members import score, score_members
 from edokit.members.folder import read_card, read_manifest
 from edokit.members.groups import parse_groups
 from edokit.members.recipe import read_arrays
 from edokit.members.score import load_member
+from edokit.members.texts import read_annotators, read_texts
 from edokit.predictions.files import write_predictions
 from edokit.predictions.join import join_models
 from edokit.predictions.shards import read_predictions

@@ -21,7 +21,7 @@ from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
 from edokit.runs import Input, RunRecord
-from edokit.tuning import search
+from edokit.tuning.result import search
 
 
 def people_and_pool(items: int = 80, members: int = 3) -> tuple[Annotations, Predictions]:
@@ -135,7 +135,7 @@ from test_determinism import people_and_pool, posts
 from edokit import EDOEnsemble
 from edokit.members import train_members
 from edokit.members.groups import parse_groups
-from edokit.tuning import search
+from edokit.tuning.result import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}
 for preset in ("default", "paper-fixed"):

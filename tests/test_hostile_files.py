@@ -25,10 +25,11 @@ from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._io.tables import read_table, write_table
 from edokit.bundle import Bundle
 from edokit.datasets.read import read_annotations
-from edokit.members import read_texts, recipe, score_members, train_members
+from edokit.members import recipe, score_members, train_members
 from edokit.members.folder import read_manifest
 from edokit.members.groups import Group, read_groups
 from edokit.members.score import load_member
+from edokit.members.texts import read_texts
 from edokit.predictions.join import join_models
 from edokit.predictions.shards import read_predictions
 from edokit.report import write_report

@@ -16,9 +16,8 @@ from edokit import Annotations, EDOEnsemble, Predictions, write_annotations, wri
 from edokit._errors import EDOWarning, InputError, printable
 from edokit._io.documents import json_text
 from edokit._io.markup import Table, latex_text, markdown_text, spreadsheet_text, xml_attribute
-from edokit.baselines import compare
-from edokit.ensemble import predict_to_file, review
-from edokit.ensemble.reviews import write_review
+from edokit.baselines.comparison import compare
+from edokit.ensemble.reviews import predict_to_file, review, write_review
 from edokit.report import collect, write_report
 
 NAMES = {

@@ -17,7 +17,9 @@ import pytest
 from commands import answer
 from edokit import Annotations, Predictions, datasets, read_annotations
 from edokit._errors import InputError
-from edokit.baselines import compare, make_method, method_names, methods
+from edokit.baselines import methods
+from edokit.baselines.comparison import compare
+from edokit.baselines.methods import make_method, method_names
 from edokit.datasets import read as sources
 from edokit.datasets.get import DATASETS
 from edokit.members import recipes

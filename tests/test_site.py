@@ -67,7 +67,7 @@ def test_the_site_builds_strictly_and_fetches_nothing(tmp_path: Path) -> None:
     for page in tmp_path.rglob("*.html"):
         assert not outside.search(page.read_text(encoding="utf-8")), page
     method = (tmp_path / "reference" / "ensemble" / "index.html").read_text(encoding="utf-8")
-    assert 'id="edokit.ensemble.EDOEnsemble.fit"' in method
+    assert 'id="edokit.EDOEnsemble.fit"' in method
 
 
 def test_a_broken_link_fails_the_build() -> None:

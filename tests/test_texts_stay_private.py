@@ -14,7 +14,7 @@ from edokit import Annotations
 from edokit._errors import EDOError, headings, word
 from edokit._io.tables import write_table
 from edokit.datasets.read import read_annotations
-from edokit.members import read_texts
+from edokit.members.texts import read_texts
 from edokit.predictions.join import join_models
 from fuzz_damage import another
 from fuzz_files import argilla, label_studio, lewidi

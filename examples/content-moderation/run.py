@@ -10,7 +10,7 @@ from typing import Any
 from edokit import EDOEnsemble, read_annotations, simulate
 from edokit.datasets.split import split_items
 from edokit.demo import train_quick_members
-from edokit.ensemble import review, write_review
+from edokit.ensemble.reviews import review, write_review
 from edokit.metrics import compute_metrics
 
 

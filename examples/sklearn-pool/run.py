@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from edokit import EDOClassifier, EDOEnsemble
-from edokit.ensemble import soft_score
+from edokit.ensemble.classifier import soft_score
 from edokit.metrics import ce
 
 CLASSIFIERS = [

@@ -164,7 +164,8 @@ def run_search(
     members: Pool, seed: int, variant: str, diversity: str, trials: int = TRIALS
 ) -> list[Trial]:
     """All trials of one search on the members of a seed."""
-    from edokit.tuning import SearchSpace, search
+    from edokit.tuning.result import search
+    from edokit.tuning.space import SearchSpace
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)

@@ -11,7 +11,7 @@ from edokit.metrics import METRIC
 from edokit.report.colours import DIVERGING
 from edokit.report.formatting import clean, count, number
 from edokit.report.vega import Spec, draw, figure_spec, heatmap, names, names_below
-from edokit.tuning import Correlation
+from edokit.tuning.trials import Correlation
 
 PARAMETERS = {
     "lambda_f1": "λ F1",

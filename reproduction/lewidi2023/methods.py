@@ -11,8 +11,8 @@ import numpy as np
 from edokit._errors import EDOWarning
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
-from edokit.baselines import make_method
-from edokit.ensemble import EDOEnsemble
+from edokit.baselines.methods import make_method
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import ce
 from edokit.objective.pools import sharpen
 from edokit.predictions.core import Predictions

@@ -15,7 +15,7 @@ import numpy as np
 from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Codes, Floats, Ints
-from edokit.ensemble import from_flat
+from edokit.ensemble.inputs import from_flat
 from edokit.metrics import ce_items, md_items, w1_items
 from edokit.metrics.scorers import decisions, lewidi2025_b_items
 from edokit.rows import Rows

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
     from edokit.annotations.core import Annotations
     from edokit.auditing import audit
-    from edokit.baselines import compare
+    from edokit.baselines.comparison import compare
     from edokit.bundle import Bundle, load
     from edokit.datasets.read import read_annotations, write_annotations
     from edokit.datasets.simulate.simulation import simulate
     from edokit.diagnosis.core import diagnose
-    from edokit.ensemble import EDOClassifier, EDOEnsemble, fit
+    from edokit.ensemble.classifier import EDOClassifier
+    from edokit.ensemble.estimator import EDOEnsemble, fit
     from edokit.evaluation import evaluate
     from edokit.members import add_member, score_members, train_members
     from edokit.objective.settings import Exact, Gumbel, Objective
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from edokit.predictions.shards import read_predictions
     from edokit.report import write_report
     from edokit.scales import Scale
-    from edokit.tuning import SearchOptions, SearchResult, SearchSpace, search
+    from edokit.tuning.result import SearchResult, search
+    from edokit.tuning.space import SearchOptions, SearchSpace
 
 __all__ = [
     "Annotations",
@@ -78,12 +80,13 @@ __getattr__ = lazy_names(
         "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
         "annotations.core": ("Annotations",),
         "auditing": ("audit",),
-        "baselines": ("compare",),
+        "baselines.comparison": ("compare",),
         "bundle": ("Bundle", "load"),
         "datasets.read": ("read_annotations", "write_annotations"),
         "datasets.simulate.simulation": ("simulate",),
         "diagnosis.core": ("diagnose",),
-        "ensemble": ("EDOClassifier", "EDOEnsemble", "fit"),
+        "ensemble.classifier": ("EDOClassifier",),
+        "ensemble.estimator": ("EDOEnsemble", "fit"),
         "evaluation": ("evaluate",),
         "members": ("add_member", "score_members", "train_members"),
         "objective.settings": ("Exact", "Gumbel", "Objective"),
@@ -95,7 +98,8 @@ __getattr__ = lazy_names(
         "report": ("write_report",),
         "pipeline": ("Run", "RunOptions", "run"),
         "scales": ("Scale",),
-        "tuning": ("SearchOptions", "SearchResult", "SearchSpace", "search"),
+        "tuning.result": ("SearchResult", "search"),
+        "tuning.space": ("SearchOptions", "SearchSpace"),
     },
 )
 

@@ -31,7 +31,7 @@ from edokit.rows import sums
 from edokit.runs import InputReader, merge_options
 
 if TYPE_CHECKING:
-    from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.estimator import EDOEnsemble
 
 # Squared distances that differ by rounding alone are ties.
 _ROUNDING = 1e-9
@@ -523,7 +523,7 @@ def _ratio(single: Floats, pooled: Floats, options: AuditOptions) -> Interval:
 
 def _learned(jury: Predictions, labelled: Annotations, options: AuditOptions) -> TradeOff:
     """What learned weights lose without each member."""
-    from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.estimator import EDOEnsemble
 
     learner = EDOEnsemble(groups=False, ties="random", random_state=options.random_state)
     return learner.fit(jury, labelled).trade_off(jury, labelled)
@@ -617,7 +617,7 @@ def _replacement(
     """The alternative annotator test (Calderon et al. 2025) of every candidate, best first."""
     candidates = {UNIFORM: jury.uniform} if len(jury.members) > 1 else {}
     if ensemble is not None:
-        from edokit.ensemble import EDOEnsemble
+        from edokit.ensemble.estimator import EDOEnsemble
 
         if isinstance(ensemble, str | Path):
             ensemble = EDOEnsemble.load(ensemble)

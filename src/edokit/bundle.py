@@ -28,8 +28,7 @@ from edokit._io.documents import Count, Document, read_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._package import __version__
 from edokit._types import Floats
-from edokit.ensemble import EDOEnsemble
-from edokit.ensemble.estimator import write_fitted
+from edokit.ensemble.estimator import EDOEnsemble, write_fitted
 from edokit.ensemble.pooled import Pooled
 from edokit.members.folder import FolderName
 from edokit.members.jobs import CARD as MEMBER_CARD

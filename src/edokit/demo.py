@@ -14,9 +14,10 @@ from edokit._errors import InputError
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit.annotations.core import Annotations
-from edokit.baselines import Comparison, compare
+from edokit.baselines.comparison import Comparison, compare
 from edokit.datasets.simulate.simulation import Simulation, simulate
-from edokit.ensemble import EDOEnsemble, compare_panels
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.reviews import compare_panels
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import random_select

@@ -39,7 +39,7 @@ from edokit.runs import InputReader, merge_options
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:
-    from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.estimator import EDOEnsemble
 
 # With fewer resamples the ends of an interval are mostly noise.
 FEWEST_SAMPLES = 50
@@ -345,7 +345,7 @@ def evaluate(
     labelled = _annotations(files, "annotations", annotations, split)
     slices = find_slices(labelled, options.by)
     if isinstance(ensemble, str | Path):
-        from edokit.ensemble import EDOEnsemble
+        from edokit.ensemble.estimator import EDOEnsemble
 
         ensemble = EDOEnsemble.load(ensemble)
     answers = _read_answers(probabilities, predictions, ensemble, labelled, options.invalid)

@@ -242,7 +242,7 @@ class PanelAnswer:
 class PanelComparison:
     """What two panels would answer about the same items, side by side.
 
-    Made by `edokit.ensemble.compare_panels`.
+    Made by `edokit.ensemble.reviews.compare_panels`.
 
     Attributes
     ----------

@@ -37,13 +37,14 @@ from edokit._io.atomic import whole_file
 from edokit._io.documents import read_json, write_json
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
-from edokit.baselines import Comparison, compare
+from edokit.baselines.comparison import Comparison, compare
 from edokit.baselines.scores import Gain, item_scores
 from edokit.bundle import Bundle
 from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
-from edokit.ensemble import EDOEnsemble, fit
-from edokit.members import Group, Trained, train_members
+from edokit.ensemble.estimator import EDOEnsemble, fit
+from edokit.members import Group, train_members
 from edokit.members.pretrained import choose_device, local_folder, require_packages
+from edokit.members.train import Trained
 from edokit.members.training_data import DEV, TRAIN
 from edokit.metrics import paired_test
 from edokit.report import write_report

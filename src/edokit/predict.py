@@ -14,7 +14,8 @@ from edokit._errors import InputError, are, check_number, option
 
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
-    from edokit.ensemble import EDOEnsemble, Pooled
+    from edokit.ensemble.estimator import EDOEnsemble
+    from edokit.ensemble.pooled import Pooled
     from edokit.members.texts import Texts
     from edokit.panels import Panel, PanelComparison
     from edokit.predictions.core import Predictions
@@ -46,7 +47,7 @@ class TextSource:
 
     def read(self, columns: Mapping[str, str] | None = None) -> Texts:
         """All texts."""
-        from edokit.members import read_texts
+        from edokit.members.texts import read_texts
 
         return read_texts(
             self.path,
@@ -58,7 +59,7 @@ class TextSource:
 
     def read_for(self, people: Path | None) -> tuple[Texts, Any]:
         """All texts, and the annotators of each item if there is a file of them."""
-        from edokit.members import read_annotators
+        from edokit.members.texts import read_annotators
 
         if people is None:
             return self.read(), None
@@ -263,7 +264,7 @@ class Predictor:
         **loading: Any,
     ) -> None:
         from edokit.bundle import Bundle, is_bundle
-        from edokit.ensemble import EDOEnsemble
+        from edokit.ensemble.estimator import EDOEnsemble
 
         bundled = is_bundle(folder)
         options.check(folder, bundled=bundled)
@@ -280,7 +281,7 @@ class Predictor:
 
     def write(self, out: Path) -> dict[str, Any]:
         """Write pooled probabilities, of a panel if one is given, as `predict_to_file` does."""
-        from edokit.ensemble import predict_to_file
+        from edokit.ensemble.reviews import predict_to_file
 
         answers: Any = self._answers()
         return predict_to_file(
@@ -298,7 +299,7 @@ class Predictor:
     def compare(self, out: Path, *, overwrite: bool = False) -> PanelComparison:
         """Compare two panels, and write the table of all items and the page."""
         from edokit._io.tables import write_tables
-        from edokit.ensemble import compare_panels
+        from edokit.ensemble.reviews import compare_panels
         from edokit.report import write_panel_page
 
         answers: Any = self._answers()
@@ -342,7 +343,7 @@ class Predictor:
     def _unbundled(self) -> Bundle:
         """The ensemble with its members from their folders."""
         from edokit.bundle import Bundle
-        from edokit.members import LoadedMembers
+        from edokit.members.score import LoadedMembers
 
         names, folders = self.ensemble.needed_members(), self.options.members or []
         loaded = LoadedMembers(folders, names, keep=False, **self._loading)

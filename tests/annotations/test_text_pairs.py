@@ -8,7 +8,7 @@ import pytest
 from edokit import Annotations, read_annotations, write_annotations
 from edokit._errors import InputError
 from edokit.datasets.split import split_items
-from edokit.members import read_texts
+from edokit.members.texts import read_texts
 from edokit.members.training_data import TrainingData
 
 ROWS = {

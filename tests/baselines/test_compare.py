@@ -15,9 +15,10 @@ from pool_cases import sample
 from edokit import Annotations, Predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.baselines import Comparison, compare, make_method
+from edokit.baselines.comparison import Comparison, compare
+from edokit.baselines.methods import make_method
 from edokit.datasets.read import write_annotations
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import ce, compute_metrics
 from edokit.predictions.files import write_predictions
 from edokit.runs import InputReader, RunRecord

@@ -14,7 +14,8 @@ import pytest
 
 import edokit
 from edokit import Annotations, InputError, Predictions, metrics
-from edokit.baselines import Comparison, compare, make_method, method_names
+from edokit.baselines.comparison import Comparison, compare
+from edokit.baselines.methods import make_method, method_names
 from edokit.objective.pools import pool as weighted
 from edokit.objective.settings import Pool
 from edokit.rows import Rows

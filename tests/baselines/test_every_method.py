@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from edokit import Annotations, Predictions
 from edokit._errors import InputError
-from edokit.baselines import method_names
+from edokit.baselines.methods import method_names
 
 pytestmark = [
     # The constant answer does not depend on the members.

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pool_cases import quick, sample
 
 from edokit import Predictions
-from edokit.baselines import make_method
-from edokit.baselines.methods import Greedy, LinearPool, LogPool, Top5
+from edokit.baselines.methods import Greedy, LinearPool, LogPool, Top5, make_method
 from edokit.baselines.wel import WEL, WELCE, _Loss, evolve
 from edokit.metrics import ce, f1, md
 from edokit.objective.pools import pool

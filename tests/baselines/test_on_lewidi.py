@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit.baselines import make_method
+from edokit.baselines.methods import make_method
 from edokit.datasets.read import read_annotations
 from edokit.metrics import ce_items
 from edokit.predictions.shards import read_predictions

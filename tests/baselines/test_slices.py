@@ -16,7 +16,7 @@ from pool_cases import sample
 import edokit
 from edokit import Annotations
 from edokit._errors import InputError
-from edokit.baselines import compare
+from edokit.baselines.comparison import compare
 from edokit.baselines.slices import FEWEST_ITEMS, find_slices
 from edokit.metrics import ce
 

@@ -10,7 +10,7 @@ import pytest
 
 from edokit import Annotations, read_annotations, write_annotations
 from edokit._errors import EDOWarning, InputError
-from edokit.members import read_annotators, read_texts
+from edokit.members.texts import read_annotators, read_texts
 
 README = {
     "CSC": ("ordinal", (5628, 704, 704), (4, 6), 872),

@@ -33,7 +33,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from edokit import Annotations, EDOClassifier, EDOEnsemble, Objective
 from edokit._errors import InputError
-from edokit.ensemble import soft_score
+from edokit.ensemble.classifier import soft_score
 from edokit.metrics import ce
 
 ESTIMATORS = [("lr", LogisticRegression()), ("nb", GaussianNB())]

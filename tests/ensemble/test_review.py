@@ -17,8 +17,14 @@ from edokit import EDOEnsemble, read_annotations, write_predictions
 from edokit._errors import InputError
 from edokit._io.tables import write_table
 from edokit._names import as_names
-from edokit.ensemble import Pooled, review
-from edokit.ensemble.reviews import add_urgent, label_studio_tasks, labelling_config, write_review
+from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.reviews import (
+    add_urgent,
+    label_studio_tasks,
+    labelling_config,
+    review,
+    write_review,
+)
 from edokit.rows import Rows
 
 

@@ -12,7 +12,7 @@ from ensemble_cases import people_and_pool
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, write_predictions
 from edokit._errors import InputError
-from edokit.ensemble import from_flat
+from edokit.ensemble.inputs import from_flat
 from edokit.ensemble.trade_off import Reduced, earned
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce_items

@@ -19,7 +19,8 @@ import pytest
 from commands import edo, invoke
 from edokit import Annotations
 from edokit._errors import EDOWarning, InputError
-from edokit.members import Group, parse_groups, score_members, train_members
+from edokit.members import Group, score_members, train_members
+from edokit.members.groups import parse_groups
 from edokit.members.recipe import MemberData
 from edokit.members.recipes._endpoint import Answer, Endpoint, RefusedError, Request
 from edokit.members.recipes.llm import LanguageModel

@@ -16,7 +16,8 @@ import edokit
 from commands import status
 from edokit._errors import InputError
 from edokit.bundle import is_bundle
-from edokit.members import Group, parse_groups, score_members, train_members
+from edokit.members import Group, score_members, train_members
+from edokit.members.groups import parse_groups
 from edokit.members.pretrained import check_model
 
 PEOPLE = small_people()

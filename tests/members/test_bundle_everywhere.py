@@ -19,8 +19,11 @@ from commands import status
 from edokit import Bundle, EDOEnsemble
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import read_table, write_table
-from edokit.ensemble import from_flat
-from edokit.members import LoadedMembers, Texts, parse_groups, score_members, train_members
+from edokit.ensemble.inputs import from_flat
+from edokit.members import score_members, train_members
+from edokit.members.groups import parse_groups
+from edokit.members.score import LoadedMembers
+from edokit.members.texts import Texts
 from edokit.panels import Panel
 from edokit.predictions.core import Predictions
 

@@ -15,7 +15,8 @@ from commands import printed
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.annotations.core import Annotations
-from edokit.members import Group, parse_groups, score_members, train_members
+from edokit.members import Group, score_members, train_members
+from edokit.members.groups import parse_groups
 from edokit.members.jobs import make_plan, member_names
 from edokit.members.texts import Texts
 from edokit.members.training_data import TrainingData

@@ -102,7 +102,8 @@ def test_code_that_a_model_names_does_not_run(place: str, model: str, tmp_path: 
     from member_cases import small_people
 
     import edokit
-    from edokit.members import parse_groups, train_members
+    from edokit.members import train_members
+    from edokit.members.groups import parse_groups
 
     planted = shutil.copytree(model, tmp_path / "model")
     pool = tmp_path / "pool.toml"

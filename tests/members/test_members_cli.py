@@ -12,7 +12,7 @@ from member_cases import small_people
 from commands import invoke, printed
 from edokit._errors import InputError
 from edokit._io.tables import write_table
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.shards import read_predictions
 
 

@@ -196,7 +196,8 @@ def test_members_trained_otherwise_are_refused_or_replaced(tmp_path: Path) -> No
 KILLED = """
 import sys
 from member_cases import small_people
-from edokit.members import parse_groups, train_members
+from edokit.members import train_members
+from edokit.members.groups import parse_groups
 
 if __name__ == "__main__":
     out, note, jobs = sys.argv[1:]

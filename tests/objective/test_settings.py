@@ -9,7 +9,7 @@ import pytest
 
 from edokit import EDOEnsemble, Gumbel, SearchSpace
 from edokit._errors import InputError
-from edokit.ensemble import from_flat
+from edokit.ensemble.inputs import from_flat
 from edokit.objective.settings import (
     CE,
     LARGEST,

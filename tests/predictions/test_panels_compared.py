@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from edokit._errors import InputError
-from edokit.ensemble import EDOEnsemble, Pooled, compare_panels
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.ensemble.pooled import Pooled
+from edokit.ensemble.reviews import compare_panels
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions

@@ -12,8 +12,8 @@ from report_cases import make_run, people_and_pool
 
 from edokit import EDOEnsemble
 from edokit._io.documents import write_json
-from edokit.baselines import Score, compare
-from edokit.baselines.scores import Gain
+from edokit.baselines.comparison import compare
+from edokit.baselines.scores import Gain, Score
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.charts import all_charts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edokit.tuning import Correlation
+from edokit.tuning.trials import Correlation
 from reproduction.lewidi2023.heat_maps import correlation_figure
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from search_cases import trial
 
-from edokit.tuning import SearchSpace, correlations
+from edokit.tuning.space import SearchSpace
+from edokit.tuning.trials import correlations
 
 
 def made(count: int = 40) -> list[Any]:

@@ -12,8 +12,7 @@ from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool
 from edokit.solvers.gumbel import solve_gumbel
-from edokit.tuning import SearchSpace
-from edokit.tuning.space import Plan
+from edokit.tuning.space import Plan, SearchSpace
 from edokit.tuning.study import solve
 
 SPACE = SearchSpace.paper(epochs=2)

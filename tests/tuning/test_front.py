@@ -10,8 +10,7 @@ from hypothesis.extra.numpy import arrays
 from search_cases import trial
 
 from edokit._errors import InputError
-from edokit.tuning import ParetoFront
-from edokit.tuning.trials import non_dominated
+from edokit.tuning.trials import ParetoFront, non_dominated
 
 # F1 rises with CE: the cheapest, a bend, and the dearest; the last is beaten by the second.
 TRIALS = [

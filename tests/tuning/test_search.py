@@ -14,11 +14,12 @@ import pytest
 from search_cases import QUICK, arrays, essence, written
 
 from edokit._errors import EDOWarning, InputError
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
 from edokit.predictions.shards import read_predictions
 from edokit.runs import RunRecord, digest
-from edokit.tuning import SearchResult, SearchSpace, search
+from edokit.tuning.result import SearchResult, search
+from edokit.tuning.space import SearchSpace
 
 P, Q, Y = arrays(items=80, members=6)
 

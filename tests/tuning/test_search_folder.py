@@ -17,10 +17,10 @@ from commands import edo
 from edokit.cli.search import show
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
-from edokit.tuning import ParetoFront, search
-from edokit.tuning.result import SearchResult
+from edokit.tuning.result import SearchResult, search
 from edokit.tuning.space import Plan
 from edokit.tuning.study import Evaluator
+from edokit.tuning.trials import ParetoFront
 
 __all__ = ["files"]
 

@@ -17,10 +17,11 @@ from edokit.fitdata.data import FitData
 from edokit.metrics import compute_metrics, rps
 from edokit.objective.pools import pool
 from edokit.scales import Scale
-from edokit.tuning import ParetoFront, SearchSpace, search
-from edokit.tuning.space import Plan
+from edokit.tuning.result import search
+from edokit.tuning.space import Plan, SearchSpace
 from edokit.tuning.storage import open_storage
 from edokit.tuning.study import Evaluator, finished, open_study, read_trials, run
+from edokit.tuning.trials import ParetoFront
 from shard_cases import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*tied:edokit._errors.EDOWarning")

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from edokit._errors import InputError
 from edokit.objective.settings import THOROUGH
-from edokit.tuning import Range, SearchSpace
-from edokit.tuning.space import OBJECTIVE, STEERING, Choice
+from edokit.tuning.space import OBJECTIVE, STEERING, Choice, Range, SearchSpace
 
 
 def test_the_papers_space_is_a_name_away() -> None:

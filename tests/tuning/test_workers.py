@@ -15,8 +15,8 @@ from postgres import Server
 
 from edokit._errors import InputError
 from edokit.fitdata.data import FitData
-from edokit.tuning import search
 from edokit.tuning import study as run_module
+from edokit.tuning.result import search
 from edokit.tuning.space import Plan
 from edokit.tuning.storage import StudyStorage, open_storage
 from edokit.tuning.study import open_study, run, run_study, take_trials

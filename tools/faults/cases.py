@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from edokit import simulate
 from edokit._io.npz import read_arrays
 from edokit._io.tables import write_table
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
 

@@ -32,7 +32,7 @@ HEAVY = (
     "edokit.members.folder",
     "edokit.tuning.storage",
     "edokit.tuning.result",
-    "edokit.ensemble",
+    "edokit.ensemble.estimator",
     "edokit.runs",
     "psycopg",
     "rich.progress",

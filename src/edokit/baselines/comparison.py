@@ -49,7 +49,8 @@ from edokit.baselines.slices import (
     worst_slice,
 )
 from edokit.datasets.near_duplicates import near_duplicate_groups
-from edokit.ensemble import EDOEnsemble, inputs
+from edokit.ensemble import inputs
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata.data import deal
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
@@ -209,7 +210,7 @@ class CompareOptions:
     Parameters
     ----------
     methods : iterable of str or "all", default=None
-        Names of methods (see `edokit.baselines.method_names`). If None, all but ``wel`` and
+        Names of methods (see `edokit.baselines.methods.method_names`). If None, all but ``wel`` and
         ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
         ``constant`` and ``uniform`` are always there, and ``soft``, a single member trained on
         soft labels, where ``member_info`` of the predictions has such (``supervision: soft``, as
@@ -229,7 +230,7 @@ class CompareOptions:
 
     Examples
     --------
-    >>> from edokit.baselines import CompareOptions
+    >>> from edokit.baselines.comparison import CompareOptions
     >>> CompareOptions(methods=["greedy", "edo"], samples=200).level
     0.95
     """
@@ -311,7 +312,7 @@ def compare(
     Examples
     --------
     >>> import numpy as np
-    >>> from edokit.baselines import compare
+    >>> from edokit.baselines.comparison import compare
     >>> rng = np.random.default_rng(0)
     >>> def sample(n):
     ...     share = rng.random(n)

@@ -16,7 +16,7 @@ from edokit._errors import EDOWarning, InputError, examples, option
 from edokit._types import Codes, Floats, Strings
 from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.scores import constant_answer, same_label
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import align_inputs, pooled_members
 from edokit.fitdata.data import FitData
@@ -137,7 +137,7 @@ def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Me
 
     Examples
     --------
-    >>> from edokit.baselines import make_method
+    >>> from edokit.baselines.methods import make_method
     >>> P = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.4, 0.6]]]
     >>> make_method("best-single").fit(P, [0, 1]).weights_.tolist()
     [1.0, 0.0]
@@ -422,7 +422,7 @@ class EDOPaper(SortedEnsemble):
     trials = 50
 
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
-        from edokit.tuning import search
+        from edokit.tuning.result import search
 
         self.search_ = search(
             predictions,

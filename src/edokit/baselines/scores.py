@@ -18,7 +18,7 @@ from edokit.scales import NOMINAL, Scale
 
 if TYPE_CHECKING:
     from edokit.annotations.core import Annotations
-    from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.estimator import EDOEnsemble
 
 CONSTANT = "constant"
 # What the constant answer is, by its source.

@@ -12,8 +12,8 @@ from cyclopts import Parameter
 
 from edokit._errors import InputError, local_path, one_of
 from edokit._io.markup import FORMATS
-from edokit.baselines import CompareOptions, Comparison
-from edokit.baselines import compare as compare_methods
+from edokit.baselines.comparison import CompareOptions, Comparison
+from edokit.baselines.comparison import compare as compare_methods
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.runs import output_folder

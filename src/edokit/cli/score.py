@@ -90,7 +90,7 @@ def score(
     only : list of str, optional
         Only these members, separated by commas.
     """
-    from edokit.ensemble import EDOEnsemble
+    from edokit.ensemble.estimator import EDOEnsemble
     from edokit.members import score_members, score_models
     from edokit.members.existing import model_names
     from edokit.members.spending import session

@@ -13,8 +13,10 @@ from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe import plain_value
 from edokit.metrics import METRIC
-from edokit.tuning import SearchOptions, SearchResult, SearchSpace, SearchTrial
-from edokit.tuning import search as run_search
+from edokit.tuning.result import SearchResult
+from edokit.tuning.result import search as run_search
+from edokit.tuning.space import SearchOptions, SearchSpace
+from edokit.tuning.trials import SearchTrial
 
 
 def read_space(texts: Sequence[str], option: str, form: str) -> SearchSpace:

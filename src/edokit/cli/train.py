@@ -11,15 +11,10 @@ from cyclopts import Parameter
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
-from edokit.members import (
-    Group,
-    Trained,
-    TrainingOptions,
-    parse_groups,
-    preview_training,
-    train_members,
-)
+from edokit.members import Group, TrainingOptions, preview_training, train_members
+from edokit.members.groups import parse_groups
 from edokit.members.jobs import BY_ANNOTATOR
+from edokit.members.train import Trained
 from edokit.members.training_data import DEV, FIT
 from edokit.runs import check_output
 

@@ -94,7 +94,7 @@ def review(pooled: Pooled, count: int) -> list[Review]:
     --------
     >>> import numpy as np
     >>> from edokit import EDOEnsemble
-    >>> from edokit.ensemble import review
+    >>> from edokit.ensemble.reviews import review
     >>> yes = np.array([[0.1, 0.2], [0.4, 0.7], [0.9, 0.8]])
     >>> P = np.stack([1 - yes, yes], axis=2)  # [items, members, classes]
     >>> ensemble = EDOEnsemble().fit(P, np.array([[0, 0, 0], [0, 1, 1], [1, 1, 1]]))

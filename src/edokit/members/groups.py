@@ -179,7 +179,7 @@ def parse_groups(
 
     Examples
     --------
-    >>> from edokit.members import parse_groups
+    >>> from edokit.members.groups import parse_groups
     >>> [(group.name, group.members) for group in parse_groups("linear:5,encoder:3")]
     [('linear', 5), ('encoder', 3)]
     """

@@ -93,7 +93,7 @@ def write_panel_page(
     Parameters
     ----------
     comparison : PanelComparison
-        See `edokit.ensemble.compare_panels`.
+        See `edokit.ensemble.reviews.compare_panels`.
     out : str or Path
         Where to write: one HTML file that needs nothing but a browser.
     texts : mapping of str to str, optional

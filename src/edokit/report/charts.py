@@ -11,7 +11,7 @@ import pandas as pd
 
 from edokit._types import Floats, Ints
 from edokit.baselines.scores import Score
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.planning import Plan
 from edokit.report import vega

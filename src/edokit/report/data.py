@@ -16,7 +16,7 @@ from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit.annotations.core import Annotations
 from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import review
 from edokit.ensemble.trade_off import TradeOff

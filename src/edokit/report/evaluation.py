@@ -16,7 +16,7 @@ from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.scores import Score, constant_of
 from edokit.baselines.slices import find_slices
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.evaluation import Answers, EvaluateOptions, evaluate_answers
 from edokit.evaluation import Evaluation as Metrics

@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit.baselines.scores import SHARES
 from edokit.diagnosis.render import render_lines
-from edokit.ensemble import EDOEnsemble
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC
 from edokit.report.data import ROLES, ReportData
 from edokit.report.evaluation import Evaluation

@@ -15,11 +15,12 @@ from edokit._errors import EDOWarning, InputError, local_path, option
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit.annotations.core import Annotations
-from edokit.ensemble import EDOEnsemble, from_flat
+from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.inputs import (
     align_inputs,
     align_test_inputs,
     check_disjoint,
+    from_flat,
     read_inputs,
     select_members,
     warn_if_unanimous,

@@ -401,7 +401,7 @@ class SearchOptions:
 
     Examples
     --------
-    >>> from edokit.tuning import SearchOptions
+    >>> from edokit.tuning.space import SearchOptions
     >>> SearchOptions(trials=20, solver="exact").population
     10
     """
