@@ -24,6 +24,7 @@ from edokit.ensemble.inputs import as_predictions, select_members
 from edokit.metrics import (
     METRIC,
     Interval,
+    annotation_errors,
     best_possible,
     bootstrap,
     compute_metrics,
@@ -31,7 +32,6 @@ from edokit.metrics import (
 )
 from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.metrics.scorers import SCORERS, official_items
-from edokit.metrics.scores import annotation_errors
 from edokit.predictions.core import PREFIX, Invalid, Predictions
 from edokit.predictions.join import model_from_table
 from edokit.predictions.shards import read_predictions

@@ -15,8 +15,7 @@ from edokit._errors import InputError
 from edokit.ensemble.inputs import from_flat
 from edokit.ensemble.trade_off import Reduced, earned
 from edokit.fitdata.data import FitData
-from edokit.metrics import ce_items
-from edokit.metrics.scores import item_values
+from edokit.metrics import ce_items, item_values
 from edokit.predictions.shards import Shards
 from edokit.scales import Scale
 

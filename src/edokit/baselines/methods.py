@@ -20,8 +20,7 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import align_inputs, pooled_members
 from edokit.fitdata.data import FitData
-from edokit.metrics import ce_items
-from edokit.metrics.scores import CLIP
+from edokit.metrics import CLIP, ce_items
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool, Settings
 from edokit.predictions.core import Predictions

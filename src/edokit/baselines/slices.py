@@ -22,9 +22,8 @@ from edokit._types import Bools, Floats
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
-from edokit.metrics import METRIC, Interval, headline_metric
+from edokit.metrics import METRIC, Interval, floor_items, headline_metric
 from edokit.metrics.resampling import Resampling, quantiles, resampled_sums
-from edokit.metrics.scores import floor_items
 from edokit.scales import as_number
 
 # Values of a column of text; of more, each slice has too few items to say anything.

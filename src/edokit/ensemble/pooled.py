@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from edokit._types import Floats, Strings
 from edokit.annotations.long_table import SCALE
-from edokit.metrics import entropy_items
-from edokit.metrics.scores import medians
+from edokit.metrics import entropy_items, medians
 from edokit.panels import Panel, PanelAnswer, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.rows import Rows

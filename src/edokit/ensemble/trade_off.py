@@ -14,8 +14,7 @@ from edokit.ensemble._fit import pooled_rows, temperature_after
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS
 from edokit.ensemble.fitted import CLEARLY, Fitted, costs_in_words
 from edokit.fitdata.data import FitData
-from edokit.metrics import METRIC, headline_metric
-from edokit.metrics.scores import item_values
+from edokit.metrics import METRIC, headline_metric, item_values
 from edokit.objective.settings import Regularize
 from edokit.predictions.core import SOURCES
 from edokit.rows import Rows

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
-from edokit.metrics import scores
-from edokit.metrics.scores import METRIC, checked_names, entropy_ranks, values
+from edokit.metrics import METRIC, answers, checked_names, entropy_ranks, losses, values
 from edokit.scales import NOMINAL, Scale
 
 Key = TypeVar("Key", bound=Hashable)
@@ -102,7 +101,7 @@ def bootstrap(
     True
     """
     names = checked_names(metrics, scale)
-    predicted, soft, hard = scores.answers(p, q, y, scale)
+    predicted, soft, hard = answers(p, q, y, scale)
     rng = _checked_rng(samples, level, random_state)
     table, columns = _parts(names, predicted, soft, hard, scale)
     ranks = entropy_ranks(predicted, soft, scale) if "entropy_correlation" in names else None
@@ -290,7 +289,7 @@ def paired_test(
     True
     """
     rng = _checked_rng(samples, level, random_state)
-    ours, theirs = scores.losses("a", a), scores.losses("b", b)
+    ours, theirs = losses("a", a), losses("b", b)
     if len(ours) != len(theirs):
         raise InputError(
             f"a has {len(ours)} losses, b has {len(theirs)}",

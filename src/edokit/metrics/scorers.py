@@ -9,8 +9,7 @@ from edokit._errors import InputError, one_of
 from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
-from edokit.metrics import scores
-from edokit.metrics.scores import item_values
+from edokit.metrics import item_values, medians
 from edokit.scales import Scale
 
 SCORERS = ("lewidi2023", "lewidi2025-a", "lewidi2025-b")
@@ -103,7 +102,7 @@ def decisions(p: Floats, scale: Scale) -> Codes:
     >>> decisions(np.array([[0.4, 0.3, 0.3]]), Scale("ordinal", (1, 2, 3)))
     array([1], dtype=int32)
     """
-    return scores.medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
+    return medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
 
 
 def lewidi2025_b_items(
