@@ -174,7 +174,6 @@ def _metadata(path: Path) -> Any:
 _LABEL_STUDIO = partial(read_annotations, format="label-studio")
 _ARGILLA = partial(read_annotations, format="argilla")
 _LEWIDI = partial(read_annotations, format="lewidi")
-_POSITIVE: Reader = lambda path: join_models([path], positive="1")  # noqa: E731
 _JOIN: Reader = lambda path: join_models([path])  # noqa: E731
 _ARRAYS = ("probabilities", "items", "members", "weights", "columns", "seen", "dev", "data")
 _member_arrays: Reader = lambda path: read_arrays(path, _ARRAYS)  # noqa: E731
@@ -184,7 +183,7 @@ _ANSWERS: Reader = lambda path: join_models(  # noqa: E731
 
 OWN: dict[str, list[Reader]] = {
     "people": [read_annotations],
-    "model": [_JOIN, _POSITIVE],
+    "model": [_JOIN],
     "texts": [read_texts],
     "studio": [read_annotations, _LABEL_STUDIO],
     "argilla": [read_annotations, _ARGILLA],
@@ -216,7 +215,7 @@ OWN: dict[str, list[Reader]] = {
 """The readers that a file is meant for, by the file's name."""
 
 _TABLES: list[Reader] = [
-    *(read_annotations, _POSITIVE, _JOIN, read_texts, read_annotators),
+    *(read_annotations, _JOIN, read_texts, read_annotators),
     *(_LABEL_STUDIO, _ARGILLA, _LEWIDI),
 ]
 ENDINGS: dict[str, list[Reader]] = {

@@ -250,16 +250,13 @@ def test_examples_of_annotations_are_read(
 
 
 def test_examples_of_predictions_are_read(tmp_path: Path) -> None:
-    model, wide = formats("csv")[3:5]
+    model, scores, sampled = formats("csv")[3:6]
     (tmp_path / "model.csv").write_text(model, encoding="utf-8")
     assert join_models([tmp_path / "model.csv"]).classes == ("no", "yes")
-    (tmp_path / "wide.csv").write_text(wide, encoding="utf-8")
-    joined = join_models([tmp_path / "wide.csv"], positive="1")
-    assert joined.members == ("bert", "llm")
-    (tmp_path / "own.csv").write_text(formats("csv")[5], encoding="utf-8")
+    (tmp_path / "own.csv").write_text(scores, encoding="utf-8")
     columns = {"item": "id", "p_0": "negative", "p_1": "positive"}
     assert len(join_models([tmp_path / "own.csv"], logits=True, columns=columns)) == 2
-    (tmp_path / "asked.csv").write_text(formats("csv")[6], encoding="utf-8")
+    (tmp_path / "asked.csv").write_text(sampled, encoding="utf-8")
     with pytest.warns(EDOWarning, match="1 of 12 answers"):
         asked = join_models(
             [tmp_path / "asked.csv"],

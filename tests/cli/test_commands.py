@@ -232,17 +232,6 @@ def test_info_on_eleven_classes_fits_into_a_terminal(tmp_path: Path) -> None:
     assert means == pytest.approx(dict(zip(classes, [0.5, *[0.05] * 10], strict=True)))
 
 
-def test_a_wide_table_of_positive_probabilities_joins(tmp_path: Path) -> None:
-    wide = tmp_path / "wide.csv"
-    wide.write_text("item,bert,llm\n7,0.25,0.5\n8,1.0,0.0\n", encoding="utf-8")
-    out = tmp_path / "wide.parquet"
-    answer("predictions", "join", wide, "--positive", "1", "--out", out)
-    info = answer("predictions", "info", out)
-    assert info["classes"] == ["0", "1"]
-    assert [member["name"] for member in info["members"]] == ["bert", "llm"]
-    assert info["members"][0]["mean"]["1"] == pytest.approx(0.625)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -276,11 +276,11 @@ def test_a_reader_that_goes_away_is_no_trouble(whole: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("head") is None, reason="there is no head here")
 def test_the_head_of_a_big_table_is_shown_quietly(tmp_path: Path) -> None:
-    names = ",".join(f"member {number}" for number in range(3000))
-    rows = "\n".join(f"{item}," + ",".join(["0.5"] * 3000) for item in range(2))
-    (tmp_path / "wide.csv").write_text(f"item,{names}\n{rows}\n", encoding="utf-8")
+    rows = "\n".join(f"a,member {number},0.5,0.5" for number in range(3000))
+    content = f"item,member,p_0,p_1\n{rows}\n"
+    (tmp_path / "long.csv").write_text(content, encoding="utf-8")
     made = tmp_path / "made.npz"
-    joined = edo("predictions", "join", tmp_path / "wide.csv", "--positive", "1", "--out", made)
+    joined = edo("predictions", "join", tmp_path / "long.csv", "--out", made)
     assert joined.returncode == 0
     # Without buffers, Python takes a part that was written for the whole.
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

@@ -31,7 +31,6 @@ READERS: list[Callable[[Path], object]] = [
     read_annotations,
     read_predictions,
     lambda path: join_models([path]),
-    lambda path: join_models([path], positive="1"),
     read_json,
 ]
 SUFFIXES = [".csv", ".tsv", ".jsonl", ".parquet", ".npz", ".json"]

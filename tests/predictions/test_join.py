@@ -67,7 +67,7 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
         ("item,p_0,p_1\na,1,0\na,0,1\n", "several rows for item 'a' and member 'm'"),
         ("item,p_0,p_1\n,1,0\n", "row 1 has no item"),
         ("id,p_0,p_1\na,1,0\n", "has no column 'item'; its columns are 'id', 'p_0'"),
-        ("item,p_0\na,1\n", "one p_<class> column per class.*--positive CLASS"),
+        ("item,p_0\na,1\n", "one p_<class> column per class.*--column answer=NAME"),
         ("item,p_,p_1\na,1,0\n", "'p_' that does not name its class"),
         ("item,p_0,p_1\n", "has no rows"),
     ],
@@ -306,73 +306,3 @@ def test_ids_that_only_look_the_same_are_shown_by_their_code_points(
     two = written(tmp_path / "two.csv", "item,p_0,p_1\ncafe\u0301,1,0\n")
     with pytest.raises(InputError, match=r"'café' and 'cafe\\u0301' differ only in"):
         join_models([one, two], missing=missing)
-
-
-# --- one column per member ------------------------------------------------------------------------
-
-
-def test_columns_of_positive_class_probabilities_are_members(tmp_path: Path) -> None:
-    path = written(tmp_path / "p.csv", "item,x,y\na,0.25,1\nb,0.5,0\n")
-    joined = join_models([path], positive="1")
-    assert (joined.members, joined.classes) == (("x", "y"), ("0", "1"))
-    assert joined.probabilities[:, :, 1].tolist() == [[0.25, 1], [0.5, 0]]
-
-
-@pytest.mark.parametrize(
-    ("options", "classes", "place"),
-    [
-        ({"positive": "0"}, ("0", "1"), 0),
-        ({"positive": "yes"}, ("not yes", "yes"), 1),
-        ({"positive": "hate"}, ("hate", "not hate"), 0),
-        ({"positive": "yes", "label_map": {"not yes": "no"}}, ("no", "yes"), 1),
-        ({"positive": "a", "label_map": {"not a": "b"}}, ("a", "b"), 0),
-    ],
-)
-def test_the_two_classes_stand_in_class_order(
-    options: dict[str, str], classes: tuple[str, str], place: int, tmp_path: Path
-) -> None:
-    path = written(tmp_path / "p.csv", "item,x\na,0.25\n")
-    joined = join_models([path], **options)  # type: ignore[arg-type]
-    assert joined.classes == classes
-    assert joined.probabilities[0, 0, place] == 0.25
-
-
-def test_positive_columns_may_be_log_odds_and_renamed(tmp_path: Path) -> None:
-    path = written(tmp_path / "p.csv", "item,x\na,0\nb,-1\n")
-    joined = join_models([path], positive="1", logits=True, names=["m"])
-    assert joined.members == ("m",)
-    assert joined.probabilities[0].tolist() == [[0.5, 0.5]]
-
-
-def test_named_columns_are_the_only_members_of_a_wide_table(tmp_path: Path) -> None:
-    path = written(tmp_path / "p.csv", "id,text,score_x,score_y\na,hello,0.25,1\nb,hm,,0\n")
-    columns = {"item": "id", "x": "score_x", "y": "score_y"}
-    with pytest.warns(EDOWarning, match=r"1 of 2 items is left out.*'b'"):
-        joined = join_models([path], positive="1", columns=columns, missing="drop")
-    assert joined.members == ("x", "y")
-    assert joined.probabilities[:, :, 1].tolist() == [[0.25, 1]]
-    other = written(tmp_path / "other.csv", "id,score_z\na,0.5\nb,0.5\n")
-    with pytest.raises(InputError, match=r"other\.csv has no column of a member beside 'item'"):
-        join_models([path, other], positive="1", columns=columns, missing="drop")
-
-
-def test_a_column_called_item_is_no_member_beside_the_one_with_the_ids(tmp_path: Path) -> None:
-    path = written(tmp_path / "p.csv", "item,id,x\n1,a,0.25\n2,b,1\n")
-    joined = join_models([path], positive="1", columns={"item": "id"})
-    assert (joined.members, joined.items.tolist()) == (("x",), ["a", "b"])
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "words"),
-    [
-        ("item,x\na,1.5\n", {}, r"member 'x' for item 'a' are negative: \(-0.5, 1.5\)"),
-        ("item,x,text\na,0.5,hello\n", {}, "'text' .* has 'hello' in row 1"),
-        ("item\na\n", {}, "has no column of a member beside 'item'"),
-        ("item,x\na,0.5\n", {"scale": "multi-label"}, r"p\.csv: .* nominal, .* is multi-label"),
-    ],
-)
-def test_bad_positive_columns_are_told_in_one_line(
-    content: str, options: dict[str, str], words: str, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=words):
-        join_models([written(tmp_path / "p.csv", content)], positive="1", **options)  # type: ignore[arg-type]

@@ -199,22 +199,16 @@ def test_answers_for_annotators_are_pairs_and_join_as_such(tmp_path: Path) -> No
         join_models([one, items], **given)
 
 
-def test_answers_join_with_probabilities_and_a_sheet_may_have_a_column_per_model(
-    tmp_path: Path,
-) -> None:
+def test_answers_join_with_probabilities(tmp_path: Path) -> None:
     shares = Predictions.from_arrays(
         {"bert": [[0.9, 0.1], [0.2, 0.8]]}, items=["b", "a"], classes=["no", "yes"]
     )
     write_predictions(shares, tmp_path / "bert.npz")
-    wide = written(tmp_path / "wide.csv", "item,small,large\na,no,yes\nb,no,no\na,no,yes\n")
-    made = join_models(
-        [tmp_path / "bert.npz", wide], answer_columns=["small", "large"], classes=["no", "yes"]
-    )
-    assert made.members == ("bert", "small", "large")
+    asked = written(tmp_path / "large.csv", "item,answer\na,yes\nb,no\na,yes\n")
+    made = join_models([tmp_path / "bert.npz", asked], classes=["no", "yes"])
+    assert made.members == ("bert", "large")
     assert made.items.tolist() == ["b", "a"]
-    np.testing.assert_allclose(made.probabilities[1, 2], [0.5 / 3, 2.5 / 3])
-    with pytest.raises(InputError, match="'huge'"):
-        join_models([wide], answer_columns=["huge"], classes=["no", "yes"])
+    np.testing.assert_allclose(made.probabilities[1, 1], [0.5 / 3, 2.5 / 3])
 
 
 @pytest.mark.parametrize(

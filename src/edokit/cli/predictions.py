@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -37,8 +37,8 @@ class Join(JoinOptions):
         All files hold logits; else FILE:logits for one.
     columns : dict of str, optional
         Another column name for item, member, group or p_CLASS, e.g. item=id or p_yes=score; of
-        sampled answers also for answer, annotator, model, prompt, persona or cost; with --positive
-        also MEMBER=NAME; of one file alone bert.item=id (repeatable).
+        sampled answers also for answer, annotator, model, prompt, persona or cost; of one
+        file alone bert.item=id (repeatable).
     label_map : dict of str, optional
         Read a class, or a sampled answer, as another (repeatable).
     """
@@ -55,7 +55,6 @@ class Join(JoinOptions):
     scale: str | None = None
     member_info: Annotated[None, options.HIDDEN] = None
     classes: options.Names = None
-    answer_columns: Annotated[list[str], options.NAMES] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,6 @@ from edokit.predictions.core import (
     PREFIX,
     SOURCES,
     Invalid,
-    Layout,
     MemberInfo,
     Predictions,
 )
@@ -50,11 +49,10 @@ from edokit.predictions.sampled import (
 )
 from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
+from edokit.scales import Declared, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
-_VALUE = "edokit.value"
 _NO_LOGITS = "mark only the files that hold logits: FILE:logits (in Python: logits=[…])"
 _DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every member predicts"
 
@@ -75,14 +73,11 @@ class JoinOptions:
         already are refused then.
     invalid : {"error", "normalize"}, default="error"
         What to do with probabilities that do not sum to 1: refuse them, or divide by their sum.
-    positive : str, default=None
-        Each column of a table but ``item`` is a member, with probabilities of this class of two.
     columns : mapping of str to str, default=None
         The files' own column names for ``item``, ``member``, ``group`` and ``p_<class>``, as in
         ``{"item": "id", "p_yes": "score"}``; of sampled answers also for ``answer``,
-        ``annotator``, ``model``, ``prompt``, ``persona`` and ``cost`` (of one answer). With
-        ``positive`` for ``item`` and for members; these are then the only ones. ``"bert.item"`` is
-        for the file whose member is called ``bert``.
+        ``annotator``, ``model``, ``prompt``, ``persona`` and ``cost`` (of one answer).
+        ``"bert.item"`` is for the file whose member is called ``bert``.
     label_map : mapping of str to str, default=None
         Classes to read as others, as in ``{"LABEL_1": "yes"}``.
     missing : {"error", "drop"}, default="error"
@@ -102,8 +97,6 @@ class JoinOptions:
     unparsed : {"error", "drop"}, default="error"
         What to do with sampled answers that are no class: refuse them, or leave them out, with a
         warning and the number of ``failures`` in ``member_info``.
-    answer_columns : sequence of str, default=()
-        Columns with sampled answers, one member each, of a sheet that has a column per model.
     items : iterable, default=None
         Keep these items alone, such as those of a split: ``annotations.split("dev").items``.
     """
@@ -112,7 +105,6 @@ class JoinOptions:
     groups: Mapping[str, str] | None = None
     logits: bool | Sequence[bool] = False
     invalid: Invalid = "error"
-    positive: str | None = None
     columns: Mapping[str, str] | None = None
     label_map: Mapping[str, str] | None = None
     missing: Missing = "error"
@@ -121,7 +113,6 @@ class JoinOptions:
     classes: Sequence[object] | None = None
     smoothing: float | None = None
     unparsed: Unparsed = "error"
-    answer_columns: Sequence[str] = ()
     items: Iterable[object] | None = None
 
     def __post_init__(self) -> None:
@@ -132,7 +123,7 @@ class JoinOptions:
                 f"{option('smoothing')} is {self.smoothing}, not a number from 0", "0.5 is usual"
             )
         for role, name in (self.columns or {}).items():
-            if not _is_role(role) and not _is_role(_file_role(role)) and self.positive is None:
+            if not _is_role(role) and not _is_role(_file_role(role)):
                 raise InputError(
                     f"columns maps {role!r}, which is none of item, member, group, p_<class>,"
                     f" {', '.join(ROLES)}",
@@ -232,7 +223,7 @@ def model_from_table(
 def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
     """Refuse options that no file has any use for."""
     column_names = set(chain.from_iterable(source.column_names for source in sources))
-    unused = {*(options.columns or {}).values(), *options.answer_columns} - column_names
+    unused = {*(options.columns or {}).values()} - column_names
     if unused:
         raise InputError(f"no file has a column {examples(sorted(unused))}", "check the spelling")
     classes = dict.fromkeys(chain.from_iterable(source.classes for source in sources))
@@ -332,11 +323,7 @@ class _ModelFile:
                 f"name the column with the ids: {option('columns', {'item': 'NAME'})}, or of this"
                 f" file alone {option('columns', {f'{self.member}.item': 'NAME'})}",
             )
-        if self.options.positive is not None:
-            return self._of_positive(table, self.options.positive, declared)
         columns = class_columns(table)
-        if self.options.answer_columns and not columns:
-            return self._of_answers(self._of_answer_columns(table), declared)
         is_mapped = mapped.get(ANSWER) in self.column_names
         if is_mapped or (ANSWER in table.column_names and not columns):
             return self._of_answers(table, declared)
@@ -351,8 +338,7 @@ class _ModelFile:
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
                 "name them item and p_<class>, or map them: --column item=NAME --column"
-                " p_CLASS=NAME; if each is a model's probability of one class, --positive CLASS; if"
-                " they hold sampled answers, --column answer=NAME",
+                " p_CLASS=NAME; if one holds sampled answers, --column answer=NAME",
             )
         if "" in columns:
             raise InputError(
@@ -361,72 +347,24 @@ class _ModelFile:
             )
         table = self._listed_items(table)
         numbers = [number_column(table, name, str(self.path)) for name in columns.values()]
-        return self._of_numbers(table, np.column_stack(numbers), tuple(columns), declared)
-
-    def _of_positive(self, table: pa.Table, positive: str, declared: Declared) -> Predictions:
-        """A table with the positive class's probabilities, a column per member."""
-        if declared.kind == "multi-label":
-            with errors_in(self.path):
-                check_same_scale(NOMINAL, "predictions", Scale(declared.kind), "declaration")
-        roles = [role for role in self.columns if role != "item"]
-        names = [name for name in roles or table.column_names if name != "item"]
-        members = [name for name in names if name in table.column_names]
-        if not members:
-            raise InputError(
-                f"{self.path} has no column of a member beside 'item'",
-                f"name the columns of the members: {option('columns', {'MEMBER': 'COLUMN'})}",
-            )
-        values = {
-            name: pa.array(number_column(table, name, str(self.path)).astype(np.float64))
-            for name in members
-        }
-        table = self._listed_items(_melted(table.select(["item"]), values, _VALUE))
-        opposite = {"1": "0", "0": "1"}.get(positive, f"not {positive}")
-        classes = (opposite, positive)
-        return self._of_numbers(table, number_column(table, _VALUE)[:, None], classes, declared)
-
-    def _of_numbers(
-        self,
-        table: pa.Table,
-        numbers: npt.NDArray[Any],
-        classes: tuple[str, ...],
-        declared: Declared,
-    ) -> Predictions:
-        """Probabilities or logits, a line [n, C] for each row and member; of two classes, perhaps
-        those of the second alone [n, 1]."""
-        lines, self.classes = self._lines(table), classes
-        values, _ = lines.stacked(numbers, self.path)
+        lines, self.classes = self._lines(table), tuple(columns)
+        values, _ = lines.stacked(np.column_stack(numbers), self.path)
         values, rows = self._complete(values, lines)
-        layout: Layout = "NKC" if numbers.shape[1] == len(classes) else "NK"
         with errors_in(self.path):
             part = Predictions.from_arrays(
-                values if layout == "NKC" else values[:, :, 0],
+                values,
                 items=rows.item_names,
                 annotators=rows.annotator_names,
                 members=lines.member.names,
-                classes=self._mapped(classes),
+                classes=self._mapped(self.classes),
                 groups=lines.groups,
-                layout=layout,
+                layout="NKC",
                 logits=self.logits,
                 invalid=self.options.invalid,
                 scale="multi-label" if declared.kind == "multi-label" else None,
             )
             part = part.order_classes(declared.classes or class_order(part.classes))
             return replace(part, scale=declared.on(part.classes))
-
-    def _of_answer_columns(self, table: pa.Table) -> pa.Table:
-        """One row per answer, of a sheet with a column of answers per member."""
-        names = [name for name in self.options.answer_columns if name in table.column_names]
-        if not names:
-            raise InputError(
-                f"{self.path} has no column {examples(self.options.answer_columns)}; its columns"
-                f" are {headings(table.column_names)}",
-                "check the spelling",
-            )
-        values = {name: table[name].cast(pa.string()) for name in names}
-        replaced = {*self.options.answer_columns, ANSWER, "member"}
-        described = [name for name in table.column_names if name not in replaced]
-        return _melted(table.select(described), values, ANSWER)
 
     def _of_answers(self, table: pa.Table, declared: Declared) -> Predictions:
         """A table with one row per sampled answer: the shares of each class, smoothed."""
@@ -535,15 +473,6 @@ def _by_role(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
     replaced = {*role_of.values()} - {*role_of}
     table = table.select([name for name in table.column_names if name not in replaced])
     return table.rename_columns([role_of.get(name, name) for name in table.column_names])
-
-
-def _melted(table: pa.Table, values: Mapping[str, pa.Array], name: str) -> pa.Table:
-    """One line per member: the table with its name in ``member`` and its values in ``name``."""
-    parts = []
-    for member, column in values.items():
-        members = pa.array([member] * len(table), pa.string())
-        parts.append(table.append_column(name, column).append_column("member", members))
-    return pa.concat_tables(parts)
 
 
 def _side_by_side(
