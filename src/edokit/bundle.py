@@ -45,7 +45,6 @@ from edokit.members.pretrained import (
     licence_of,
     local_folder,
     public_name,
-    require_packages,
 )
 from edokit.members.recipe import Text, asks_server, learns
 from edokit.members.score import LoadedMembers
@@ -460,51 +459,6 @@ class Bundle:
             defined = {key: value for key, value in source.items() if value is not None}
             folder = local_folder(name, (BUNDLE,), **defined)
         return cls._load(folder, home_of(folder), **options)
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        token: str | bool | None = None,
-        **upload: Any,
-    ) -> str:
-        """Upload the bundle to the Hugging Face hub; files of an earlier one there are replaced.
-
-        Parameters
-        ----------
-        repo_id : str
-            Name of the repository, which is created if it does not exist.
-        private : bool, default=None
-            Whether a new repository is private; None: as the organisation has it.
-        token : str or bool, default=None
-            As in ``from_pretrained``.
-        **upload
-            Further arguments of ``huggingface_hub.HfApi.upload_folder``, such as ``revision``,
-            ``commit_message`` and ``create_pr``.
-
-        Returns
-        -------
-        str
-            Address of the commit.
-        """
-        require_packages("the Hugging Face hub", ("huggingface_hub",))
-        from huggingface_hub import HfApi
-
-        if self.folder is None:
-            raise InputError("this bundle is in no folder yet", "make one with Bundle.create")
-        _check_files(self.folder, home_of(self.folder), self._document.files)
-        api = HfApi(token=token)
-        parts = [f"{part}/**" for part in (ENSEMBLE, MEMBERS, MODELS)]
-        repository = api.create_repo(repo_id, private=private, exist_ok=True)
-        commit = api.upload_folder(
-            repo_id=repository.repo_id,
-            folder_path=self.folder,
-            allow_patterns=[BUNDLE, CARD, *parts],
-            delete_patterns=parts,
-            **{"commit_message": "Upload an EDO bundle", **upload},
-        )
-        return str(commit)
 
 
 def _copy_members(loaded: LoadedMembers, out: Path) -> tuple[dict[str, str], dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import warnings
 from pathlib import Path
@@ -296,32 +295,6 @@ def test_a_hub_id_is_found_in_the_cache_and_never_downloaded_unasked(
     assert edokit.load(tmp_path / "copy").version == bundle.version
     with pytest.raises(InputError, match="link"):
         edokit.load(snapshot)
-
-
-def test_it_is_pushed_with_its_card_and_replaces_an_earlier_one(
-    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    from unittest.mock import create_autospec
-
-    api = create_autospec(hub.HfApi, instance=True)
-    api.create_repo.return_value = hub.RepoUrl("https://huggingface.co/ann/rude")
-    api.upload_folder.return_value = "https://huggingface.co/ann/rude/commit/1"
-    monkeypatch.setattr(hub, "HfApi", lambda token=None: api)
-    assert bundle.push_to_hub("ann/rude", private=True).endswith("/commit/1")
-    assert api.create_repo.call_args.kwargs == {"private": True, "exist_ok": True}
-    given = api.upload_folder.call_args.kwargs
-    assert (given["repo_id"], given["folder_path"]) == ("ann/rude", bundle.folder)
-    kept = set(
-        hub.utils.filter_repo_objects(
-            [str(path.relative_to(bundle.folder)) for path in bundle.folder.rglob("*")],
-            allow_patterns=given["allow_patterns"],
-        )
-    )
-    named = json.loads((bundle.folder / "bundle.json").read_text())["files"]
-    assert {*named, "bundle.json", "README.md"} <= kept
-    with pytest.raises(InputError, match="in no folder"):
-        Bundle(bundle.ensemble, bundle.members).push_to_hub("ann/rude")
 
 
 def test_the_card_is_one_that_the_hub_reads(bundle: Bundle) -> None:
