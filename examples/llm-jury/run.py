@@ -68,7 +68,6 @@ def main(folder: Path) -> None:
         test = ("--test-predictions", "jury/predictions/test.npz", "--test-split", "test")
         methods = ("--methods", "majority,best-single,edo")
         edo(folder, "compare", *dev, "--split", "dev", *test, *methods)
-        edo(folder, "explain", "ensemble", *dev, "--split", "dev")
         edo(folder, "report", "ensemble", *dev, "--split", "dev", "--out", "report.html")
         edo(folder, "audit", *dev, "--split", "dev")
         new = ("--members", "jury", "--texts", "new.csv")

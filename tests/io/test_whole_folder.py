@@ -105,3 +105,11 @@ def test_a_folder_goes_at_once_whatever_happens_meanwhile(
             discard(tmp_path / "member")
     assert not (tmp_path / "member").exists()
     discard(tmp_path / "never there")
+
+
+def test_a_leftover_within_a_leftover_goes_with_it(tmp_path: Path) -> None:
+    inner = tmp_path / ".edo-unfinished-12345678" / "member" / ".edo-unfinished-87654321"
+    inner.mkdir(parents=True)
+    (tmp_path / ".edo-unfinished-12345678" / ".lock").touch()
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == []

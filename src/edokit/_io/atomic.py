@@ -323,7 +323,9 @@ def is_leftover(name: str) -> bool:
 
 def _remove_unless_locked(folder: Path) -> None:
     """Remove a temporary folder, unless a living process has it locked."""
-    if folder.is_dir() and set(os.listdir(folder)) - {_LOCK} and not (folder / _LOCK).exists():
+    if not folder.is_dir():
+        return  # removed with the leftover that it was in; a lock would make it anew
+    if set(os.listdir(folder)) - {_LOCK} and not (folder / _LOCK).exists():
         return  # not made by `temporary_folder`
     with suppress(OSError), FileLock(folder / _LOCK, timeout=0):
         _remove_content(folder)

@@ -300,7 +300,7 @@ class LanguageModel(Member):
         self._questions = Questions(self.prompt, self.persona, descriptions, classes, scale)
         if self.probabilities == "logprobs" and not self._questions.have_logprobs:
             raise InputError(
-                f"log-probabilities are of one token, which can't tell {len(classes)} labels apart,"
+                "log-probabilities are of one token, which can't tell so many labels apart,"
                 " or lists of labels",
                 f"choose {option('probabilities', 'samples')}",
             )
