@@ -298,7 +298,7 @@ def discard(path: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Remove the unfinished folders in it, at any depth, that killed processes have left."""
     for path in list(folder.rglob(f"{_UNFINISHED}*")):
-        if is_leftover(path.name):
+        if _is_temporary(path.name, _UNFINISHED):
             _remove_unless_locked(path)
 
 
@@ -314,11 +314,6 @@ def sync_folder(folder: Path) -> None:
 
 def _is_temporary(name: str, prefix: str) -> bool:
     return re.fullmatch(re.escape(prefix) + "[a-z0-9_]{8}", name) is not None
-
-
-def is_leftover(name: str) -> bool:
-    """Whether this is the name of a folder whose content is not complete."""
-    return _is_temporary(name, _UNFINISHED)
 
 
 def _remove_unless_locked(folder: Path) -> None:

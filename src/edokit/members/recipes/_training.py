@@ -27,7 +27,6 @@ from edokit.metrics import compute_metrics, rps
 if TYPE_CHECKING:
     from edokit.members.recipes.transformer import TransformerMember
 
-Batch = dict[str, torch.Tensor]
 # In a batch beside the network's inputs.
 _LABELS = ("targets", "pair_targets", "pair_weights")
 F1_DELTA = 0.01  # by how much the dev F1 must rise to count as better
@@ -209,7 +208,7 @@ class Training:
         """The loss of a batch, whose gradient is accumulated."""
         network, device = tuned.network, tuned.device
         texts = tuned.reader.padded([tokens[i] for i in items])
-        batch: Batch = _network.on_device({**texts, **self.targets.of(items)}, device)
+        batch = _network.on_device({**texts, **self.targets.of(items)}, device)
 
         def loss_and_gradient() -> torch.Tensor:
             with _network.half_precision(device):
