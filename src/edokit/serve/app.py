@@ -83,19 +83,9 @@ class Metrics:
             "edo_request_seconds", "From its head to its answer.", buckets=seconds, **options
         )
         batch = Histogram("edo_batch_texts", "Texts of a batch.", buckets=sizes, **options)
-        batch_seconds = Histogram(
-            "edo_batch_seconds", "Of the members, a batch.", buckets=seconds, **options
-        )
         waiting = Gauge("edo_queue_texts", "Texts that wait for the members.", **options)
         waiting.set_function(lambda: batcher.waiting)
-        labels = ("version", "edokit")
-        self.model = Gauge("edo_model", "1 once its members are loaded.", labels, **options)
-
-        def observe(texts: int, seconds: float) -> None:
-            batch.observe(texts)
-            batch_seconds.observe(seconds)
-
-        batcher.observe = observe
+        batcher.observe = batch.observe
 
 
 class App:

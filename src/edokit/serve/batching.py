@@ -146,7 +146,7 @@ class Batcher:
     Attributes
     ----------
     observe : callable
-        Called with the texts and the seconds of each batch.
+        Called with the number of texts of each batch.
     waiting : int
         Texts in the queue.
     about : About or None
@@ -160,7 +160,7 @@ class Batcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
         self._queue: deque[_Waiting] = deque()
         self._arrival, self._full = asyncio.Event(), asyncio.Event()
-        self.observe: Callable[[int, float], None] = lambda texts, seconds: None
+        self.observe: Callable[[int], None] = lambda texts: None
         self.waiting = 0
         self.about: About | None = None
         self.stopping = False
@@ -229,7 +229,7 @@ class Batcher:
 
     async def _answer(self, batch: list[_Waiting]) -> None:
         loop = asyncio.get_running_loop()
-        started, question = loop.time(), Question.joined([waiting.question for waiting in batch])
+        question = Question.joined([waiting.question for waiting in batch])
         try:
             rows = await loop.run_in_executor(self._thread, self._answers, question)
         except Exception as error:
@@ -239,7 +239,7 @@ class Batcher:
             elif not batch[0].answer.done():
                 batch[0].answer.set_exception(reported(error))
             return
-        self.observe(len(rows), loop.time() - started)
+        self.observe(len(rows))
         start = 0
         for waiting in batch:
             stop = start + len(waiting)

@@ -21,7 +21,6 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from edokit._errors import InputError, is_loopback, option
-from edokit._package import __version__
 from edokit.serve.app import TOKEN, App
 from edokit.serve.batching import Answers, Batcher, Limits, reported
 from edokit.serve.requests import About
@@ -205,7 +204,6 @@ def serve(
         )
 
     def loaded(about: About) -> None:
-        app.metrics.model.labels(about.version, __version__).set(1)
         gc.freeze()  # else what was loaded is gone through again and again, while requests wait
         # Warnings about a request may name people, and nobody reads them.
         warnings.simplefilter("ignore")
