@@ -12,6 +12,7 @@ from report_cases import make_run, people_and_pool
 
 from edokit import EDOEnsemble
 from edokit._io.documents import write_json
+from edokit._types import Floats
 from edokit.baselines.comparison import compare
 from edokit.baselines.scores import Gain, Score
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest
@@ -47,6 +48,30 @@ def with_score(evaluation: Evaluation, edo: Score) -> Evaluation:
 DOWN = PairedTest(-0.02, -0.03, -0.01, 0.01, 300)
 UP = PairedTest(0.02, 0.01, 0.03, 0.01, 300)
 LEVEL = PairedTest(0.0, -0.01, 0.01, 0.9, 300)
+
+
+def divided(found: ReportData, probabilities: Floats) -> list[str]:
+    """The caveats about answers that are more divided than the annotators."""
+    evaluation = found.evaluation
+    assert evaluation is not None
+    pooled = replace(evaluation.pooled, probabilities=probabilities)
+    summary = summary_of(found.ensemble, replace(evaluation, pooled=pooled))
+    return [caveat for caveat in summary.caveats if "more divided" in caveat]
+
+
+def test_doubt_of_the_models_is_not_called_disagreement(found: ReportData) -> None:
+    assert found.evaluation is not None
+    annotations = found.evaluation.annotations
+    assert annotations is not None
+    soft_labels = annotations.soft_labels
+    assert divided(found, soft_labels) == []
+    counts = annotations.annotations_per_item
+    pairs = (counts * (counts - 1)).sum()
+    assert pairs == len(counts) * counts[0] * (counts[0] - 1)
+    chosen = soft_labels * counts[:, None]
+    observed = 1 - (chosen * (chosen - 1)).sum() / pairs
+    (caveat,) = divided(found, np.full_like(soft_labels, 1 / soft_labels.shape[1]))
+    assert re.findall(r"\d+(?=\u00a0?%)", caveat) == ["50", f"{100 * observed:.0f}"]
 
 
 @pytest.mark.parametrize(

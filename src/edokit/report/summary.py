@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from edokit._types import Floats
+from edokit.annotations.core import Annotations
 from edokit.baselines.scores import SHARES
 from edokit.diagnosis.render import render_lines
 from edokit.ensemble.estimator import EDOEnsemble
@@ -23,6 +25,8 @@ EQUAL = 1.2
 FEW_ANNOTATIONS = 3
 # Share of an even share below which a class is rare: 10 % of the items with two classes.
 RARE = 0.2
+# Answers that are this many times as divided as the annotators are mostly the models' own doubt.
+TOO_DIVIDED = 1.25
 
 
 @dataclass
@@ -135,4 +139,31 @@ def _about_items(evaluation: Evaluation) -> dict[str, Any]:
         "rare": clean(classes[rarest], 40) if shares[rarest] * even < RARE else None,
         "rare_share": float(shares[rarest]),
         "sure": int(masks["sure"].sum()),
+        "divided": _divided(evaluation, annotations),
     }
+
+
+def _divided(evaluation: Evaluation, annotations: Annotations) -> dict[str, float] | None:
+    """How far apart two answers are that are drawn for an item by the ensemble, and two of its
+    annotators: the share of such pairs that differ, or a distance on the scale.
+
+    None where the ensemble is hardly more divided, and of answers for known annotators.
+    """
+    counts = annotations.annotations_per_item
+    has_pairs = counts > 1
+    if annotations.label_codes is None or evaluation.name.endswith("pairs") or not has_pairs.any():
+        return None
+    scale = evaluation.scale
+    vectors = scale.vectors(len(evaluation.pooled.classes), absolute=True)
+
+    def differences(p: Floats) -> Floats:
+        return np.asarray(2 * (p @ (vectors**2).sum(axis=1) - ((p @ vectors) ** 2).sum(axis=1)))
+
+    expected = differences(evaluation.pooled.probabilities)[has_pairs].mean()
+    # The pairs of n annotators leave out the n that are of one and the same.
+    unbiased = counts[has_pairs] / (counts[has_pairs] - 1)
+    observed = (differences(annotations.soft_labels)[has_pairs] * unbiased).mean()
+    if expected <= TOO_DIVIDED * observed:
+        return None
+    unit = 1.0 if scale.span is None else scale.span
+    return {"expected": float(expected * unit), "observed": float(observed * unit)}
