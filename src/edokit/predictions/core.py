@@ -535,30 +535,41 @@ def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, 
         if isinstance(values, pd.DataFrame) and layout in ("NC", "NK", "KN"):
             names = dict(zip(layout, map(as_names, values.axes), strict=True))
         return _numbers(values), layout, names
-    frames = [part for part in values if isinstance(part, pd.DataFrame | pd.Series)]
-    if frames:
-        for axes in (getattr(part, "axes", []) for part in values):
-            is_same = len(axes) == len(frames[0].axes)
-            if not is_same or not all(map(pd.Index.equals, axes, frames[0].axes)):
-                raise InputError(
-                    "the tables of the members differ in index or columns",
-                    "bring them into one order, for example with frame.reindex(...)",
-                )
-        names |= dict(zip("NC", map(as_names, frames[0].axes), strict=False))
-    parts = [_numbers(part) for part in values]
+    array = _stacked_members(values)
+    listed: Layout = "KNC" if array.ndim == 3 else "KN"
+    if layout not in (None, listed):
+        raise InputError(
+            f"a list of arrays has the layout {listed}, not {option('layout', layout)}",
+            "leave the layout out",
+        )
+    return array, listed, names | _common_axes(values)
+
+
+def _stacked_members(members: Sequence[Any]) -> Array:
+    """The arrays of all members in one [K, N, C], or [K, N]."""
+    parts = [_numbers(member) for member in members]
     shapes = sorted({part.shape for part in parts})
     if len(shapes) != 1 or len(shapes[0]) not in (1, 2):
         raise InputError(
             f"the arrays of the members have the shapes {', '.join(map(str, shapes)) or '(none)'}",
             "give one array [items, classes] per member, of the same items and classes",
         )
-    listed: Layout = "KNC" if len(shapes[0]) == 2 else "KN"
-    if layout not in (None, listed):
+    return np.stack(parts)
+
+
+def _common_axes(members: Sequence[Any]) -> dict[str, Strings]:
+    """The names of items and classes that tables of members have; all must have the same."""
+    frames = [member for member in members if isinstance(member, pd.DataFrame | pd.Series)]
+    if not frames:
+        return {}
+    axes = frames[0].axes
+    is_same = [all(map(pd.Index.equals, frame.axes, axes)) for frame in frames]
+    if len(frames) < len(members) or not all(is_same):
         raise InputError(
-            f"a list of arrays has the layout {listed}, not {option('layout', layout)}",
-            "leave the layout out",
+            "the tables of the members differ in index or columns",
+            "bring them into one order, for example with frame.reindex(...)",
         )
-    return np.stack(parts), listed, names
+    return dict(zip("NC", map(as_names, axes), strict=False))
 
 
 def _canonical(values: Array, layout: Layout) -> tuple[Array, bool]:
