@@ -45,7 +45,7 @@ def measure_passes(folder: Path, rounds: int) -> dict[str, float]:
             seconds["first"].append(time.process_time() - start)
             v = np.full((1, len(data.members)), 1 / len(data.members))
             start = time.process_time()
-            data.curvatures(v)
+            data.expansions(v)
             seconds["later"].append(time.process_time() - start)
     return {name: min(times) for name, times in seconds.items()}
 

@@ -356,7 +356,7 @@ ROW_CLASSES = ("no", "yes")
 ScaleLike: TypeAlias = Scale | str
 
 
-class Declared:
+class DeclaredScale:
     """A scale as a user declared it, whose positions may follow from the classes.
 
     Parameters
@@ -368,7 +368,7 @@ class Declared:
 
     Examples
     --------
-    >>> declared = Declared("ordinal:never=0,sometimes=1,often=3")
+    >>> declared = DeclaredScale("ordinal:never=0,sometimes=1,often=3")
     >>> declared.classes
     ('never', 'sometimes', 'often')
     >>> declared.on(declared.classes).steps

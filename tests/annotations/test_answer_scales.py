@@ -17,7 +17,7 @@ from edokit import (
 )
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.scales import Declared, Scale, looks_ordinal
+from edokit.scales import DeclaredScale, Scale, looks_ordinal
 
 SETS = {
     "item": ["a", "a", "b", "b", "b"],
@@ -36,11 +36,11 @@ SETS = {
     ],
 )
 def test_a_declaration_names_classes_and_positions(text, classes, positions):
-    declared = Declared(text)
+    declared = DeclaredScale(text)
     scale = declared.on(declared.classes)
     assert declared.classes == classes
     assert scale.positions == positions
-    again = Declared(scale.to_text(classes))
+    again = DeclaredScale(scale.to_text(classes))
     assert (again.classes, again.on(classes)) == (classes, scale)
 
 
@@ -59,7 +59,7 @@ def test_a_declaration_names_classes_and_positions(text, classes, positions):
 )
 def test_scales_that_make_no_sense_are_refused(text, classes, names):
     with pytest.raises(InputError, match=names):
-        Declared(text).on(classes)
+        DeclaredScale(text).on(classes)
 
 
 def test_whole_numbers_in_a_row_look_ordinal():

@@ -45,7 +45,7 @@ def name_of(check: Any) -> str:
     return str(getattr(check, "func", check).__name__)
 
 
-class Declared(EDOClassifier):
+class DeclaredScale(EDOClassifier):
     """The same, called a classifier before it is fitted, for scikit-learn to check it as one."""
 
     def __sklearn_tags__(self) -> Any:
@@ -58,7 +58,7 @@ class Declared(EDOClassifier):
     ("estimator", "check"),
     [
         pytest.param(estimator, check, id=f"{kind.__name__}-{name_of(check)}")
-        for kind in (EDOClassifier, Declared)
+        for kind in (EDOClassifier, DeclaredScale)
         for estimator, check in estimator_checks_generator(kind(ESTIMATORS))
         # Arrays on a GPU: that is for the classifiers inside to say, not for the pool.
         if name_of(check) != "check_array_api_input"

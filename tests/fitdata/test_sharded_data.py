@@ -22,7 +22,7 @@ from edokit.fitdata import sharded as sharded_module
 from edokit.fitdata.data import FitData, deal
 from edokit.fitdata.sharded import ShardedData
 from edokit.metrics import compute_metrics
-from edokit.objective.loss import CrossEntropy, Curvature, pool_terms
+from edokit.objective.loss import CrossEntropy, Expansion, pool_terms
 from edokit.objective.pools import average_groups, pool
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Summaries
@@ -80,9 +80,9 @@ def test_the_sums_over_any_partition_are_those_of_the_whole(
         same(data.grouped().summaries(), Summaries.from_arrays(means, q, y))
         for kind in ("linear", "log"):
             (term,) = pool_terms(Settings(pool=kind), alpha).values()
-            found = data.curvatures(weights, term=term)
+            found = data.expansions(weights, term=term)
             for v, at in zip(weights, found, strict=True):
-                wanted = Curvature.of(term, P, q, v)
+                wanted = Expansion.of(term, P, q, v)
                 assert at.items == items
                 for part in ("value", "gradient", "hessian"):
                     np.testing.assert_allclose(
@@ -101,8 +101,8 @@ def test_a_part_of_the_members_has_a_part_of_the_sums(tmp_path: Path) -> None:
     P, q, _ = whole(made)
     v, members = np.array([[0.25, 0.75]]), np.array([3, 1])
     with opened(made, tmp_path) as data:
-        (at,) = data.curvatures(v, members=members)
-    wanted = Curvature.of(CrossEntropy(), P[:, members], q, v[0])
+        (at,) = data.expansions(v, members=members)
+    wanted = Expansion.of(CrossEntropy(), P[:, members], q, v[0])
     np.testing.assert_allclose(at.hessian, wanted.hessian, rtol=1e-12)
     np.testing.assert_allclose(at.gradient, wanted.gradient, rtol=1e-12)
 
@@ -130,7 +130,7 @@ def test_processes_give_the_same_sums_in_the_same_order(tmp_path: Path) -> None:
     v = np.array([[0.4, 0.3, 0.2, 0.1]])
     with opened(made, tmp_path) as here, opened(made, tmp_path, jobs=2) as there:
         assert (here.jobs, there.jobs) == (1, 2)
-        one, other = here.curvatures(v)[0], there.curvatures(v)[0]
+        one, other = here.expansions(v)[0], there.expansions(v)[0]
         np.testing.assert_allclose(one.hessian, other.hessian, rtol=1e-14)
         assert here.evaluate(v)[0] == pytest.approx(there.evaluate(v)[0], abs=1e-14)
 

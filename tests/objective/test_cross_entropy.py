@@ -6,18 +6,18 @@ from hypothesis import given
 from objective_cases import Case, cases, make_case
 
 from edokit.objective import loss
-from edokit.objective.loss import CROSS_ENTROPY, Curvature, OverItems
+from edokit.objective.loss import CROSS_ENTROPY, Expansion, InMemoryTerm
 from edokit.objective.summaries import Problem, Summaries
 
 
 def curvature_sums(P, q, v, alpha=None, pool="linear"):
     """The cross-entropy of the pool, summed over items."""
-    return Curvature.of(CROSS_ENTROPY[pool](alpha), P, q, v)
+    return Expansion.of(CROSS_ENTROPY[pool](alpha), P, q, v)
 
 
 def ce_mean(v, problem):
     """Its mean over items of a problem, and the gradient."""
-    return OverItems.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
+    return InMemoryTerm.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
 
 
 def literal_hessian(case: Case, alpha: np.ndarray) -> np.ndarray:

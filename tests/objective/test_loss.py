@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
-from edokit.objective.loss import CROSS_ENTROPY, DrawnMember, Linear, OverItems, joint_loss
+from edokit.objective.loss import CROSS_ENTROPY, DrawnMember, InMemoryTerm, Linear, joint_loss
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Problem, Summaries
 
@@ -20,7 +20,7 @@ def ce_all(v: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
 
 def ce_mean(v: np.ndarray, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """The cross-entropy of the pool."""
-    return OverItems.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
+    return InMemoryTerm.of(CROSS_ENTROPY[problem.pool](), problem).at(v)
 
 
 VARIANTS = ("mean", "all", "random")

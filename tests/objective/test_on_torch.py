@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from objective_cases import Case, cases, make_case
 
 from edokit._errors import InputError
-from edokit.objective.loss import Curvature, joint_loss, pool_terms
+from edokit.objective.loss import Expansion, joint_loss, pool_terms
 from edokit.objective.pools import average_groups, effective_weights, pool, spread_weights
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Problem, Summaries, rank_members
@@ -193,7 +193,7 @@ def test_pools_groups_and_curvature_work_on_tensors() -> None:
     for kind in ("linear", "log"):
         close(pool(P, v, kind), pool(case.P, case.v, kind))
         (term,) = pool_terms(Settings(pool=kind)).values()
-        ours, theirs = Curvature.of(term, P, q, v), Curvature.of(term, *arrays)
+        ours, theirs = Expansion.of(term, P, q, v), Expansion.of(term, *arrays)
         for part in ("value", "gradient", "hessian"):
             close(getattr(ours, part), getattr(theirs, part))
     groups = ["a", "b", "a", "b"]

@@ -33,9 +33,9 @@ from edokit.report.results import (
 from edokit.report.summary import summarize
 from edokit.report.vega import Spec, write_all
 from edokit.rows import Rows
-from edokit.scales import Declared, Scale
+from edokit.scales import DeclaredScale, Scale
 
-SEVEN = Declared(POINTS).on("1234567")
+SEVEN = DeclaredScale(POINTS).on("1234567")
 SETS = Scale("multi-label")
 
 

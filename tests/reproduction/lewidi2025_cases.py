@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edokit import Predictions, write_predictions
-from edokit.scales import Declared
+from edokit.scales import DeclaredScale
 
 FIELDS = {
     "MP": ("post", "reply", "nominal"),
@@ -22,7 +22,7 @@ PEOPLE = ("Ann1", "Ann2", "Ann3", "Ann4")
 
 
 def classes_of(dataset: str) -> tuple[str, ...]:
-    return Declared(FIELDS[dataset][2]).classes or ("0", "1")
+    return DeclaredScale(FIELDS[dataset][2]).classes or ("0", "1")
 
 
 def write_data(folder: Path, *, test_labels: bool = False) -> Path:

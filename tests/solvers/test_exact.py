@@ -19,7 +19,7 @@ from edokit.objective.loss import JointObjective, joint_loss
 from edokit.objective.pools import pool
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Problem, Summaries, rank_members
-from edokit.solvers.exact import ends_of, minimize_on_simplex, solve_exact
+from edokit.solvers.exact import local_optima, minimize_on_simplex, solve_exact
 
 Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
@@ -185,7 +185,7 @@ def test_suppress_is_no_worse_than_any_vertex_wherever_it_starts() -> None:
     objective = JointObjective(problem_of(make(150, 7, 3, 0), settings), settings)
     heights = [objective.value(vertex) for vertex in np.eye(7)]
     for start in np.eye(7):
-        assert objective.value(ends_of(objective, [start])[0]) <= min(heights) + 1e-12
+        assert objective.value(local_optima(objective, [start])[0]) <= min(heights) + 1e-12
 
 
 def test_a_tiny_weight_stays_where_the_optimum_needs_it() -> None:

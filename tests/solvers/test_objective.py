@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from edokit.objective import loss as module
-from edokit.objective.loss import JointObjective, OverItems
+from edokit.objective.loss import InMemoryTerm, JointObjective
 from edokit.objective.settings import Settings
 from edokit.objective.summaries import Problem
-from edokit.solvers.exact import _exchange, _interior
+from edokit.solvers.exact import _active_set, _interior_point
 
 SETTINGS = [
     Settings(f1=f1, div=div, diversity=diversity, ce=ce, pool=pool)
@@ -75,9 +75,9 @@ def test_what_was_asked_a_moment_ago_is_remembered(monkeypatch: pytest.MonkeyPat
     settings = Settings()
     objective = JointObjective(problem_of(20, 3, 2, settings), settings)
     asked = []
-    evaluate = OverItems._evaluate
+    evaluate = InMemoryTerm._evaluate
     monkeypatch.setattr(
-        OverItems, "_evaluate", lambda self, v: (asked.append(v), evaluate(self, v))[1]
+        InMemoryTerm, "_evaluate", lambda self, v: (asked.append(v), evaluate(self, v))[1]
     )
     corners = np.eye(3)
     for v in (*corners, *corners):
@@ -93,12 +93,12 @@ def test_exchanging_members_and_the_interior_method_agree(seed: int) -> None:
     hessian, linear = factor @ factor.T, rng.normal(size=12) * 3
     scale = np.abs(hessian).max()
     h, c = hessian / scale, (linear - linear.min()) / scale
-    exchanged = _exchange(h, c, 1e-13, np.ones(12, bool))
+    exchanged = _active_set(h, c, 1e-13, np.ones(12, bool))
     assert exchanged is not None
-    inside = _interior(h, c, 1e-13)
+    inside = _interior_point(h, c, 1e-13)
     np.testing.assert_allclose(exchanged, inside / inside.sum(), atol=1e-6)
 
 
 def test_exchanging_gives_up_where_the_optimum_is_no_point() -> None:
     # Two members that are one and the same may share their weight in any way.
-    assert _exchange(np.ones((2, 2)), np.zeros(2), 1e-13, np.ones(2, bool)) is None
+    assert _active_set(np.ones((2, 2)), np.zeros(2), 1e-13, np.ones(2, bool)) is None

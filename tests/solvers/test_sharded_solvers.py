@@ -17,7 +17,7 @@ from edokit.objective.loss import JointObjective, joint_loss
 from edokit.objective.settings import GumbelSettings, Settings
 from edokit.objective.summaries import Problem
 from edokit.solvers import Solution
-from edokit.solvers.exact import data_terms, solve_exact
+from edokit.solvers.exact import solve_exact, streamed_terms
 from edokit.solvers.gumbel import solve_gumbel
 from shard_cases import Cut, cut
 
@@ -63,7 +63,7 @@ def streamed(made: Cut, shards: ShardedData) -> Any:
 
 def joint(data: ShardedData, settings: Settings, members: Any) -> JointObjective:
     problem = data.problem(settings, with_items=False).select(members)
-    return JointObjective(problem, settings, data_terms(data, settings, np.asarray(members)))
+    return JointObjective(problem, settings, streamed_terms(data, settings, np.asarray(members)))
 
 
 def in_memory(made: Cut) -> FitData:
@@ -126,7 +126,7 @@ def test_what_is_known_of_a_place_is_not_asked_again(shards: ShardedData) -> Non
     objective = joint(shards, Settings(), [2, 0, 1])
     v = np.array([0.2, 0.3, 0.5])
     before = shards.passes
-    objective.ce.look_at([v, np.full(3, 1 / 3)])
+    objective.ce.evaluate_at([v, np.full(3, 1 / 3)])
     objective.value(v), objective.slope(v), objective.curvature(v, np.array([0, 2]))
     objective.terms(np.full(3, 1 / 3))
     assert shards.passes == before + 1

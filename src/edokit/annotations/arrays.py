@@ -15,7 +15,7 @@ from edokit._names import column_of, positions
 from edokit._types import Bools
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import PROBABILITY, from_long_table, unique_ids
-from edokit.scales import Declared, ScaleLike
+from edokit.scales import DeclaredScale, ScaleLike
 
 
 def from_wide_matrix(
@@ -79,7 +79,7 @@ def from_shares(
     shares = np.ma.filled(np.ma.masked_array(shares, np.ma.getmask(soft_labels)), np.nan)
     n, c = shares.shape
     item_names = unique_ids(items, n, "item ids", "row")
-    declared = Declared(scale or "nominal").classes or classes
+    declared = DeclaredScale(scale or "nominal").classes or classes
     order = tuple(unique_ids(declared, c, "class names", "column"))
     table = {"item": item_names, "annotator": [annotator] * n}
     table |= {PROBABILITY + name: column for name, column in zip(order, shares.T, strict=True)}

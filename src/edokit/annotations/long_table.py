@@ -45,7 +45,7 @@ from edokit.annotations.labels import (
     single_label,
 )
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, number_list
+from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, number_list
 
 Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
@@ -174,7 +174,7 @@ class _LongTable:
 
     table: pa.Table
     names: Mapping[str, str]
-    declared: Declared
+    declared: DeclaredScale
     classes: tuple[str, ...] | None
     place: Place
     policies: Policies
@@ -476,7 +476,7 @@ def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) ->
     return scale.distributions(values, EXACT, refuse)
 
 
-def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> Declared:
+def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> DeclaredScale:
     """The scale that is declared, else the one that the table notes, else nominal."""
     noted = encode(table[SCALE], SCALE).names if SCALE in table.column_names else ()
     if len(noted) > 1:
@@ -484,9 +484,9 @@ def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> Declared:
             f"column {SCALE!r} has several scales: {examples(noted)}",
             "keep data of different scales in different tables",
         )
-    scale = Declared(noted[0] if noted else NOMINAL)
+    scale = DeclaredScale(noted[0] if noted else NOMINAL)
     # The kind alone says no more than the note does.
-    return scale if declaration in (None, scale.kind) else Declared(declaration or NOMINAL)
+    return scale if declaration in (None, scale.kind) else DeclaredScale(declaration or NOMINAL)
 
 
 def lists_as_text(table: pa.Table, name: str) -> pa.Table:

@@ -21,7 +21,7 @@ from edokit._io.tables import read_table
 from edokit._names import as_name
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import TEXTS, from_long_table
-from edokit.scales import NOMINAL, Declared, ScaleLike
+from edokit.scales import NOMINAL, DeclaredScale, ScaleLike
 
 OPTIONS = ("columns", "label_map", "multi_choice")
 """What every export takes; see `Export`."""
@@ -140,7 +140,7 @@ class Export:
         """
         question = self._choose(question, responses, items)
         relevant = [response for response in responses if question in response.labels]
-        is_set = Declared(self.scale or NOMINAL).kind == "multi-label"
+        is_set = DeclaredScale(self.scale or NOMINAL).kind == "multi-label"
         # An empty list is a set of labels; None is no answer.
         answered = [
             r for r in relevant if r.labels[question] or (is_set and r.labels[question] == [])

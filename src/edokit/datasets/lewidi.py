@@ -22,7 +22,7 @@ from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.read import Items, Source
-from edokit.scales import Declared, ScaleLike
+from edokit.scales import DeclaredScale, ScaleLike
 
 DIALOGUE_TEXTS = ("user-last", "user-first", "user-only")
 """How a conversation becomes a text: as it ran, the annotated utterance first, or it alone."""
@@ -250,8 +250,8 @@ def read_lewidi(
         groups = table.groupby("annotator")["group"].transform("first")
         table["group"], names = table["group"].fillna(groups), ["group"]
     noted = items[0].scale
-    if classes is None and noted is not None and Declared(scale or noted).classes is None:
-        classes = Declared(noted).classes or BINARY
+    if classes is None and noted is not None and DeclaredScale(scale or noted).classes is None:
+        classes = DeclaredScale(noted).classes or BINARY
     with errors_in(path):
         annotations = from_long_table(
             table.fillna(""),

@@ -23,7 +23,7 @@ from edokit._names import as_names
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies, from_long_table, is_share
-from edokit.scales import NOMINAL, Declared, ScaleLike, looks_ordinal
+from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, looks_ordinal
 
 FOLDER = "/"
 """Stands for a folder among the endings of files."""
@@ -219,7 +219,7 @@ def read_annotations(
     """
     path = Path(source)
     if scale is not None:
-        Declared(scale)  # refused before the file is read
+        DeclaredScale(scale)  # refused before the file is read
     kind = _kind(path, format)
     policies = {name: options.pop(name) for name in POLICIES if name in options}
     options |= {"columns": columns, "label_map": label_map}

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from edokit._errors import counted
-from edokit.scales import Declared
+from edokit.scales import DeclaredScale
 
 # Labels from which on the agreement of an annotator with the others says something.
 _FEWEST = 10
@@ -43,7 +43,7 @@ def render_lines(
 
 def lines(content: dict[str, Any]) -> list[str]:
     """Coverage, agreement, annotators, groups, variance, test, advice and limits, line by line."""
-    scale = Declared(content["scale"]).on(content["classes"])
+    scale = DeclaredScale(content["scale"]).on(content["classes"])
     compared = [person for person in content["people"] if person["agreement"] is not None]
     shares = content["balance"]["shares"].values()
     return render_lines(

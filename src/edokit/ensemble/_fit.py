@@ -27,9 +27,15 @@ from edokit.objective.loss import JointObjective, Linear
 from edokit.objective.pools import fit_temperature, pool, spread_weights
 from edokit.objective.settings import TERMS, Exact, Regularize, Settings
 from edokit.predictions.shards import Shards
-from edokit.scales import Declared, Scale, check_same_scale
+from edokit.scales import DeclaredScale, Scale, check_same_scale
 from edokit.solvers import Solution
-from edokit.solvers.exact import SMALLEST_WEIGHT, data_terms, solution_at, solve_exact, solve_path
+from edokit.solvers.exact import (
+    SMALLEST_WEIGHT,
+    evaluate_weights,
+    solve_exact,
+    solve_path,
+    streamed_terms,
+)
 
 GIVEN = "given"
 """Name of the solver where weights come from elsewhere."""
@@ -57,7 +63,7 @@ def as_fit_data(predictions: Any, annotations: Any, options: Options) -> FitData
     """Predictions and annotations in memory, matched by item; or data that are ready."""
     if isinstance(predictions, FitData):
         if options.scale is not None:
-            declared = Declared(options.scale).on(predictions.classes)
+            declared = DeclaredScale(options.scale).on(predictions.classes)
             check_same_scale(predictions.scale, "fit data", declared, "declaration")
         return predictions
     predictions, labels = align_inputs(predictions, annotations, options.scale)
@@ -280,7 +286,7 @@ def fit_given_weights(
         objective=replace(options.objective, reg=settings.reg),
         solver=replace(options.solver, order="given", max_members=None),
     )
-    ((terms, ce_gradient),) = solution_at(data, [settings], [v])
+    ((terms, ce_gradient),) = evaluate_weights(data, [settings], [v])
     solution = Solution(
         weights=v,
         size=int((v > 0).sum()) if size is None else size,
@@ -439,7 +445,7 @@ def _kind_with_weight(weights: Floats, k: int) -> Kind:
 def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
     """[K] what each term gains per unit of each member's weight, by the name of its weight."""
     settings = replace(settings, regularize=Regularize.EFFECTIVE)
-    terms = data_terms(units, settings, np.arange(len(units.members)))
+    terms = streamed_terms(units, settings, np.arange(len(units.members)))
     objective = JointObjective(
         units.problem(settings, with_items=False),
         settings,

@@ -21,7 +21,7 @@ from edokit.metrics import entropy_items
 from edokit.objective.pools import average_groups, group_names, pool, sharpen
 from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective
 from edokit.predictions.core import COST, MemberInfo, checked_info
-from edokit.scales import NOMINAL, Declared, Scale
+from edokit.scales import NOMINAL, DeclaredScale, Scale
 from edokit.solvers import Certificate, Column, Trajectory
 from edokit.solvers.exact import SMALLEST_WEIGHT
 
@@ -61,7 +61,7 @@ def _read_member_info(stored: MemberInfo, info: ValidationInfo) -> MemberInfo:
 
 
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
-    return Declared(stored).on(info.data.get("classes", ()))
+    return DeclaredScale(stored).on(info.data.get("classes", ()))
 
 
 @dataclass(frozen=True, eq=False)

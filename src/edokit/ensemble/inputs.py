@@ -38,7 +38,7 @@ from edokit.objective.settings import (
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.predictions.shards import Shards
 from edokit.runs import InputReader
-from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
+from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
 PER_LABEL = "per-label"
 """Each label of sets with weights of its own."""
@@ -81,7 +81,7 @@ class Options:
         check_seed(self.random_state)
         one_of("label_weights", self.label_weights, LABEL_WEIGHTS)
         if self.scale is not None:
-            Declared(self.scale)  # refuses what is no scale
+            DeclaredScale(self.scale)  # refuses what is no scale
         if self.recalibrate is not None:
             one_of("recalibrate", self.recalibrate, ("temperature",))
         _ = self.settings  # refuses pools that do not go with the objective
@@ -255,9 +255,9 @@ def as_annotations(
                 f" rows and {len(labels.items)} annotated items",
                 "give one row per item, in the order of the annotations' items",
             )
-        return labels if scale is None else _declared(labels, Declared(scale))
+        return labels if scale is None else _declared(labels, DeclaredScale(scale))
     values = _array(labels, missing_values)
-    sets = scale is not None and Declared(scale).kind == "multi-label"
+    sets = scale is not None and DeclaredScale(scale).kind == "multi-label"
     if len(values.shape) not in ((2,) if sets else (1, 2)) or len(values) != n_items:
         raise InputError(
             f"{'sets of ' if sets else ''}labels need one row for each of the {n_items} items"
@@ -319,7 +319,7 @@ def _label_columns(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values
 
 
-def _declared(annotations: Annotations, declared: Declared) -> Annotations:
+def _declared(annotations: Annotations, declared: DeclaredScale) -> Annotations:
     """Annotations on this scale: theirs, or one that is declared for those without."""
     if annotations.scale == NOMINAL and declared.kind == "ordinal":
         ordered = annotations.with_classes(declared.classes or annotations.classes)
@@ -426,7 +426,7 @@ def align_inputs(
     if isinstance(labels, Annotations):
         annotations = labels.align(predictions.rows)
         if scale is not None:
-            annotations = _declared(annotations, Declared(scale))
+            annotations = _declared(annotations, DeclaredScale(scale))
     else:
         # Rows without ids belong together by position; the ids are then the predictions'.
         try:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from edokit._errors import InputError, counted, option
 from edokit._types import Floats, Ints
 from edokit.metrics import MetricSums, compute_metrics
-from edokit.objective.loss import CrossEntropy, Curvature, PoolTerm
+from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import (
     average_groups,
     group_names,
@@ -27,7 +27,7 @@ from edokit.objective.pools import (
 from edokit.objective.settings import CE, Pool, Settings
 from edokit.objective.summaries import Problem, Summaries
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale
+from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.annotations.core import Annotations, Ties
@@ -158,7 +158,7 @@ class FitData:
         """
         *_, n_members, n_classes = np.shape(P)
         names = tuple(map(str, range(n_classes)) if classes is None else classes)
-        on = Declared(scale).on(names)
+        on = DeclaredScale(scale).on(names)
         return FitData(
             Arrays.of(np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64), y, on),
             tuple(map(str, range(n_members)) if members is None else members),
@@ -332,19 +332,19 @@ class FitData:
             self.prepared[key] = log_probabilities(rows) if kind is Pool.LOG else rows
         return self.prepared[key]  # type: ignore[no-any-return]
 
-    def curvatures(
+    def expansions(
         self,
         weights: Floats,
         members: NDArray[Any] | None = None,
         term: PoolTerm = CrossEntropy(),  # noqa: B008
-    ) -> list[Curvature]:
+    ) -> list[Expansion]:
         """A term of the pools with these weights [T, k], with gradients and Hessians.
 
         ``members`` [k] are those that the weights are of (all, if None).
         """
         P, q, _ = self.sample
         P = P if members is None else P[:, members]
-        return [Curvature.of(term, P, q, v) for v in weights]
+        return [Expansion.of(term, P, q, v) for v in weights]
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0

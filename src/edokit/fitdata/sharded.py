@@ -30,7 +30,7 @@ from edokit.fitdata.cache import (
 )
 from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
 from edokit.metrics import MetricSums
-from edokit.objective.loss import CrossEntropy, Curvature, PoolTerm
+from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
@@ -240,13 +240,13 @@ class ShardedData(FitData):
             self._summaries = self.total(_summaries, task="summing up")[0]
         return self._summaries
 
-    def curvatures(
+    def expansions(
         self,
         weights: Floats,
         members: NDArray[Any] | None = None,
         term: PoolTerm = CrossEntropy(),  # noqa: B008
-    ) -> list[Curvature]:
-        return self.total(FitData.curvatures, weights, members, term, task="fitting")
+    ) -> list[Expansion]:
+        return self.total(FitData.expansions, weights, members, term, task="fitting")
 
     def evaluate(
         self, weights: Floats, pool: Pool | str = Pool.LINEAR, temperature: float = 1.0

@@ -37,7 +37,7 @@ from edokit.members.jobs import (
 from edokit.members.recipe import find_recipe, have_contexts, known_options, read_arrays
 from edokit.members.supervision import SOFT
 from edokit.members.training_data import FIT, TrainingData
-from edokit.scales import Declared, Scale, check_same_scale
+from edokit.scales import DeclaredScale, Scale, check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions.core import Predictions
@@ -464,4 +464,4 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
 
 def scale_of(description: Mapping[str, Any]) -> Scale:
     """The answer scale in a manifest or a member's card."""
-    return Declared(description["scale"]).on(description["classes"])
+    return DeclaredScale(description["scale"]).on(description["classes"])

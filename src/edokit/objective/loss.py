@@ -1,8 +1,8 @@
 """The terms of the joint loss, each one class, and their weighted sum.
 
-A `PoolTerm` is a smooth function of the pool of each item. It says what is pooled and how the
-function, its slope and its curvature follow; `OverItems`, the passes over shards, the mini-batches
-of gumbel and torch's autograd all take it from there.
+A `PoolTerm` holds the formulas of a smooth function of the pool of each item: value, slope and
+Hessian. A `Term` is a function of the weights: `InMemoryTerm` sums a `PoolTerm` over arrays, the
+exact solver's `StreamedTerm` over shards. `JointObjective` is the weighted sum of all terms.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from edokit.objective.summaries import Problem
 
 # Numbers of numpy arrays in one block: so few that they stay in the cache.
 _BLOCK = 2**17
-_REMEMBERED = 4  # weights whose values are known without another look at the items
+_REMEMBERED = 4  # weights whose values are cached
 
 
-# --- What looks at the items ----------------------------------------------------------------------
+# --- Formulas of the pool of each item ------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class PoolTerm:
     """A smooth function of the pool of each item, added up over items.
 
     ``pooled`` [..., n, c] is the weighted mean of the members' `coordinates` [K, n, c], ``targets``
-    [n, c] the same of the soft labels. A new term says what these are and has three formulas.
+    [n, c] those of the soft labels. A new term defines these and three formulas.
     """
 
     def coordinates(self, P: Array) -> Array:
@@ -65,18 +65,17 @@ class PoolTerm:
         """[..., n, c] its gradient in what is pooled."""
         raise NotImplementedError
 
-    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
-        """[K, n, c] rows whose products with one another are its Hessian in v, at one v."""
+    def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
+        """[K, n, c] a matrix F of K rows whose product FFᵀ is the Hessian in v, at one v."""
         raise NotImplementedError
 
     @property
     def slack(self) -> float:
-        """By how much a mean over items can be below the true one; above 0 where kinks are
-        smoothed."""
+        """How far smoothed kinks can lower the mean over items; 0 for a term without kinks."""
         return 0.0
 
     def softened(self, smoothing: float) -> PoolTerm:
-        """The same, with kinks smoothed by this much, if it has any."""
+        """The term with kinks, if it has any, smoothed by this much."""
         return self
 
 
@@ -95,14 +94,14 @@ class CrossEntropy(PoolTerm):
     def slope(self, pooled: Array, targets: Array) -> Array:
         return -targets / (pooled + EPSILON)
 
-    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
+    def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
         return rows * (namespace(pooled).sqrt(targets) / (pooled + EPSILON))
 
 
 class LogCrossEntropy(CrossEntropy):
-    """The same of a log pool: logarithms are pooled, φ is their softmax.
+    """Cross-entropy of a log pool: logarithms are pooled, φ is their softmax.
 
-    The Hessian is that of the members' logarithms' covariances under each φ.
+    The Hessian is the covariance of the members' logarithms under each φ.
     """
 
     def coordinates(self, P: Array) -> Array:
@@ -117,7 +116,7 @@ class LogCrossEntropy(CrossEntropy):
     def slope(self, pooled: Array, targets: Array) -> Array:
         return softmax(pooled) * namespace(pooled).sum(targets, axis=-1, keepdims=True) - targets
 
-    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
+    def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
         xp, phi = namespace(pooled), softmax(pooled)
         centred = rows - xp.sum(rows * phi, axis=-1, keepdims=True)
         return centred * xp.sqrt(xp.sum(targets, axis=-1, keepdims=True) * phi)
@@ -153,7 +152,7 @@ class Wasserstein(PoolTerm):
         gaps = pooled - targets
         return gaps / self._roots(gaps) * like(self.steps, pooled)
 
-    def bent(self, rows: Array, pooled: Array, targets: Array) -> Array:
+    def hessian_factor(self, rows: Array, pooled: Array, targets: Array) -> Array:
         roots = self._roots(pooled - targets)
         widths = like(self.steps, pooled)
         return rows * (self.smoothing * namespace(rows).sqrt(widths / roots) / roots)
@@ -170,14 +169,14 @@ class Wasserstein(PoolTerm):
 
 
 SMOOTH_TERMS = {"w1": Wasserstein}
-"""Terms beside the cross-entropy that look at the items, by field of `Objective`; each is made
-with the steps of ordered classes (None for others)."""
+"""Pool terms beside the cross-entropy, by field of `Objective`; each is constructed with the steps
+of ordered classes (None for others)."""
 
 
 def pool_terms(
     settings: Settings, alpha: Array | None = None, steps: Array | None = None
 ) -> dict[str, PoolTerm]:
-    """The terms of these settings that look at the items, by field of `Objective`."""
+    """The pool terms of these settings, by field of `Objective`."""
     terms: dict[str, PoolTerm] = {}
     if settings.ce is CE.MEAN:
         terms["ce_weight"] = CROSS_ENTROPY[settings.pool](alpha)
@@ -213,7 +212,7 @@ class Term:
 
 
 class Linear(Term):
-    """A term that is linear in v, such as the weighted mean of the members' own cross-entropies."""
+    """A term that is linear in v, such as the weighted mean of the members' cross-entropies."""
 
     def __init__(self, slope: Array, offset: Array | float = 0.0) -> None:
         self._slope, self._offset = slope, offset
@@ -252,21 +251,21 @@ class SquaredNorm(Term):
 
 
 class ItemTerm(Term):
-    """A pool term of the items that the loss is about."""
+    """A pool term summed over items."""
 
     term: PoolTerm
 
 
-class OverItems(ItemTerm):
+class InMemoryTerm(ItemTerm):
     """A pool term on items in memory: ``rows`` [K, n·c] are pooled, ``targets`` [n, c]."""
 
     def __init__(self, term: PoolTerm, rows: Array, targets: Array) -> None:
         self.term, self.items = term, (rows, targets)
         self._count = max(1, targets.shape[0])
-        self._known = lru_cache(_REMEMBERED)(lambda key: self._evaluate(np.frombuffer(key)))
+        self._evaluations = lru_cache(_REMEMBERED)(lambda key: self._evaluate(np.frombuffer(key)))
 
     @classmethod
-    def of(cls, term: PoolTerm, problem: Problem) -> OverItems:
+    def of(cls, term: PoolTerm, problem: Problem) -> InMemoryTerm:
         """The term on the items of a problem, which holds rows and targets of cross-entropies."""
         if isinstance(term, CrossEntropy):
             return cls(term, problem.rows, problem.targets)
@@ -278,9 +277,9 @@ class OverItems(ItemTerm):
         return cls(term, *problem.coordinates[type(term)])
 
     def at(self, v: Array) -> tuple[Array, Array]:
-        # The exact solver asks for one v more than once.
+        # The exact solver evaluates the same v several times.
         is_single = v.ndim == 1 and isinstance(v, np.ndarray)
-        return self._known(v.tobytes()) if is_single else self._evaluate(v)
+        return self._evaluations(v.tobytes()) if is_single else self._evaluate(v)
 
     def hessian(self, v: Array, inside: Any) -> Array:
         total: Array = 0.0
@@ -289,14 +288,14 @@ class OverItems(ItemTerm):
             pooled = _pooled(v, rows, targets)
             part = rows if everyone else rows[inside]
             by_item = namespace(part).reshape(part, (part.shape[0], *targets.shape))
-            bent = self.term.bent(by_item, pooled, targets)
-            bent = namespace(bent).reshape(bent, part.shape)
-            total = total + bent @ bent.T
+            factor = self.term.hessian_factor(by_item, pooled, targets)
+            factor = namespace(factor).reshape(factor, part.shape)
+            total = total + factor @ factor.T
         return total / self._count
 
-    def softened(self, smoothing: float) -> OverItems:
-        """The same with kinks smoothed by this much."""
-        return OverItems(self.term.softened(smoothing), *self.items)
+    def softened(self, smoothing: float) -> InMemoryTerm:
+        """The term with kinks smoothed by this much."""
+        return InMemoryTerm(self.term.softened(smoothing), *self.items)
 
     def _evaluate(self, v: Array) -> tuple[Array, Array]:
         xp = namespace(v, self.items[0])
@@ -349,8 +348,8 @@ def _pooled(v: Array, rows: Array, targets: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature(Additive):
-    """A term at one v, summed over items in float64. ``a + b`` joins two shards."""
+class Expansion(Additive):
+    """Value, gradient and Hessian of a term at one v: sums over items. ``a + b`` joins shards."""
 
     items: int  # n, the number of items
     value: Array  # []
@@ -358,14 +357,14 @@ class Curvature(Additive):
     hessian: Array  # [K, K]
 
     @classmethod
-    def of(cls, term: PoolTerm, P: Array, q: Array, v: Array) -> Curvature:
-        """Of the pool of P [N, K, C] under v [K], with soft labels q [N, C]."""
+    def of(cls, term: PoolTerm, P: Array, q: Array, v: Array) -> Expansion:
+        """Expand the term at v [K], for P [N, K, C] and soft labels q [N, C]."""
         (items, members, classes), xp = P.shape, namespace(P)
         rows = xp.reshape(member_rows(P), (members, items, classes))
         rows = xp.reshape(term.coordinates(rows), (members, -1))
-        over, v = OverItems(term, rows, term.targets(double(q))), double(v)
-        value, gradient = over.at(v)
-        hessian = over.hessian(v, range(members)) + like(np.zeros((members, members)), P)
+        in_memory, v = InMemoryTerm(term, rows, term.targets(double(q))), double(v)
+        value, gradient = in_memory.at(v)
+        hessian = in_memory.hessian(v, range(members)) + like(np.zeros((members, members)), P)
         return cls(items, items * value, items * gradient, items * hessian)
 
 
@@ -373,7 +372,7 @@ class Curvature(Additive):
 
 
 class JointObjective:
-    """The joint loss of a problem; ``terms`` take the place of its own of the same names."""
+    """The joint loss of a problem; ``terms`` override its terms of the same names."""
 
     def __init__(
         self, problem: Problem, settings: Settings, terms: Mapping[str, Term] | None = None
@@ -383,7 +382,7 @@ class JointObjective:
         replacements = dict(terms or {})
         ce = {} if settings.ce is CE.MEAN else {"ce_weight": Linear(problem.member_ce)}
         over_items = {
-            name: OverItems.of(term, problem)
+            name: InMemoryTerm.of(term, problem)
             for name, term in pool_terms(settings, steps=problem.steps).items()
             if name not in replacements
         }
@@ -404,8 +403,8 @@ class JointObjective:
         return self.all_terms["ce_weight"]
 
     @property
-    def of_items(self) -> dict[str, ItemTerm]:
-        """The terms that count and look at the items."""
+    def item_terms(self) -> dict[str, ItemTerm]:
+        """The terms over items that have a weight."""
         terms = ((name, self.all_terms[name]) for name in self._weights)
         return {name: term for name, term in terms if isinstance(term, ItemTerm)}
 
@@ -418,14 +417,15 @@ class JointObjective:
         return sum(self.slopes(v).values(), namespace(v).zeros_like(v))
 
     def slopes(self, v: Array) -> dict[str, Array]:
-        """The gradient [..., K] of each term that counts, times its weight."""
+        """The gradient [..., K] of each term that has a weight, times that weight."""
         return {
             name: weight * self.all_terms[name].at(v)[1] for name, weight in self._weights.items()
         }
 
     def curvature(self, v: Array, inside: Any) -> tuple[Array, Array | None]:
-        """Its Hessian among the members ``inside`` [k], which hold all weight: the convex part, and
-        the diversity term where that is concave (else None): [k, k] each.
+        """Its Hessian [k, k] among the members ``inside`` [k], which hold all weight.
+
+        In two parts: the convex one, and that of the diversity term where it is concave, else None.
         """
         hessians = {
             name: weight * self.all_terms[name].hessian(v, inside)
@@ -497,5 +497,5 @@ def joint_loss(
 
 
 def raw_norm(w: Array) -> Linear:
-    """The squared norm of raw weights w [..., K], which does not move with v."""
+    """The squared norm of raw weights w [..., K], a constant in v."""
     return Linear(like(np.zeros(w.shape[-1]), w), namespace(w).sum(w * w, axis=-1))

@@ -1,4 +1,4 @@
-"""What the objective needs to know of the data: sums that add over shards, and the problem."""
+"""The data as the objective needs them: sums that add over shards, and the problem to solve."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TENSOR_BLOCK = 2**24
 class Summaries(Additive):
     """Sums over items, in float64. ``a + b`` are the summaries of both shards together.
 
-    Of sets of labels, an item here is a row: one label of an item, with two classes.
+    With sets of labels, each label of an item counts as an item with two classes.
     """
 
     items: int
@@ -101,7 +101,7 @@ class Summaries(Additive):
     ) -> Summaries:
         """The sums of items whose numbers fit into the cache, in float64."""
         xp, (items, members, classes) = namespace(P), P.shape
-        # Items last: what is added up is long and contiguous.
+        # Items last, so that the axis to sum over is long and contiguous.
         rows = _transposed(xp.reshape(P, (items, members * classes)))
         rows = xp.reshape(rows, (members, classes * items))
         labels = _transposed(q)
@@ -137,12 +137,12 @@ class Summaries(Additive):
         )
 
     def _check(self) -> None:
-        """Refuse hard labels that are no classes, and sums that are not finite."""
+        """Refuse hard labels outside of the classes, and sums that are not finite."""
         xp = namespace(self.class_counts)
         sums = (self.soft_counts, self.hits, self.distances, self.log_losses, self.rank_products)
         numbers = xp.concat([xp.reshape(part, (-1,)) for part in sums if part is not None])
         finite = xp.astype(xp.all(xp.isfinite(numbers)), self.class_counts.dtype)
-        # Both at once: a GPU's queue is emptied whenever a number is looked at.
+        # Both at once: reading a number waits for the GPU.
         labelled, is_finite = xp.stack((xp.sum(self.class_counts), finite)).tolist()
         outside = self.items - int(labelled)
         if outside:
@@ -197,8 +197,8 @@ class Summaries(Additive):
     def class_weights(self, names: Sequence[str] | None = None) -> Array:
         """[C] inverse-frequency weights N / (C·N_c).
 
-        A class that is nobody's hard label has no such weight. That is an error if it has
-        soft-label mass; without any it cannot enter the loss, and its weight is 0.
+        A class that is no item's hard label is an error if it has soft-label mass. Otherwise it
+        does not enter the loss, and its weight is 0.
         """
         xp = namespace(self.class_counts)
         empty = self.class_counts == 0
@@ -245,7 +245,8 @@ def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
     """[K] member positions, best first.
 
     ``"ce"``: ascending cross-entropy of each member alone, without class weights, so that the
-    ranks do not depend on the objective's settings; ties keep their order. ``"given"``: as given.
+    ranks do not depend on the objective's settings; ties keep their order. ``"given"``: the order
+    of the predictions.
     """
     one_of("order", order, ("ce", "given"))
     if order == "given":
@@ -255,9 +256,9 @@ def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
 
 
 def _check_arrays(P: Array, q: Array, y: Array) -> None:
-    """Refuse shapes that do not belong together, and predictions that are no probabilities.
+    """Refuse shapes that do not match, and predictions that are not probabilities.
 
-    A few rows tell logits or percentages from probabilities; Predictions checks every row.
+    A few rows are enough to detect logits or percentages; `Predictions` checks every row.
     """
     if P.ndim != 3 or P.shape[1] == 0:
         raise InputError(
@@ -286,9 +287,9 @@ def _check_arrays(P: Array, q: Array, y: Array) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """K members on N items of C classes, in float64, laid out for pools of many weights.
+    """K members on N items of C classes, in float64, in a layout for pooling with many weights.
 
-    Without items it has every term but those of the pool.
+    Without items it serves all terms but the pool terms.
     """
 
     summaries: Summaries
@@ -298,7 +299,7 @@ class Problem:
     soft_labels: Array
     """[N, C] q."""
     class_weights: Array = None
-    """[C] α, of the classes in the cross-entropy; None if all count alike."""
+    """[C] α, weights of the classes in the cross-entropy; None if all are 1."""
     pool: Pool = Pool.LINEAR
     steps: Array = None
     """[C − 1] distances between neighbouring classes; None without an order."""
@@ -334,7 +335,7 @@ class Problem:
 
     @cached_property
     def matrices(self) -> dict[str, Array]:
-        """Those of `Summaries.matrices`."""
+        """`Summaries.matrices`, computed once."""
         return self.summaries.matrices
 
     @cached_property
@@ -344,7 +345,7 @@ class Problem:
 
     @cached_property
     def targets(self) -> Array:
-        """[N, C] soft labels q, times the class weights α if these count."""
+        """[N, C] soft labels q, times the class weights α if there are any."""
         alpha = self.class_weights
         return self.soft_labels if alpha is None else self.soft_labels * alpha
 
@@ -376,9 +377,9 @@ class Problem:
             )
 
     def take(self, items: Array) -> Problem:
-        """The problem with only these items (positions) in the terms that need items.
+        """The problem with only these items (positions) in the pool terms.
 
-        The other terms stay those of all items: a mini-batch adds no noise to them.
+        The other terms are still of all items, so that a mini-batch adds no noise to them.
         """
         xp = namespace(self.rows)
         rows = xp.reshape(self.rows, (self.members, *self.soft_labels.shape))
@@ -390,7 +391,7 @@ class Problem:
 
     @cached_property
     def coordinates(self) -> dict[type, tuple[Array, Array]]:
-        """Rows and targets of the pool terms that have asked for them."""
+        """A cache of rows and targets, by the class of the pool term."""
         return {}
 
     def select(self, members: Array) -> Problem:

@@ -23,7 +23,7 @@ from edokit._names import (
 from edokit._types import Floats, Strings
 from edokit.annotations.core import Annotations
 from edokit.rows import Rows, in_order
-from edokit.scales import NOMINAL, Declared, Scale, ScaleLike, check_same_scale, number_list
+from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale, number_list
 
 Invalid: TypeAlias = Literal["error", "normalize"]
 """What to do with probabilities that do not sum to one: refuse them, or divide by their sum."""
@@ -151,7 +151,7 @@ class Predictions:
         >>> Predictions.from_arrays([[0.1, 0.6], [0.8, 0.7]], layout="NK").shape
         (2, 2, 2)
         """
-        declared = Declared(scale or NOMINAL)
+        declared = DeclaredScale(scale or NOMINAL)
         classes = declared.classes if classes is None else classes
         array, layout, names = _stacked(values, layout)
         arguments = {"N": items, "K": members, "C": classes}
@@ -468,7 +468,7 @@ def declared_scale(
     scale: Scale, classes: Sequence[str], declaration: ScaleLike, against: str = "declaration"
 ) -> Scale:
     """The scale that predictions of this scale have after a declaration."""
-    declared = Declared(declaration)
+    declared = DeclaredScale(declaration)
     order = () if declared.classes is None else declared.classes
     if declared.kind == "ordinal" and {*classes} == {*order} and tuple(classes) != order:
         raise InputError(

@@ -23,7 +23,7 @@ from edokit._names import Encoded, as_names, class_order, encode, row_number, te
 from edokit._types import Bools, Strings
 from edokit.predictions.core import PREFIX, Invalid, MemberInfo, Predictions
 from edokit.rows import Rows, in_order
-from edokit.scales import NOMINAL, Declared, Scale
+from edokit.scales import NOMINAL, DeclaredScale, Scale
 
 SUFFIXES = (".npz", ".parquet")
 _NEEDED = ("probabilities", "items", "members", "classes")
@@ -144,7 +144,7 @@ def _read_npz(path: Path, invalid: Invalid) -> Predictions:
 
 def _noted_scale(text: str, classes: Sequence[str]) -> Scale:
     """The scale that a file notes; without a note it is nominal."""
-    return Declared(text).on(classes) if text else NOMINAL
+    return DeclaredScale(text).on(classes) if text else NOMINAL
 
 
 def _noted_info(text: str) -> MemberInfo:

@@ -49,7 +49,7 @@ from edokit.predictions.sampled import (
 )
 from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
-from edokit.scales import Declared, ScaleLike, check_same_scale
+from edokit.scales import DeclaredScale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
@@ -330,7 +330,7 @@ class _ModelFile:
         return self._of_classes(table, columns, declared)
 
     def _of_classes(
-        self, table: pa.Table, columns: Mapping[str, str], declared: Declared
+        self, table: pa.Table, columns: Mapping[str, str], declared: DeclaredScale
     ) -> Predictions:
         """A table with a column per class, and a row per item or per item and member."""
         if len(columns) < (1 if declared.kind == "multi-label" else 2):
@@ -366,7 +366,7 @@ class _ModelFile:
             part = part.order_classes(declared.classes or class_order(part.classes))
             return replace(part, scale=declared.on(part.classes))
 
-    def _of_answers(self, table: pa.Table, declared: Declared) -> Predictions:
+    def _of_answers(self, table: pa.Table, declared: DeclaredScale) -> Predictions:
         """A table with one row per sampled answer: the shares of each class, smoothed."""
         if self.logits:
             raise InputError(f"{self.path} holds sampled answers and no logits", _NO_LOGITS)

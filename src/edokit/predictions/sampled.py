@@ -19,7 +19,7 @@ from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, set_parts
 from edokit.predictions.core import COST, SOURCES
 from edokit.predictions.files import per_member
-from edokit.scales import Declared
+from edokit.scales import DeclaredScale
 
 Unparsed: TypeAlias = Literal["error", "drop"]
 """What to do with answers that are no class: refuse them, or leave them out and count them."""
@@ -55,7 +55,7 @@ def read_answers(
     path: Path,
     column: Encoded,
     member: Encoded,
-    declared: Declared,
+    declared: DeclaredScale,
     classes: Sequence[str] | None,
     label_map: Mapping[str, str],
     unparsed: Unparsed,
@@ -112,7 +112,7 @@ def read_answers(
 
 
 def _label_parts(
-    names: Iterable[str], declared: Declared, classes: Sequence[str]
+    names: Iterable[str], declared: DeclaredScale, classes: Sequence[str]
 ) -> dict[str, list[str]]:
     """The labels of answers that are sets, and the point that a number is; of others nothing."""
     if declared.kind == "multi-label":

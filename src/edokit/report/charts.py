@@ -28,7 +28,7 @@ from edokit.report.results import (
     ranked_scores,
 )
 from edokit.report.vega import Spec, rows
-from edokit.scales import Declared, Scale
+from edokit.scales import DeclaredScale, Scale
 
 PARTS = {
     "item": "items",
@@ -284,7 +284,7 @@ def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
     charts: dict[str, Spec] = {}
     if content is None:
         return charts
-    scale = Declared(content["scale"]).on(content["classes"])
+    scale = DeclaredScale(content["scale"]).on(content["classes"])
     parts = {name: (content["variance"] or {}).get(key) for key, name in PARTS.items()}
     if parts := {name: part for name, part in parts.items() if part and part["share"] is not None}:
         ends: Any = {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edokit._types import Floats, Ints
-from edokit.objective.loss import OverItems, PoolTerm
+from edokit.objective.loss import InMemoryTerm, PoolTerm
 from edokit.objective.pools import cumulative, slices
 from edokit.objective.summaries import Problem
 
@@ -108,7 +108,7 @@ class Batches:
 
     def _with_items(self, term: PoolTerm) -> tuple[Floats, Floats]:
         """What is pooled [N + 1, c, K] and targets [N + 1, c], the filler at the end."""
-        rows, targets = OverItems.of(term, self._problem).items
+        rows, targets = InMemoryTerm.of(term, self._problem).items
         by_item = rows.reshape(self._members, *targets.shape).transpose(1, 2, 0)
         return _with_filler(by_item, 1.0), _with_filler(targets, 0.0)
 

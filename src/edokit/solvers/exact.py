@@ -12,10 +12,10 @@ from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import (
-    Curvature,
+    Expansion,
+    InMemoryTerm,
     ItemTerm,
     JointObjective,
-    OverItems,
     PoolTerm,
     pool_terms,
 )
@@ -26,18 +26,18 @@ from edokit.solvers import Certificate, Solution
 
 TOLERANCE = 1e-9  # the gap at which a descent stops
 SMALLEST_WEIGHT = 1e-6  # weights below this are zero
-_STEPS = 100  # of a descent
-_FEW_MEMBERS = 20  # so many members, and a descent from every vertex is still cheap
-_SAMPLE = 1024  # items to find a good start on
-_LARGER = 32  # times as many for the next start
-_BEST_VERTICES = 5  # of more members, the lowest vertices to descend from
-_BEST_ENDS = 3  # of the sample's local optima, those to descend from on all items
-# Of the quadratic models.
+_STEPS = 100  # Newton steps of a descent, at most
+_FEW_MEMBERS = 20  # up to this many, a descent starts from every vertex
+_SAMPLE = 1024  # items of the first sample, which yields starts
+_LARGER = 32  # growth from one sample to the next
+_BEST_VERTICES = 5  # with more members, the lowest vertices to start from
+_BEST_OPTIMA = 3  # local optima of a sample to start from on more items
+# Limits of the quadratic solvers.
 _EXCHANGES = 30
-_PATIENCE = 3  # exchanges in a row that may leave as many members on the wrong side
+_PATIENCE = 3  # exchanges in a row without fewer members on the wrong side
 _INTERIOR_STEPS = 60
-_SHORT_OF_EDGE = 0.995  # how much of the way to the nearest edge a step may go
-# A promised decrease below this is lost in the rounding of the objective.
+_SHORT_OF_EDGE = 0.995  # fraction of the way to the boundary that a step may go
+# A predicted decrease below this is lost in the rounding of the objective.
 _ROUNDING = 1e-14
 _SMOOTHINGS = (0.1, 0.01, 0.001)
 
@@ -66,10 +66,10 @@ def solve_exact(
     order : {"ce", "given"}, default="ce"
         How members are ranked: by their own cross-entropy, or as they are.
     max_members : int, optional
-        Only the best so many members compete; all by default.
+        Only the best ``max_members`` may have weight; all by default.
     all_terms : bool, default=True
-        Whether the solution names every term. False spares the distances between members where
-        the objective does not weigh them.
+        Whether the solution has every term. False skips the distances between members where the
+        objective does not use them.
 
     Returns
     -------
@@ -99,27 +99,27 @@ def solve_exact(
             " literal penalty",
         )
     settings = in_expectation(settings)
-    part, ranked = _competing_problem(data, settings, order, max_members, all_terms)
+    problem, ranked = _competing_problem(data, settings, order, max_members, all_terms)
     members, candidates = len(ranked), ranked[:max_members]
-    # Many small products: threads would only wait for each other.
+    # The matrix products are too small for threads.
     with one_thread():
-        objective = JointObjective(part, settings)
+        objective = JointObjective(problem, settings)
         if data.is_sampled and pool_terms(settings):
-            # The optimum of the sample is where it starts; a few passes over all items are enough.
-            starts = ends_of(objective, [])[:_BEST_ENDS]
-            passes = data_terms(data, settings, candidates)
-            objective = JointObjective(part, settings, passes)
-            for name in objective.of_items:
-                passes[name].look_at(starts)
+            # From the optimum of the sample, a few passes over all items are enough.
+            starts = local_optima(objective, [])[:_BEST_OPTIMA]
+            passes = streamed_terms(data, settings, candidates)
+            objective = JointObjective(problem, settings, passes)
+            for name in objective.item_terms:
+                passes[name].evaluate_at(starts)
         else:
-            # Good starts: a few items tell nearly all; the many are then looked at a few times.
+            # Optima of growing samples are starts, so that few steps see all items.
             starts, sample_size = [], _SAMPLE
-            while part.items >= 2 * sample_size:
-                sample = part.take(spread(part.items, part.items // sample_size))
-                starts = ends_of(JointObjective(sample, settings), starts)[:_BEST_ENDS]
+            while problem.items >= 2 * sample_size:
+                sample = problem.take(spread(problem.items, problem.items // sample_size))
+                starts = local_optima(JointObjective(sample, settings), starts)[:_BEST_OPTIMA]
                 sample_size *= _LARGER
         v, certificate = optimum(objective, starts)
-        terms, slope = at_weights(objective, v)
+        terms, slope = terms_and_gradient(objective, v)
     if len(candidates) < members:
         certificate = replace(
             certificate,
@@ -151,20 +151,21 @@ def solve_path(
 ) -> Floats:
     """[L, K] the weights that `solve_exact` finds for each ``lambda_reg``, in memory.
 
-    From the largest on, each starts where the one before ended; infinity gives uniform weights.
+    The largest comes first, each next one starts at the weights before; infinity gives uniform
+    weights.
     """
     settings = in_expectation(settings)
     if max_members is None or max_members >= len(data.members):
-        order = "given"  # ranks decide nothing then
-    part, ranked = _competing_problem(data, settings, order, max_members, False)
+        order = "given"  # ranks do not matter then
+    problem, ranked = _competing_problem(data, settings, order, max_members, False)
     path = np.zeros((len(lambdas), len(ranked)))
-    v = np.full(part.members, 1.0 / part.members)
+    v = np.full(problem.members, 1.0 / problem.members)
     with one_thread():
-        ce = {"ce_weight": JointObjective(part, settings).ce}
+        ce = {"ce_weight": JointObjective(problem, settings).ce}
         for k in np.argsort(lambdas, kind="stable")[::-1]:
             if math.isfinite(lambdas[k]):
                 penalised = replace(settings, reg=lambdas[k])
-                v = ends_of(JointObjective(part, penalised, ce), [v])[0]
+                v = local_optima(JointObjective(problem, penalised, ce), [v])[0]
             path[k, ranked[:max_members]] = v
     return path
 
@@ -172,7 +173,7 @@ def solve_path(
 def _competing_problem(
     data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
 ) -> tuple[Problem, Ints]:
-    """The problem of the members that may have weight, and all members ranked."""
+    """The problem of the members that may have weight, and the ranking of all members."""
     with_items = bool(pool_terms(settings))
     problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
     members = np.arange(problem.members)
@@ -182,72 +183,76 @@ def _competing_problem(
     return problem if everyone else problem.select(candidates), ranked
 
 
-def solution_at(
+def evaluate_weights(
     data: FitData, settings: Sequence[Settings], weightings: Sequence[Floats]
 ) -> list[tuple[dict[str, float], Floats]]:
     """Terms of the loss over all items, and the gradient of its cross-entropy, at weights [T, K].
 
-    The settings, one for each of the weights, share pool, class weights and kind of cross-entropy,
-    and so a pass over the data.
+    The settings, one for each of the weights, must have the same pool, class weights and kind of
+    cross-entropy, so that one pass over the data serves all.
     """
     settings = [
         replace(in_expectation(variant), regularize=Regularize.EFFECTIVE) for variant in settings
     ]
     members, passes = np.arange(len(data.members)), data.is_sampled
-    shared: dict[str, DataTerm] = {}
+    shared: dict[str, StreamedTerm] = {}
     for variant in settings if passes else ():
-        shared = data_terms(data, variant, members) | shared
+        shared = streamed_terms(data, variant, members) | shared
     for term in shared.values():
-        term.look_at(weightings)
+        term.evaluate_at(weightings)
     problem = data.problem(settings[0], with_items=not passes)
     results = []
     for variant, v in zip(settings, weightings, strict=True):
         terms = {name: shared[name] for name in pool_terms(variant) if passes}
         objective = JointObjective(problem, variant, terms)
-        results.append(at_weights(objective, v))
+        results.append(terms_and_gradient(objective, v))
     return results
 
 
-def at_weights(objective: JointObjective, v: Floats) -> tuple[dict[str, float], Floats]:
+def terms_and_gradient(objective: JointObjective, v: Floats) -> tuple[dict[str, float], Floats]:
     """The terms of the loss at v [K], and the gradient [K] of its cross-entropy."""
     terms = {name: float(value) for name, value in objective.terms(v).items()}
     return terms, objective.ce.at(v)[1]
 
 
 def in_expectation(settings: Settings) -> Settings:
-    """The same objective without a draw: ``random`` is ``all`` in expectation."""
+    """The expected objective: ``ce="random"`` is ``ce="all"`` in expectation."""
     return replace(settings, ce=CE.ALL) if settings.ce is CE.RANDOM else settings
 
 
 def optimum(objective: JointObjective, starts: list[Floats]) -> tuple[Floats, Certificate]:
-    """The best weights [K] found, and what is known of them."""
+    """The best weights [K] found, and their certificate."""
     shape = _shape(objective)
     if shape == "concave":
         reason = "the objective is concave on the simplex: its lowest vertex is the optimum"
         return _vertices(objective)[0], Certificate(0.0, False, True, reason)
-    v = _cleaned(objective, ends_of(objective, starts)[0])
+    v = _without_tiny_weights(objective, local_optima(objective, starts)[0])
     gap = _gap(objective, v)
     reason = "suppress is not convex: the best local optimum found, every vertex considered"
     if shape == "convex":
         reason = "the objective is convex: the gap bounds what is left"
-    for name, term in objective.of_items.items():
+    for name, term in objective.item_terms.items():
         if lost := term.term.slack:
             gap += objective.settings.signed_weight(name) * lost
             reason += f" (smoothing of {TERMS[name].name.upper()}, at most {lost:.2g}, included)"
     return v, Certificate(gap, shape == "convex", shape == "convex", reason)
 
 
-def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
-    """Where descents from the starts end, best first; without starts, from well-chosen ones."""
+def local_optima(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
+    """The local optima that descents from the starts reach, best first.
+
+    Without ``starts`` they begin at the uniform weights and, if the objective is not convex, at the
+    lowest vertices and the optimum without the diversity term.
+    """
     uniform = np.full(objective.members, 1.0 / objective.members)
     if _shape(objective) == "convex":
         start = starts[0] if starts else uniform
         kinks = {
             name: term
-            for name, term in objective.of_items.items()
-            if isinstance(term, OverItems) and term.term.slack
+            for name, term in objective.item_terms.items()
+            if isinstance(term, InMemoryTerm) and term.term.slack
         }
-        # A kink is found by smoothing it less and less.
+        # Kinks are approached by smoothing them less and less.
         for smoothing in _SMOOTHINGS if kinks and not starts else ():
             softer = {name: term.softened(smoothing) for name, term in kinks.items()}
             terms = objective.all_terms | softer
@@ -260,26 +265,26 @@ def ends_of(objective: JointObjective, starts: list[Floats]) -> list[Floats]:
         without = JointObjective(objective.problem, settings, objective.all_terms)
         starts = [uniform, _descend(without, uniform), *vertices[:n_vertices]]
     ends = [vertices[0], *(_descend(objective, start) for start in starts)]
-    # The same end reached from two starts is one end.
+    # An optimum reached from two starts is listed once.
     heights = {round(objective.value(end), 12): end for end in ends}
     return [heights[height] for height in sorted(heights)]
 
 
 def _vertices(objective: JointObjective) -> list[Floats]:
-    """One member alone, each member in turn, best first."""
+    """The vertices of the simplex, each one member alone, best first."""
     corners = np.eye(objective.members)
     heights = np.array([objective.value(corner) for corner in corners])
     return [corners[k] for k in np.argsort(heights, kind="stable")]
 
 
 def _shape(objective: JointObjective) -> str:
-    """``convex``, ``concave`` (on the simplex), or ``neither`` for certain."""
+    """``convex`` or ``concave`` on the simplex, or ``neither`` if that is not certain."""
     members, settings = objective.members, objective.settings
     if members == 1 or settings.div == 0 or settings.diversity is Diversity.PRESERVE:
         return "convex"
-    if objective.of_items:
+    if objective.item_terms:
         return "neither"
-    # Without them the objective is a quadratic; look at it on the simplex.
+    # Without pool terms the objective is quadratic: its eigenvalues on the simplex decide.
     quadratic = settings.reg * np.eye(members)
     for term, matrix in objective.problem.matrices.items():
         quadratic = quadratic + settings.signed_weight(term) * matrix
@@ -304,7 +309,7 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
             best, smallest = v, gap
         if gap <= TOLERANCE:
             break
-        # Members without weight that promise nothing stay out of the model.
+        # Members without weight that would not lower the loss stay out of the model.
         inside = np.flatnonzero((v > 0) | (slope < level))
         step = -v
         hessian, concave = objective.curvature(v, inside)
@@ -319,7 +324,7 @@ def _descend(objective: JointObjective, start: Floats) -> Floats:
         elif gap > smallest:
             break
         else:
-            # Rounding hides the decrease; the model is as good as exact here, so follow it.
+            # Rounding hides the decrease; the quadratic model is accurate enough to follow here.
             v, value = _moved(objective, v, 1.0, step)
     return best
 
@@ -342,9 +347,9 @@ def _line_search(
     *,
     double: bool,
 ) -> tuple[Floats, float]:
-    """Halve the step until the objective falls as the slope promises, or double it while it falls.
+    """Halve the step until the objective falls enough (Armijo's rule), or double it while it falls.
 
-    Doubling (where ``double``) is for concave terms: a convex model is too cautious for them.
+    Doubling (where ``double``) is for concave terms, for which a convex model steps too short.
     """
     length, edge = 1.0, _to_the_edge(v, step)
     while length > 1e-12:
@@ -377,8 +382,8 @@ def _gap(objective: JointObjective, v: Floats) -> float:
     return max(0.0, float(slope @ v - slope.min()))
 
 
-def _cleaned(objective: JointObjective, v: Floats) -> Floats:
-    """The same optimum with tiny weights at zero, where that costs nothing."""
+def _without_tiny_weights(objective: JointObjective, v: Floats) -> Floats:
+    """The optimum with tiny weights set to zero, unless that widens the gap."""
     small = v < SMALLEST_WEIGHT
     if not small.any():
         return v
@@ -388,7 +393,7 @@ def _cleaned(objective: JointObjective, v: Floats) -> Floats:
 
 
 def _within_support(objective: JointObjective, v: Floats) -> Floats:
-    """Newton's steps among the members that have weight, towards the last digits."""
+    """Refine v by Newton's steps among the members that have weight."""
     inside = np.flatnonzero(v > 0)
     count = len(inside)
     for _ in range(3):
@@ -414,23 +419,24 @@ def minimize_on_simplex(
 ) -> Floats:
     """The x [K] on the simplex that minimises ½·xᵀHx + c·x; H [K, K] is semidefinite along it.
 
-    ``support`` [K] guesses which x are above zero. A few exchanges of members between the two sides
-    settle most problems; those that they don't (H singular, say) go to an interior-point method.
+    ``support`` [K] guesses which x are above zero. An active-set method solves most problems; the
+    others (H singular, say) go to an interior-point method.
     """
     if len(linear) == 1:
         return np.ones(1)
-    # Costs of order one make the stopping rule and the starting point free of units.
+    # Scaled to order one, so that tolerance and starting point do not depend on units.
     scale = max(float(np.abs(hessian).max()), float(linear.max() - linear.min()), 1e-300)
     h, c = hessian / scale, (linear - linear.min()) / scale
-    x = _exchange(h, c, tolerance, np.ones(len(c), bool) if support is None else support.copy())
+    x = _active_set(h, c, tolerance, np.ones(len(c), bool) if support is None else support.copy())
     if x is None:
-        x = _interior(h, c, tolerance)
+        x = _interior_point(h, c, tolerance)
     return np.asarray(x / x.sum())
 
 
-def _exchange(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats | None:
-    """Solve among the members inside; those that come out negative leave, those outside whose
-    slope promises a gain enter, all at once, until nobody moves. None if that does not end well.
+def _active_set(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats | None:
+    """Solve among the members inside; negative ones leave and members that lower the loss enter.
+
+    All of them at once, until none moves; None if that does not converge to a solution.
     """
     fewest, patience = len(c) + 1, _PATIENCE
     for _ in range(_EXCHANGES):
@@ -465,15 +471,15 @@ def _exchange(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats |
     return None
 
 
-def _interior(h: Floats, c: Floats, tolerance: float) -> Floats:
-    """Mehrotra's predictor-corrector steps, one K × K system each: some twenty, whatever K is."""
+def _interior_point(h: Floats, c: Floats, tolerance: float) -> Floats:
+    """Mehrotra's predictor-corrector method: about twenty steps of one K × K system each."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
     k = len(c)
     x = np.full(k, 1.0 / k)
     slope = h @ x + c
     level = float(slope.min()) - 1.0
-    z = slope - level  # the price of each x ≥ 0
+    z = slope - level  # the multiplier of each x ≥ 0
     for _ in range(_INTERIOR_STEPS):
         off_dual = h @ x + c - level - z
         off_sum = 1.0 - x.sum()
@@ -504,27 +510,27 @@ def _interior(h: Floats, c: Floats, tolerance: float) -> Floats:
 
 
 def _to_the_edge(values: Floats, step: Floats) -> float:
-    """How many such steps all values stay at least zero."""
+    """How many times the step fits before a value falls below zero."""
     shrinking = step < 0
     return float((values[shrinking] / -step[shrinking]).min()) if shrinking.any() else math.inf
 
 
-# --- Terms that look at all items, in passes over the data ----------------------------------------
+# --- Pool terms over all items, in passes over the data -------------------------------------------
 
 
-class DataTerm(ItemTerm):
-    """A pool term of all items, in passes over the data.
+class StreamedTerm(ItemTerm):
+    """A pool term of all items, evaluated in passes over the data.
 
-    One pass gives value, gradient and Hessian; what is known of some weights is not asked again.
+    One pass gives value, gradient and Hessian, which are cached by weights.
     """
 
     def __init__(
         self, data: FitData, members: Ints, term: PoolTerm, at_vertices: Floats | None = None
     ) -> None:
-        """Of these members (positions), in this order; ``at_vertices`` [k] of each alone."""
+        """``members`` are positions; ``at_vertices`` [k] is the value of each member alone."""
         self._data, self._members, self.term = data, members, term
         self._at_vertices = at_vertices
-        self._known: dict[bytes, Curvature] = {}
+        self._evaluations: dict[bytes, Expansion] = {}
 
     def value(self, v: Floats) -> float:
         vertex = np.flatnonzero(v == 1.0)
@@ -533,31 +539,32 @@ class DataTerm(ItemTerm):
         return float(self.at(v)[0])
 
     def at(self, v: Floats) -> tuple[float, Floats]:
-        at = self._at(v)
-        return float(at.value) / at.items, np.asarray(at.gradient / at.items)
+        sums = self._expansion(v)
+        return float(sums.value) / sums.items, np.asarray(sums.gradient / sums.items)
 
     def hessian(self, v: Floats, inside: Ints) -> Floats:
-        at = self._at(v)
-        return np.asarray(at.hessian[np.ix_(inside, inside)] / at.items)
+        sums = self._expansion(v)
+        return np.asarray(sums.hessian[np.ix_(inside, inside)] / sums.items)
 
-    def look_at(self, weightings: Sequence[Floats]) -> None:
-        """Know these weights [T, K] after one pass."""
-        new = [v for v in weightings if v.tobytes() not in self._known]
+    def evaluate_at(self, weightings: Sequence[Floats]) -> None:
+        """Evaluate the term at these weights [T, K] in one pass, for later use."""
+        new = [v for v in weightings if v.tobytes() not in self._evaluations]
         if new:
-            curvatures = self._data.curvatures(np.array(new), self._members, self.term)
-            self._known |= {v.tobytes(): at for v, at in zip(new, curvatures, strict=True)}
+            expansions = self._data.expansions(np.array(new), self._members, self.term)
+            keys = (v.tobytes() for v in new)
+            self._evaluations |= dict(zip(keys, expansions, strict=True))
 
-    def _at(self, v: Floats) -> Curvature:
-        self.look_at([v])
-        return self._known[v.tobytes()]
+    def _expansion(self, v: Floats) -> Expansion:
+        self.evaluate_at([v])
+        return self._evaluations[v.tobytes()]
 
 
-def data_terms(data: FitData, settings: Settings, members: Ints) -> dict[str, DataTerm]:
-    """The terms of these settings that look at the items, each in passes over all of them."""
+def streamed_terms(data: FitData, settings: Settings, members: Ints) -> dict[str, StreamedTerm]:
+    """The pool terms of these settings, each evaluated in passes over all items."""
     sums, steps = data.summaries(), data.scale.steps
     alpha = sums.class_weights(data.row_classes) if settings.class_weights else None
     terms = pool_terms(settings, alpha, steps)
     # A single member's linear pool is the member itself.
-    alone = sums.select(members).member_ce(alpha)
-    known = {"ce_weight": alone} if settings.pool is Pool.LINEAR else {}
-    return {name: DataTerm(data, members, terms[name], known.get(name)) for name in terms}
+    member_ce = sums.select(members).member_ce(alpha)
+    at_vertices = {"ce_weight": member_ce} if settings.pool is Pool.LINEAR else {}
+    return {n: StreamedTerm(data, members, term, at_vertices.get(n)) for n, term in terms.items()}

@@ -20,7 +20,7 @@ from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Solution, Trajectory
 from edokit.solvers.batches import Batches
 from edokit.solvers.descent import Columns, descend
-from edokit.solvers.exact import at_weights, in_expectation, solution_at
+from edokit.solvers.exact import evaluate_weights, in_expectation, terms_and_gradient
 
 _OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
 # Runs that differ in these can't share arrays.
@@ -200,7 +200,7 @@ def _take_terms_of_all(data: FitData, runs: list[_Run], solutions: dict[int, Sol
         by_pass.setdefault((settings.class_weights, settings.pool, settings.ce), []).append(run)
     for alike in by_pass.values():
         weights = [solutions[run.place].weights for run in alike]
-        terms_and_slopes = solution_at(data, [run.settings for run in alike], weights)
+        terms_and_slopes = evaluate_weights(data, [run.settings for run in alike], weights)
         for run, (terms, slope) in zip(alike, terms_and_slopes, strict=True):
             solutions[run.place] = replace(solutions[run.place], terms=terms, ce_gradient=slope)
 
@@ -221,7 +221,7 @@ def _solutions(
     final = softmax(np.where(in_ensemble, theta[-1], -np.inf))
     solutions = []
     for t, run in enumerate(runs):
-        terms, slope = at_weights(_objective(problem, run, final[t]), final[t])
+        terms, slope = terms_and_gradient(_objective(problem, run, final[t]), final[t])
         solution = Solution(
             weights=_as_given(final[t], ranks),
             size=int(best[t]),

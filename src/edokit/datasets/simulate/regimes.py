@@ -11,7 +11,7 @@ from numbers import Integral
 
 from edokit._errors import InputError, check_number, one_of, option
 from edokit.datasets.simulate.posts import VIEW_NAMES
-from edokit.scales import Declared, Scale
+from edokit.scales import DeclaredScale, Scale
 
 
 def _check(holds: bool, name: str, value: object, rule: str) -> None:
@@ -135,7 +135,7 @@ class Regime:
     def scale(self) -> Scale:
         """The answer scale."""
         kind = "multi-label" if self.labels else "ordinal" if self.ordinal else "nominal"
-        return Declared(kind).on(self.classes)
+        return DeclaredScale(kind).on(self.classes)
 
     @property
     def hostile_share(self) -> float:

@@ -36,7 +36,7 @@ from edokit.members.recipe import (
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import Questions, fields_of
 from edokit.members.spending import Session, current_session
-from edokit.scales import NOMINAL, Declared, Scale
+from edokit.scales import NOMINAL, DeclaredScale, Scale
 
 _FILE = "llm.json"
 _TOP = (20, 5)  # alternatives to ask for at each token; not every server accepts the larger number
@@ -289,7 +289,7 @@ class LanguageModel(Member):
         with errors_in(path):
             options = check_options("a language model", known_options(cls), saved.options)
             member = cls(len(saved.classes), **options)
-            member._ask_about(saved.classes, Declared(saved.scale).on(saved.classes))
+            member._ask_about(saved.classes, DeclaredScale(saved.scale).on(saved.classes))
         member._examples = saved.examples
         member._top, member._names_labels = saved.top, True
         return member
