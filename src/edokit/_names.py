@@ -195,8 +195,8 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
             column = column.dictionary_encode()
         # Small index types are too small once the dictionaries of all chunks are one.
         column = column.cast(pa.dictionary(pa.int32(), column.type.value_type))
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        texts = _texts(whole.dictionary, name)
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        texts = _texts(array.dictionary, name)
     except EDOError:
         raise
     # Damaged files bring values that no clock or text can show; each library says it its own way.
@@ -209,7 +209,7 @@ def encode(column: pa.ChunkedArray | pa.Array, name: str) -> Encoded:
     # Different values may have one name, and a dictionary may repeat one; None has the code -1.
     texts[texts == ""] = None
     text_codes, names = pd.factorize(texts)
-    codes = _through(text_codes, whole.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+    codes = _through(text_codes, array.indices.fill_null(-1).to_numpy(zero_copy_only=False))
     order = pd.unique(codes[codes >= 0])
     rank = np.full(len(names), -1, dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)

@@ -40,8 +40,8 @@ def free_memory() -> float:
         folders = (Path(f"/sys/fs/cgroup{group}"), Path("/sys/fs/cgroup"))
         folder = next(folder for folder in folders if (folder / "memory.max").exists())
         dropped = int(_read(f"{folder}/memory.stat").split("inactive_file ")[1].split()[0])
-        maximum, used = (int(_read(f"{folder}/memory.{name}")) for name in ("max", "current"))
-        limits.append(maximum - used + dropped)
+        maximum, current = (int(_read(f"{folder}/memory.{name}")) for name in ("max", "current"))
+        limits.append(maximum - current + dropped)
     return max(0.0, min(limits))
 
 

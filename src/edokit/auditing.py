@@ -165,23 +165,23 @@ class Audit:
                 return line + "these items can't show how many independent judges they are."
             return line + f"they count as {judges.low:.1f} independent judges or more."
         if self.correlation is None or self.correlation <= 0:
-            more = "Their errors are not correlated."
+            errors = "Their errors are not correlated."
         else:
-            more = (
+            errors = (
                 f"Their errors correlate by {self.correlation:.2f}: however many more of this kind"
                 f" were asked, they would count as {1 / self.correlation:.1f}."
             )
         return (
             f"{count} count as {judges.estimate:.1f} independent judges ({self.level:.0%} interval"
-            f" {_number(judges.low)} to {_number(judges.high)}). {more}"
+            f" {_number(judges.low)} to {_number(judges.high)}). {errors}"
         )
 
     def _about_members(self) -> str:
         column = LEARNED if LEARNED in self.members[0] else UNIFORM
-        needed = [row["member"] for row in self.members if row[column]["verdict"] == "worse"]
+        missed = [row["member"] for row in self.members if row[column]["verdict"] == "worse"]
         line = "No member is clearly missed if it goes alone."
-        if needed:
-            line = f"Clearly missed if it goes: {examples(needed, 5)}."
+        if missed:
+            line = f"Clearly missed if it goes: {examples(missed, 5)}."
         if self.spare:
             line += (
                 f" Learned weights do without {examples(self.spare, 10)} together (loss within 1%,"
@@ -534,16 +534,16 @@ def _members(
 ) -> list[dict[str, Any]]:
     """What each member adds to the uniform mean and to learned weights; lowest loss first."""
     P, size = np.asarray(jury.probabilities, dtype=np.float64), len(jury.members)
-    whole = answers.losses(jury.uniform[answers.item_codes])
+    mean_losses = answers.losses(jury.uniform[answers.item_codes])
     drops = {} if trade_off is None else {drop.dropped[0]: drop for drop in trade_off.drops}
     rows = []
     for k, name in enumerate(jury.members):
         without = (size * jury.uniform - P[:, k]) / (size - 1)
-        gaps = answers.losses(without[answers.item_codes]) - whole
+        gaps = answers.losses(without[answers.item_codes]) - mean_losses
         remaining = tuple(member for member in jury.members if member != name)
         error = float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
         cost = jury.member_info.get(name, {}).get(COST)
-        loss = float((whole + gaps).mean())
+        loss = float((mean_losses + gaps).mean())
         correlations = np.delete(matrix[k], k)
         row = {
             "member": name,
@@ -571,8 +571,8 @@ def _spare(jury: Predictions, trade_off: TradeOff | None) -> list[str]:
     if trade_off is None:
         return []
     fitting = [step for step in trade_off.path if step.verdict in ("free", "better")]
-    kept = min((step.members for step in (trade_off.whole, *fitting)), key=len)
-    return [name for name in jury.members if name not in kept]
+    members = min((step.members for step in (trade_off.whole, *fitting)), key=len)
+    return [name for name in jury.members if name not in members]
 
 
 def _strata(p: Floats, answers: Answers, options: AuditOptions) -> list[dict[str, Any]]:

@@ -137,8 +137,8 @@ def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
     """
     annotations = simulate(CAMPS, random_state=random_state).annotations
     train, dev, test = (annotations.split(name) for name in ("train", "dev", "test"))
-    drawn = partial(random_select, train, random_state)
-    targets: dict[str, Any] = {"soft": lambda epoch: train.soft_labels, "random-select": drawn}
+    draws = partial(random_select, train, random_state)
+    targets: dict[str, Any] = {"soft": lambda epoch: train.soft_labels, "random-select": draws}
     members = []
     for target in targets.values():
         data = MemberData(_texts(train), target, annotations=train, scale=annotations.scale)

@@ -483,9 +483,9 @@ def _vote_interval(votes: Floats, weights: Floats, level: float) -> tuple[Floats
         chances[:, 0] = 1
         for person, unit in enumerate(units):
             vote = votes[block, person, None]
-            chosen = chances[:, : chances.shape[1] - unit] * vote
+            with_vote = chances[:, : chances.shape[1] - unit] * vote
             chances *= 1 - vote
-            chances[:, unit:] += chosen
+            chances[:, unit:] += with_vote
         below = np.cumsum(chances, axis=1)
         for end, q in zip(ends, _tails(level), strict=True):
             end[block] = (below < q - _CLOSE).sum(axis=1) / totals[block, None]

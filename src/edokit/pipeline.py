@@ -189,9 +189,9 @@ def default_pool(options: RunOptions) -> list[Ingredient]:
     ]
     if options.quality in ("good", "best"):
         model: dict[str, Any] = {"model": options.encoder}
-        known, bold = model | {"annotators": True}, model | {"strength": 20.0}
+        by_annotator, bold = model | {"annotators": True}, model | {"strength": 20.0}
         pool[2:2] = [  # the first one reads the texts for both
-            Ingredient(Group("encoder", 1, "encoder", "soft", options=known), 30.0),
+            Ingredient(Group("encoder", 1, "encoder", "soft", options=by_annotator), 30.0),
             Ingredient(Group("encoder", 1, "encoder-bold", "soft", options=bold), 1.0),
         ]
         pool.append(_linear("characters", 1.0, words=0.0))
@@ -481,15 +481,15 @@ class _Job:
         """
         cores = cpu_count()
         workers = cores if self.options.jobs is None else min(self.options.jobs, cores)
-        left, pool = self.seconds_left(), list[Group]()
+        seconds_left, pool = self.seconds_left(), list[Group]()
         for ingredient in default_pool(self.options):
             group = ingredient.group
             if reason := ingredient.missing():
                 self.left_out.append(f"{group.name}: {reason}")
                 continue
             if not self.is_trained(group):
-                left -= seconds * ingredient.cost * group.members / workers
-            if left < 0 and pool:
+                seconds_left -= seconds * ingredient.cost * group.members / workers
+            if seconds_left < 0 and pool:
                 self.out_of_time.append(group.name)
             else:
                 pool.append(group)

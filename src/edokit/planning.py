@@ -159,13 +159,13 @@ class Plan:
                     f" {counted(row['items'], 'item')}"
                     + (f"; {alike[0]} to {alike[-1]} are not clearly worse." if alike[1:] else ".")
                 )
-        first, last = self.curve[0], self.curve[-1]
-        name = next(metric for metric in first["soft_label"] if metric != "f1")
-        few = counted(first["annotators"], "annotator")
+        smallest, largest = self.curve[0], self.curve[-1]
+        name = next(metric for metric in smallest["soft_label"] if metric != "f1")
+        fewest = counted(smallest["annotators"], "annotator")
         lines.append(
-            f"{METRIC[name].short} of the soft label of {few}:"
-            f" {first['soft_label'][name][0]:.3f}; of {last['annotators']}:"
-            f" {last['soft_label'][name][0]:.3f}."
+            f"{METRIC[name].short} of the soft label of {fewest}:"
+            f" {smallest['soft_label'][name][0]:.3f}; of {largest['annotators']}:"
+            f" {largest['soft_label'][name][0]:.3f}."
         )
         return [*lines, *self.notes]
 
@@ -385,8 +385,8 @@ def fit_prior(counts: Floats) -> Floats:
         by_class = gammaln(counts + total * mean) - gammaln(total * mean)
         return -float((by_class.sum(axis=1) - gammaln(labels + total) + gammaln(total)).sum())
 
-    found = minimize_scalar(loss, bounds=_CONCENTRATIONS, method="bounded")
-    return np.asarray(np.exp(found.x) * mean)
+    best = minimize_scalar(loss, bounds=_CONCENTRATIONS, method="bounded")
+    return np.asarray(np.exp(best.x) * mean)
 
 
 def draw_distributions(shares: Floats, labels: Ints, scale: Scale, rng: Any) -> Floats:
@@ -434,9 +434,9 @@ def soft_label_errors(
         q = draw_distributions(shares[items], labels[items], scale, rng)
         target = q if reference is None else draw_soft_labels(q, reference, scale, rng)
         for k, count in enumerate(counts):
-            drawn = draw_soft_labels(q, count, scale, rng)
+            draws = draw_soft_labels(q, count, scale, rng)
             for name in names:
-                errors[name][sample, k] = values[name](drawn, target, scale.hard(target)).mean()
+                errors[name][sample, k] = values[name](draws, target, scale.hard(target)).mean()
     return errors
 
 
@@ -456,9 +456,9 @@ def difference_spreads(
         if name not in main_metrics(scale):
             continue
         hard, hard_labels = scale.hard(shares), scale.hard(answers.shares)
-        first, second = (value(p, shares, hard) for p in models)
+        losses, other_losses = (value(p, shares, hard) for p in models)
         singles = [value(p[answers.item_codes], answers.shares, hard_labels) for p in models]
-        gaps, single = (first - second)[shared], singles[0] - singles[1]
+        gaps, single = (losses - other_losses)[shared], singles[0] - singles[1]
         columns = [
             answers.by_item(single)[shared],
             answers.by_item(single**2)[shared],
@@ -519,9 +519,9 @@ def _train_on_parts(
     texts = pilot.whole_texts
     assert texts is not None
     scale, items = pilot.scale, rng.permutation(len(pilot.items))[:_MOST_TEXTS]
-    most, sizes, inverses, losses = int(np.median(answers.counts)), [], [], []
+    usual_count, sizes, inverses, losses = int(np.median(answers.counts)), [], [], []
     for share in _TRAINED_SHARES * _REPEATS:
-        for limit in {1, most}:
+        for limit in {1, usual_count}:
             trained = rng.permutation(items)[: int(len(items) * share)]
             targets, label_counts = _fewer_labels(answers, limit, rng)
             data = MemberData(
@@ -549,9 +549,9 @@ def _fewer_labels(answers: Answers, limit: int, rng: np.random.Generator) -> tup
     order = order[np.argsort(answers.item_codes[order], kind="stable")]
     starts = np.cumsum(answers.counts) - answers.counts
     place = np.arange(len(order)) - np.repeat(starts, answers.counts)
-    drawn = order[place < limit]
+    sampled = order[place < limit]
     label_counts = np.minimum(answers.counts, limit)
-    totals = sums(answers.shares[drawn], answers.item_codes[drawn], len(label_counts))
+    totals = sums(answers.shares[sampled], answers.item_codes[sampled], len(label_counts))
     return totals / label_counts[:, None], label_counts
 
 

@@ -160,7 +160,7 @@ class PredictOptions:
         )
         no_panel = self.annotators is not None and not self.n_panels
         needs_review = self.review_out or (self.annotations and not self.page)
-        asked = f"{self.n_panels} panels and persons are given"
+        request = f"{self.n_panels} panels and persons are given"
         rules: list[tuple[Any, str, str]] = [
             (
                 self.judges and self.predictions,
@@ -180,7 +180,7 @@ class PredictOptions:
             ),
             (
                 self.n_panels > (1 if self.review else 2),
-                f"{asked} with {review}" if self.review else asked,
+                f"{request} with {review}" if self.review else request,
                 "compare two at a time, or give one and ask for a review",
             ),
             (

@@ -269,10 +269,10 @@ class Scale:
 
     def names(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> Strings:
         """Return hard labels by name [N]; a set is a JSON list of its labels."""
-        chosen = self.chosen(hard_labels, classes)
+        names = self.chosen(hard_labels, classes)
         if self.is_multi_label:
-            chosen = [json.dumps(labels) for labels in chosen]
-        return np.array(chosen, dtype=object)
+            names = [json.dumps(labels) for labels in names]
+        return np.array(names, dtype=object)
 
     def chosen(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> list[Any]:
         """Return the name of each hard label; of sets, the list of their labels."""

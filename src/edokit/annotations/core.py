@@ -492,8 +492,8 @@ class Annotations:
         >>> annotations.align(["b", "a"]).items.tolist()
         ['b', 'a']
         """
-        others = rows if isinstance(rows, Rows) else Rows.of(rows)
-        order = self.rows.match(others, "annotations", against)
+        target_rows = rows if isinstance(rows, Rows) else Rows.of(rows)
+        order = self.rows.match(target_rows, "annotations", against)
         return self if in_order(order) else self.take(order)
 
     def with_classes(self, classes: Sequence[object]) -> Annotations:

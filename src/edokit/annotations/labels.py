@@ -271,13 +271,13 @@ def _variants(
         main = main_names.get(key, max(variants, key=preference).strip())
         mapping |= {name: main for name in variants if name != main}
     listed = [" and ".join(map(described, variants)) for variants in doubtful.values()]
-    more = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
+    remainder = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
     if "" in mapping.values():
         raise InputError(
             f"labels are blank: {'; '.join(listed[:3])}",
             f"fill them in, or choose {option('empty', 'drop')}",
         )
-    return mapping, "; ".join(listed[:3]) + more
+    return mapping, "; ".join(listed[:3]) + remainder
 
 
 def _one_spelling(labels: Labels, declared: Iterable[str], place: Callable[[int], str]) -> Labels:

@@ -631,9 +631,9 @@ def _without_duplicates(
         )
 
     else:
-        again = are(int(is_repeated.sum()), len(is_repeated), noun="annotation")
+        repeats = are(int(is_repeated.sum()), len(is_repeated), noun="annotation")
         warn(
-            f"{again} dropped by {option('duplicates', 'first')}: repeated labels of an annotator"
+            f"{repeats} dropped by {option('duplicates', 'first')}: repeated labels of an annotator"
             " for an item"
         )
     fields = ("item_codes", "annotator_codes", "label_codes", "label_probabilities")

@@ -87,10 +87,10 @@ def compare(
     """
     if form is not None:
         one_of("format", form, FORMATS)
-    others = [files.test_predictions, files.test_annotations, files.train_annotations]
+    further_files = [files.test_predictions, files.test_annotations, files.train_annotations]
     guard: Any = nullcontext()
     if out is not None:
-        inputs = predictions, annotations, *others
+        inputs = predictions, annotations, *further_files
         guard = output_folder(out, "comparison", *inputs, overwrite=overwrite)
     with guard, console.progress() as bars:
         update = console.add_bar(bars, "")

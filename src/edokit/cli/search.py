@@ -123,8 +123,8 @@ def show(result: SearchResult, out: Path | None, requested: int) -> None:
     """The front as a table, the choice and its estimates; ``requested``: trials in all."""
     notes = _estimates(result)
     if before := result.done_before:
-        more = "; more --trials go on" if before >= requested else ""
-        notes.insert(0, f"{before} of these had been done before{more}.")
+        advice = "; more --trials go on" if before >= requested else ""
+        notes.insert(0, f"{before} of these had been done before{advice}.")
     if out is not None:
         page = ", report.html" if (out / "report.html").exists() else ""
         unlearned = result.ensemble.fitted_.nothing_learned

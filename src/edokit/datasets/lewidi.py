@@ -181,8 +181,8 @@ class Item2025(Item):
     @property
     def text_names(self) -> tuple[str, str]:
         """The names of context and text, which come in this order."""
-        first, second = self.text
-        return (second, first) if (second, first) in SCALES else (first, second)
+        earlier, later = self.text
+        return (later, earlier) if (later, earlier) in SCALES else (earlier, later)
 
     @property
     def scale(self) -> str | None:

@@ -34,8 +34,8 @@ def permutation_test(
     first two together; None where it can't be tested.
     """
     rng = np.random.default_rng([random_state, 3])
-    plain = (vectors.permuted(rng) for _ in range(permutations))
-    tables = chain(plain, islice(strict_permutations(vectors, rng), permutations))
+    shuffled = (vectors.permuted(rng) for _ in range(permutations))
+    tables = chain(shuffled, islice(strict_permutations(vectors, rng), permutations))
     statistics = [_statistics(structure)]
     # Many small products: threads only wait for each other.
     with threadpool_limits(1):

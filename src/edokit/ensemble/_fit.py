@@ -431,10 +431,10 @@ def _with_gains(
     for row, member in enumerate(surprising):
         pools[row, units.members.index(member)] = 0.0
     pools /= pools.sum(axis=1, keepdims=True)
-    *without, whole = (
+    *reduced_ce, pool_ce = (
         float(metrics["ce"] or 0.0) for metrics in units.evaluate(pools, pool, temperature)
     )
-    gains = {member: ce - whole for member, ce in zip(surprising, without, strict=True)}
+    gains = {member: ce - pool_ce for member, ce in zip(surprising, reduced_ce, strict=True)}
     return tuple(replace(reason, gain=gains.get(reason.member)) for reason in reasons)
 
 

@@ -137,8 +137,8 @@ def _best_temperature(
     low, high = np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE)
     logs = np.append(0.0, np.linspace(low, high, _GRID))
     losses = np.array([at_one, *(losses_at(float(np.exp(log))) for log in logs[1:])])
-    chosen = _least_step(losses, np.abs(logs))
-    return float(np.exp(logs[chosen])), float(losses[chosen].mean()), _held_out(losses, logs)
+    best = _least_step(losses, np.abs(logs))
+    return float(np.exp(logs[best])), float(losses[best].mean()), _held_out(losses, logs)
 
 
 def _least_step(losses: Floats, steps: Floats) -> int:
@@ -159,8 +159,8 @@ def _held_out(losses: Floats, logs: Floats) -> float:
     for fold in np.unique(folds):
         is_held_out = folds == fold
         # A single item leaves nothing to choose by.
-        chosen = 0 if is_held_out.all() else _least_step(losses[:, ~is_held_out], np.abs(logs))
-        held_out[is_held_out] = losses[chosen, is_held_out]
+        best = 0 if is_held_out.all() else _least_step(losses[:, ~is_held_out], np.abs(logs))
+        held_out[is_held_out] = losses[best, is_held_out]
     return float(held_out.mean())
 
 

@@ -241,20 +241,20 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _checked_estimators(self) -> tuple[list[str], list[Any]]:
         """Names and classifiers; parameters that a fit can't use are refused."""
         one_of("supervision", self.supervision, get_args(SupervisionName))
-        named: Any = self.estimators if isinstance(self.estimators, list | tuple) else ()
-        if not named or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in named):
+        entries: Any = self.estimators if isinstance(self.estimators, list | tuple) else ()
+        if not entries or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in entries):
             raise InputError(
                 "estimators must be a list of (name, classifier), with at least one classifier",
                 'give estimators=[("lr", LogisticRegression()), …]',
             )
-        for name, estimator in named:
+        for name, estimator in entries:
             if not hasattr(estimator, "predict_proba"):
                 raise InputError(
                     f"every classifier must have predict_proba, but {name!r}"
                     f" ({type(estimator).__name__}) has none",
                     "wrap it in CalibratedClassifierCV",
                 )
-        return [name for name, _ in named], [estimator for _, estimator in named]
+        return [name for name, _ in entries], [estimator for _, estimator in entries]
 
     def _fit_annotators(self, p: Floats, labels: Annotations, y: Any) -> Annotations:
         """Learn how annotators differ from answers p [N, K, C] that have not seen the items.
@@ -545,8 +545,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         scale = labels.scale
         if self.supervision != "soft":
             targets = (self._target(labels, hard, k) for k in range(len(estimators)))
-            named = [scale.labels(target, self.classes_) for target in targets]
-            return np.arange(len(labels.items)), [*zip(estimators, named, repeat({}))]
+            target_labels = [scale.labels(target, self.classes_) for target in targets]
+            return np.arange(len(labels.items)), [*zip(estimators, target_labels, repeat({}))]
         if scale.is_multi_label:
             raise InputError(
                 f"{option('supervision', 'soft')} weights classes by shares, but y holds sets",
@@ -622,11 +622,11 @@ def _learned(target: npt.NDArray[Any]) -> Any:
 
 def _weight_name(estimator: Any) -> str:
     """The argument of ``fit`` that weights rows; of a pipeline, that of its last step."""
-    name, last = estimator.steps[-1] if hasattr(estimator, "steps") else ("", estimator)
-    if not has_fit_parameter(last, "sample_weight"):
+    name, final_step = estimator.steps[-1] if hasattr(estimator, "steps") else ("", estimator)
+    if not has_fit_parameter(final_step, "sample_weight"):
         raise InputError(
             f"{option('supervision', 'soft')} needs classifiers whose fit takes sample_weight, but"
-            f" that of {type(last).__name__} does not",
+            f" that of {type(final_step).__name__} does not",
             f"choose {option('supervision', 'random-select')}, or another classifier",
         )
     return f"{name}__sample_weight" if name else "sample_weight"

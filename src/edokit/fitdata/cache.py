@@ -272,13 +272,13 @@ def make_folder(scratch: str | Path | None, shards: Shards) -> Path:
     large = "/var/tmp" if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK) else None
     parent = Path(scratch or large or tempfile.gettempdir())
     rows = shards.scale.rows_per_item(shards.classes)
-    needed = shards.nbytes + len(shards) * (8 * shards.numbers_per_item + 4 * rows + 8 + 8)
+    cache_bytes = shards.nbytes + len(shards) * (8 * shards.numbers_per_item + 4 * rows + 8 + 8)
     try:
         parent.mkdir(parents=True, exist_ok=True)
         free_bytes = shutil.disk_usage(parent).free
-        if needed > 0.9 * free_bytes:
+        if cache_bytes > 0.9 * free_bytes:
             raise InputError(
-                f"the cache of the shards needs {needed / 2**30:.1f} GiB, and {parent} has"
+                f"the cache of the shards needs {cache_bytes / 2**30:.1f} GiB, and {parent} has"
                 f" {free_bytes / 2**30:.1f} GiB free",
                 f"choose another folder with {option('scratch')}",
             )

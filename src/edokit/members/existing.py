@@ -188,8 +188,8 @@ class ExistingModel(Member):
         for column, label in enumerate(source.labels):
             into = pooled[:, self.classes.index(self.labels[label])]
             # Of sets, several labels may be chosen at once: the likeliest counts.
-            chosen = shares[:, column]
-            into[:] = np.maximum(into, chosen) if source.scale.is_multi_label else into + chosen
+            share = shares[:, column]
+            into[:] = np.maximum(into, share) if source.scale.is_multi_label else into + share
         return pooled
 
     def save(self, folder: Path) -> None:

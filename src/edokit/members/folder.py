@@ -69,8 +69,8 @@ def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
         folder = out / job.folder
         card = read_card(folder)
         if card is None:
-            if (other := _other_folds(job, folder)) is not None:
-                different[job.path] = other
+            if (old_folder := _other_folds(job, folder)) is not None:
+                different[job.path] = old_folder
             else:
                 discard(folder)  # a folder without a card was being removed
         elif card["fingerprint"] != plan.fingerprint(job):
@@ -142,7 +142,7 @@ def with_added(manifest: Mapping[str, Any], name: str, card: Mapping[str, Any]) 
     entry = {"name": name, "group": name, "recipe": card["recipe"], "kept": True, "pairs": None}
     group = {"name": name, "recipe": card["recipe"], "members": 1, "options": card["options"]}
     for key, value in (("members", entry), ("groups", group)):
-        listed[key] = [*(other for other in listed[key] if other.get("name") != name), value]
+        listed[key] = [*(item for item in listed[key] if item.get("name") != name), value]
     return listed
 
 
@@ -433,21 +433,20 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
     if not folders:
         raise InputError("no folder of members is named", f"name one: {option('members')}")
     manifests = [read_manifest(folder) for folder in folders]
-    first = manifests[0]["data"]
-    data = {**first, "pairs": any(manifest["data"]["pairs"] for manifest in manifests)}
+    reference = manifests[0]["data"]
+    data = {**reference, "pairs": any(manifest["data"]["pairs"] for manifest in manifests)}
     members: list[dict[str, Any]] = []
     folder_of: dict[str, Path] = {}
     for folder, manifest in zip(folders, manifests, strict=True):
         own_data = manifest["data"]
-        if sorted(own_data["classes"]) != sorted(first["classes"]):
+        if sorted(own_data["classes"]) != sorted(reference["classes"]):
             raise InputError(
                 f"the members in {folder} predict {examples(own_data['classes'])}, those in"
-                f" {folders[0]} {examples(first['classes'])}",
+                f" {folders[0]} {examples(reference['classes'])}",
                 "name folders of members with the same classes",
             )
-        check_same_scale(
-            scale_of(own_data), f"members in {folder}", scale_of(first), f"members in {folders[0]}"
-        )
+        sources = f"members in {folder}", f"members in {folders[0]}"
+        check_same_scale(scale_of(own_data), sources[0], scale_of(reference), sources[1])
         repeated = [entry["name"] for entry in manifest["members"] if entry["name"] in folder_of]
         if repeated:
             raise InputError(

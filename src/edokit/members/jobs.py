@@ -382,8 +382,8 @@ def predict_splits(
         arrays[f"{split} items"] = np.array([data.items[i] for i in positions])
         if member.known_annotators:
             rows = plan.annotator_rows(positions)
-            texts, asked = [data.texts[i] for i, _ in rows], [[name] for _, name in rows]
-            predicted = predict_texts(member, texts, annotators=asked)
+            texts, annotators = [data.texts[i] for i, _ in rows], [[name] for _, name in rows]
+            predicted = predict_texts(member, texts, annotators=annotators)
             arrays[f"{split}{BY_ANNOTATOR}"] = _checked(predicted, data.scale)
     return arrays
 

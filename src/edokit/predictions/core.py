@@ -328,8 +328,8 @@ class Predictions:
 
         ``rows`` are item ids, or the rows of annotations or of other predictions.
         """
-        others = rows if isinstance(rows, Rows) else Rows.of(rows)
-        order = self.rows.match(others, "predictions", against)
+        target_rows = rows if isinstance(rows, Rows) else Rows.of(rows)
+        order = self.rows.match(target_rows, "predictions", against)
         return self if in_order(order) else self.take(order)
 
     def order_classes(self, classes: Iterable[object]) -> Predictions:

@@ -102,8 +102,8 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     order = np.argsort(-ensemble.weights_, kind="stable")
     member_names = [clean(ensemble.members_[k]) for k in order]
     values = ensemble.weights_[order]
-    shown = [f"{weight:.3f}" if weight > 0 else "0" for weight in values]
-    data = rows(member=member_names, weight=values, CE=ensemble.member_ce_[order], _text=shown)
+    texts = [f"{weight:.3f}" if weight > 0 else "0" for weight in values]
+    data = rows(member=member_names, weight=values, CE=ensemble.member_ce_[order], _text=texts)
     text = {"text": {"field": "_text"}}
     layers = [
         vega.layer("bar", data, height={"band": 0.65}, tooltip=vega.TIPS),
@@ -245,8 +245,8 @@ def entropy_against_entropy(
     # Shares of a few annotators take few values, so points are moved apart a little.
     jitter = (np.arange(len(annotated)) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
     fields = ("entropy of annotations", "entropy of ensemble")
-    drawn = np.linspace(0, max(len(annotated) - 1, 0), min(len(annotated), POINTS)).astype(np.int64)
-    items = zip(fields, ((annotated + jitter)[drawn], predicted[drawn]), strict=True)
+    sample = np.linspace(0, max(len(annotated) - 1, 0), min(len(annotated), POINTS)).astype(int)
+    items = zip(fields, ((annotated + jitter)[sample], predicted[sample]), strict=True)
     *at, size = binned_means(annotated, predicted, max_entropy)
     means = rows(**dict(zip(fields, at, strict=True)), items=size, _area=_areas(size, 8))
     layers = [

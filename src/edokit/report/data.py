@@ -192,9 +192,9 @@ def _add_answers(data: ReportData, evaluation: Evaluation) -> None:
     if labels is None or not (labels.annotations_per_item > 1).any():
         return
     is_shared = (labels.annotations_per_item > 1)[labels.item_codes]
-    most = int(np.bincount(labels.annotator_codes[is_shared]).max())
+    most_shared = int(np.bincount(labels.annotator_codes[is_shared]).max())
     settings = AuditOptions(learned=False)
-    settings = replace(settings, replace=most >= settings.min_items)
+    settings = replace(settings, replace=most_shared >= settings.min_items)
     if len(jury.members) > 1:
         data.audit = data.attempt("The audit", lambda: audit(jury, labels, settings))
     options = PlanOptions(annotators=(1, 2, 3, 5, 10), train=False, samples=50)

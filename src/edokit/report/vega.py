@@ -165,8 +165,8 @@ def heatmap(
     cells = {y["field"]: np.repeat(down, len(over)), x["field"]: np.tile(over, len(down))}
     cells |= {name: np.ravel(table) for name, table in {value: values, **notes}.items()}
     data = rows(**cells)
-    known = [row for row in data if row[value] is not None]
-    layers = [layer("rect", known, {"color": shade}, stroke=SURFACE, strokeWidth=1, tooltip=TIPS)]
+    filled = [row for row in data if row[value] is not None]
+    layers = [layer("rect", filled, {"color": shade}, stroke=SURFACE, strokeWidth=1, tooltip=TIPS)]
     if "_text" in notes:
         deep = f"abs(datum['{value}']) > {0.6 * max(abs(low), abs(high)):.6g}"
         ink = {"condition": {"test": deep, "value": SURFACE}, "value": INK}

@@ -146,7 +146,7 @@ def _check_fields(request: Any, about: About) -> None:
     """Refuse fields that the bundle or another field rules out."""
     count, has_contexts = len(request.texts), request.contexts is not None
     empty = [number for number, text in enumerate(request.texts, 1) if not text.strip()]
-    both = request.annotators is not None and request.panel is not None
+    has_two_views = request.annotators is not None and request.panel is not None
     rules: list[tuple[Any, str, str]] = [
         (empty, f"text {empty[0] if empty else 0} is empty", "leave it out"),
         (
@@ -154,7 +154,7 @@ def _check_fields(request: Any, about: About) -> None:
             f"the members were trained on texts {'without' if has_contexts else 'with'} contexts",
             "leave contexts out" if has_contexts else "send the context of each text",
         ),
-        (both, "both annotators and a panel are given", "leave one of them out"),
+        (has_two_views, "both annotators and a panel are given", "leave one of them out"),
         (
             request.answer_for not in (None, *about.metrics),
             "this bundle makes no answers for this metric",

@@ -76,10 +76,10 @@ class Batches:
         per_item = self._classes * len(terms) + 2 * sampled
         per_step = len(seeds) * self._members * (self._members + self._batch * per_item)
         if key not in self._kept:
-            made = self._made(count, seeds, sizes, terms, sampled)
+            epochs = self._made(count, seeds, sizes, terms, sampled)
             if count * self._steps * per_step > _KEPT:
-                return made
-            self._kept = {key: [list(epoch) for epoch in made]}
+                return epochs
+            self._kept = {key: [list(epoch) for epoch in epochs]}
         return self._kept[key]
 
     def _made(
@@ -125,7 +125,7 @@ class Batches:
         steps, seeds, batch = places.shape
         members = self._members
         losses = noise = None
-        taken = {
+        batches = {
             name: (
                 np.take(rows, places, axis=0).reshape(steps, seeds, -1, members),
                 np.take(targets, places, axis=0)[:, :, None],
@@ -138,7 +138,7 @@ class Batches:
             member_draws = [draw.member_noise(steps, batch, members) for draw in draws]
             noise = np.stack(member_draws, axis=1)[:, :, None]
         size_noise = np.stack([draw.size_noise(steps, sizes) for draw in draws], axis=1)[:, :, None]
-        return Block(*self._means(places, counts), taken, size_noise, losses, noise, counts)
+        return Block(*self._means(places, counts), batches, size_noise, losses, noise, counts)
 
     def _means(self, places: Ints, counts: Floats) -> tuple[Floats, Floats]:
         """Distances [B, S, K, K] and linear terms [B, S, 2, K], means over each batch."""

@@ -233,8 +233,8 @@ def _database_url(dialect: str, address: str) -> URL:
 
 def masked(url: URL) -> str:
     """The address of a database without credentials and options."""
-    shown = url.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
-    return shown.render_as_string()
+    public = url.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
+    return public.render_as_string()
 
 
 @contextmanager

@@ -181,8 +181,8 @@ class Endpoint:
         keys = [self.key(request) for request in requests]
         stored = {key: cache.get(key) for key in keys}
         answers = {key: answer for key, answer in stored.items() if answer is not None}
-        asked = zip(keys, requests, strict=True)
-        waiting = {key: request for key, request in asked if key not in answers}
+        keyed = zip(keys, requests, strict=True)
+        waiting = {key: request for key, request in keyed if key not in answers}
         for key, answer in self._send(waiting, cache) if waiting else ():
             answers[key] = answer
             if report is not None:

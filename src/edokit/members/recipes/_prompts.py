@@ -205,8 +205,8 @@ def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
     """Descriptions of labels from lines such as ``rude: hurts somebody``."""
     descriptions = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        rest = {name: line[len(name) :].lstrip() for name in labels if line.startswith(name)}
-        matches = [name for name in rest if rest[name][:1] in (":", "=")]
+        endings = {name: line[len(name) :].lstrip() for name in labels if line.startswith(name)}
+        matches = [name for name in endings if endings[name][:1] in (":", "=")]
         if not matches:
             raise InputError(
                 f"{option('label_descriptions')} has a line {examples([line])} for no label; the"
@@ -214,7 +214,7 @@ def read_descriptions(text: str, labels: Collection[str]) -> dict[str, str]:
                 "write a line for each label: LABEL: what it means",
             )
         name = max(matches, key=len)
-        descriptions[name] = rest[name][1:].strip()
+        descriptions[name] = endings[name][1:].strip()
     return descriptions
 
 

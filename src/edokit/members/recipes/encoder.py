@@ -106,8 +106,8 @@ class EncoderMember(ClassifierMember):
         vectors: list[Floats] = [part_vectors[column].astype(np.float64) for column in rows.T]
         if len(vectors) == 1:
             return vectors[0]
-        text, context, both = vectors
-        return np.hstack([text, self.context * context, both, np.abs(text - context)])
+        text, context, joined = vectors
+        return np.hstack([text, self.context * context, joined, np.abs(text - context)])
 
 
 Vectors = npt.NDArray[np.float32]

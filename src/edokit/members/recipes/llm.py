@@ -257,9 +257,9 @@ class LanguageModel(Member):
         if not texts:
             return np.zeros((0, self.n_classes))
         # An annotator without labels is nobody in particular.
-        names, nobody = (*self._examples, ""), [()] * len(texts)
-        asked = nobody if annotators is None else annotators
-        rows, codes = asked_pairs(asked, len(texts), self._examples)
+        names, anonymous = (*self._examples, ""), [()] * len(texts)
+        lists = anonymous if annotators is None else annotators
+        rows, codes = asked_pairs(lists, len(texts), self._examples)
         pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
         distinct = list(dict.fromkeys(pairs))
         answers = dict(zip(distinct, self._predict_pairs(questions, distinct), strict=True))
@@ -342,8 +342,8 @@ class LanguageModel(Member):
         # A model that never names a label is known by its first answers; the others are saved.
         shares = self._ask_prompts(questions, prompts[:_FIRST_LOOK], texts, answers)
         first_answers, failures = len(shares) * self._draws, self._usage["failures"]
-        few = self._names_labels and len(shares) < _FIRST_LOOK
-        if failures - failures_before == first_answers and not few:
+        too_few = self._names_labels and len(shares) < _FIRST_LOOK
+        if failures - failures_before == first_answers and not too_few:
             raise InputError(
                 f"{self.model} never names a label: none of its first"
                 f" {counted(first_answers, 'answer')} does, where {questions.choices.sentence} was"

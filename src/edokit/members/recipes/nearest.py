@@ -156,8 +156,8 @@ class NearestMember(Member):
         texts, n, c = with_context(data.texts, data.context), len(data.texts), self.n_classes
         self._scale, self._embedder = data.scale, self._make_embedder(data.corpus)
         if self.model is None:
-            counts, most = counts_of(texts, data.corpus), max(n // _COMMON, _FEW)
-            self._embedder.learn_tfidf(counts, most)
+            counts, limit = counts_of(texts, data.corpus), max(n // _COMMON, _FEW)
+            self._embedder.learn_tfidf(counts, limit)
         self._vectors = self._embed(texts)
         targets = data.targets(0)
         shares = np.tile(data.scale.smoothed(targets.sum(axis=0), n, 1.0), (n, 1))
@@ -178,9 +178,9 @@ class NearestMember(Member):
             items = np.asarray(annotations.item_codes, dtype=np.int64)
             whose = np.asarray(annotations.annotator_codes, dtype=np.int64)
             expected = self._effects.answers(anonymous[items], whose, data.scale)
-            own = Lookup(items, whose, label_shares(annotations, c), expected)
+            lookup = Lookup(items, whose, label_shares(annotations, c), expected)
             pairs = np.flatnonzero(items % step == 0)
-            self._own = own.chosen(near, items[pairs] // step, pairs, data.scale)
+            self._own = lookup.chosen(near, items[pairs] // step, pairs, data.scale)
         return self
 
     def predict_proba(
@@ -199,8 +199,8 @@ class NearestMember(Member):
             pairs = pairs[whose[pairs] >= 0]
             if len(pairs):
                 prior = self._effects.answers(answers[pairs], whose[pairs], self._scale)
-                asked = rows[pairs] - start, whose[pairs]
-                answers[pairs] = self._own.answers(near, *asked, prior, self._scale)
+                place = rows[pairs] - start, whose[pairs]
+                answers[pairs] = self._own.answers(near, *place, prior, self._scale)
         return mean_over_pairs(answers, positions)
 
     def save(self, folder: Path) -> None:

@@ -131,9 +131,9 @@ class SklearnMember(Member):
 
     def _learning_rows(self, targets: Floats) -> tuple[Ints, Any, Floats]:
         """The item of each row to learn from, what is to be answered there, and weights."""
-        chosen = targets.any(axis=0)
+        is_named = targets.any(axis=0)
         self._always = np.asarray((targets == 1).all(axis=0)) & self._labels
-        self._seen = np.flatnonzero(chosen & ~self._always)
+        self._seen = np.flatnonzero(is_named & ~self._always)
         if is_regressor(self._fitted):
             return np.arange(self._n), targets[:, self._seen], np.ones(self._n)
         if self._labels:
