@@ -71,14 +71,14 @@ class Rows:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Rows]) -> Rows:
-        """Return further rows after the first, as those of several shards."""
+        """Return the rows of several parts, such as shards, one after another."""
         items = np.concatenate([part.item_names for part in parts])
         if all(part.annotators is None for part in parts):
             return cls.of(items)
         anonymous = (np.full(len(part), NOBODY, dtype=object) for part in parts)
         annotators = [
-            nobody if part.annotator_names is None else part.annotator_names
-            for part, nobody in zip(parts, anonymous, strict=True)
+            blanks if part.annotator_names is None else part.annotator_names
+            for part, blanks in zip(parts, anonymous, strict=True)
         ]
         return cls.of(items, np.concatenate(annotators))
 
@@ -97,7 +97,7 @@ class Rows:
 
     @property
     def names(self) -> list[str]:
-        """What each row is called on a page or in a message [R]."""
+        """The name of each row on a page or in a message [R]."""
         if self.annotator_names is None:
             return list(self.items)
         pairs = zip(self.item_names, self.annotator_names, strict=True)
@@ -105,7 +105,7 @@ class Rows:
 
     @property
     def noun(self) -> str:
-        """What a row is: an item, or a pair of an item and an annotator."""
+        """The word for a row in messages: ``item``, or ``pair`` of an item and an annotator."""
         return "item" if self.annotators is None else "pair"
 
     @property
@@ -142,7 +142,7 @@ class Rows:
         )
 
     def distinct(self) -> Rows:
-        """Return the rows without those that repeat an earlier one."""
+        """Return the rows without repetitions."""
         return self.take(~self._is_repeated)
 
     @cached_property
@@ -157,9 +157,9 @@ class Rows:
         return Rows(self.items, np.arange(len(self.items), dtype=np.int32))
 
     def mean(self, values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
-        """Return the mean over the rows of each item [N, ...] of values [R, ...].
+        """Return the mean of values [R, ...] over the rows of each item [N, ...].
 
-        ``weights`` [R] count relative to those of the other rows of the item.
+        ``weights`` [R] are normalised within each item.
         """
         n = len(self.items)
         if weights is None:
@@ -172,7 +172,7 @@ class Rows:
 
     @cached_property
     def item_ranks(self) -> Ints:
-        """The item of each row [R], as a number in the order of the names, not of the rows."""
+        """The rank of each row's item [R] in the sorted item names."""
         ranks = np.unique(self.items.astype(str), return_inverse=True)[1]
         return np.asarray(ranks[self.item_codes])
 
@@ -183,29 +183,29 @@ class Rows:
 
     @property
     def clusters(self) -> Ints | None:
-        """The rows that folds and resampling keep together [R]: those of one item.
+        """The cluster of each row [R], which folds and resampling keep together: its item.
 
-        None where every row is an item of its own.
+        None where every row is an item.
         """
         return None if self.annotators is None else self.item_ranks
 
     @cached_property
     def keys(self) -> Keys:
-        """A number per row [R]: equal for equal ids, hardly ever for others."""
+        """A 64-bit hash of the ids of each row [R]."""
         keys = _hashes(self.item_names)
         if self.annotators is not None:
-            # Multiplied by an odd number, so that an item and an annotator do not change places.
+            # The odd factor keeps an item and an annotator from being interchangeable.
             keys = keys * _ODD + _hashes(self.annotators)[self.annotator_codes]
         return keys
 
     def check_unique(self, what: str, hint: str) -> None:
-        """Refuse an item, or a pair, that has several rows."""
+        """Refuse repeated rows; ``what`` names them in the message."""
         if self._is_repeated.any():
             names = dict.fromkeys(self.take(self._is_repeated).names)
             raise InputError(f"{what} are not unique: {examples(names)}", hint)
 
     def check_items(self, what: str) -> None:
-        """Refuse pairs of an item and an annotator; ``what`` is what these rows are of."""
+        """Refuse pairs of an item and an annotator; ``what`` names the table in the message."""
         if self.annotators is not None:
             raise InputError(
                 f"the {what} are of pairs of an item and an annotator, such as {self.names[0]!r},"
@@ -216,7 +216,7 @@ class Rows:
             )
 
     def check_pairs(self, what: str) -> None:
-        """Refuse rows about items; ``what`` is what these rows are of."""
+        """Refuse rows about items; ``what`` names the table in the message."""
         if self.annotators is None:
             raise InputError(
                 f"the {what} are of items, not of pairs of an item and an annotator",
@@ -224,16 +224,16 @@ class Rows:
             )
 
     def positions(self, others: Rows) -> npt.NDArray[np.intp]:
-        """Return the position of each of other rows among these distinct ones; −1 if it is none.
+        """Return the position of each of ``others`` in this index without repetitions, or −1.
 
-        Rows about items are those that are about nobody in particular.
+        A row about an item matches the anonymous row of that item.
         """
         if self.annotators is None and others.annotators is None:
             return self._item_index.get_indexer(pd.Index(others.items, dtype=object))
         return self._row_index.get_indexer(pd.Index(self._cells(others)))
 
     def has_items(self, others: Rows) -> Bools:
-        """Return whether the item of each of other rows is among the items of these."""
+        """Return whether this index has the item of each of ``others``."""
         places = self._item_index.get_indexer(pd.Index(others.items, dtype=object))
         return np.asarray(places[others.item_codes] >= 0)
 
@@ -251,7 +251,7 @@ class Rows:
         return pd.Index(self._cells(self))
 
     def _cells(self, rows: Rows) -> npt.NDArray[np.int64]:
-        """The cell of each row in the table of these items and annotators; −1 if it has none."""
+        """The flat position of each row in the table items × annotators of this index, or −1."""
         width = len(self._annotator_index)
         names = pd.Index(rows.items, dtype=object)
         item = self._item_index.get_indexer(names)[rows.item_codes].astype(np.int64)
@@ -261,9 +261,9 @@ class Rows:
         return np.where((item < 0) | (annotator < 0), -1, item * width + annotator)
 
     def match(self, others: Rows, source: str, against: str) -> npt.NDArray[np.intp]:
-        """Return the position of each of other rows among these; both must hold the same ids.
+        """Return the position of each of ``others`` in this index; both must hold the same ids.
 
-        ``source`` says whose rows these are, ``against`` whose the others are, for messages.
+        ``source`` names this table in messages, ``against`` that of the others.
         """
         is_same = self is others or (
             self.noun == others.noun == "item"
@@ -273,10 +273,10 @@ class Rows:
         if is_same:
             return np.arange(len(self))
         if self.noun != others.noun:
-            # Annotations say what is asked; what answers something else is the other side.
-            rows, whose = (others, against) if source == "annotations" else (self, source)
-            rows.check_items(whose)
-            rows.check_pairs(whose)
+            # Annotations define what a row is; the message is about the other table.
+            rows, table = (others, against) if source == "annotations" else (self, source)
+            rows.check_items(table)
+            rows.check_pairs(table)
         others.check_unique(f"{others.noun}s of {against}", f"name each {others.noun} once")
         self.check_unique(f"{self.noun}s of {source}", f"name each {self.noun} once")
         places = self.positions(others)
@@ -292,7 +292,7 @@ def _hashes(names: Strings) -> Keys:
 
 
 def sums(values: npt.ArrayLike, codes: npt.NDArray[Any], groups: int) -> Floats:
-    """What the values [R, ...] of each group add up to [groups, ...]; ``codes`` are the groups."""
+    """The sum of values [R, ...] by group [groups, ...]; ``codes`` [R] are the groups."""
     rows = np.asarray(values, dtype=np.float64)
     columns = rows.reshape(len(rows), math.prod(rows.shape[1:])).T
     total = np.stack([np.bincount(codes, column, groups) for column in columns], axis=1)
@@ -300,7 +300,7 @@ def sums(values: npt.ArrayLike, codes: npt.NDArray[Any], groups: int) -> Floats:
 
 
 def in_order(positions: npt.NDArray[Any]) -> bool:
-    """Whether these positions are 0, 1, 2, …: nothing has to be moved."""
+    """Whether these positions are 0, 1, 2, …"""
     return bool((positions == np.arange(len(positions))).all())
 
 
@@ -314,8 +314,8 @@ def different_rows(
 ) -> InputError:
     """The error for two sets of rows that differ.
 
-    Of the ``count`` rows of ``against`` some are missing in ``source``; ``extra`` are in ``source``
-    alone.
+    ``missing`` are those of the ``count`` rows of ``against`` that ``source`` lacks; ``extra`` are
+    only in ``source``.
     """
     absent, surplus = ([] if rows is None else rows.names for rows in (missing, extra))
     parts = []

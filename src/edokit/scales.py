@@ -1,4 +1,4 @@
-"""Answer scales: what the classes of a question are to one another, and rows to learn from."""
+"""Answer scales (nominal, ordinal, multi-label), and the rows of distributions to learn from."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Scale:
         return self.kind == "multi-label"
 
     def is_binary(self, classes: int) -> bool:
-        """Whether there are two classes, each of which is what the other is not."""
+        """Whether there are two classes that exclude each other."""
         return classes == 2 and not self.is_multi_label
 
     def rows(self, values: Any) -> npt.NDArray[Any]:
@@ -118,14 +118,13 @@ class Scale:
         return rows[..., 1].reshape(-1, labels) if self.is_multi_label else rows
 
     def tables(self, values: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """Return the questions that values [N, C] answer: one over all classes, or one per label
-        [N, 2]."""
+        """Return values [N, C] as a table per question: the values, or one per label [N, 2]."""
         if not self.is_multi_label:
             return [values]
         return [np.stack([1 - shares, shares], axis=-1) for shares in values.T]
 
     def totals(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the sum over items [C]; of sets [L, 2], without and with each label."""
+        """Return the sum over items [C]; of sets [L, 2]: not chosen and chosen, by label."""
         sums = np.stack([table.sum(axis=0) for table in self.tables(values)])
         return sums if self.is_multi_label else np.asarray(sums[0])
 
@@ -134,7 +133,7 @@ class Scale:
         return hard_labels.reshape(-1)
 
     def from_row_codes(self, codes: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
-        """Return hard labels [N] or [N, L] from that of each row, as `row_codes` gives them."""
+        """Return the inverse of `row_codes`: hard labels [N] or [N, L]."""
         return codes.reshape(items, -1) if self.is_multi_label else codes
 
     def rows_per_item(self, classes: Sequence[str]) -> int:
@@ -142,7 +141,7 @@ class Scale:
         return len(classes) if self.is_multi_label else 1
 
     def row_labels(self, classes: Sequence[str]) -> tuple[str, ...]:
-        """Return the labels of sets, each of which has a row of an item; none of other scales."""
+        """Return the label of each row of an item; empty for scales other than multi-label."""
         return tuple(classes) if self.is_multi_label else ()
 
     def per_item(self, values: npt.NDArray[Any], items: int) -> npt.NDArray[Any]:
@@ -150,9 +149,9 @@ class Scale:
         return values.reshape(items, -1).mean(axis=1) if self.is_multi_label else values
 
     def faults(self, values: npt.NDArray[Any], *, normalize: bool = False) -> dict[str, Bools]:
-        """Return what can be wrong with distributions [..., C], and which of them [...] are.
+        """Return each possible fault of distributions [..., C], and which of them [...] have it.
 
-        ``normalize`` says that any sum will do. Of sets, each number is a probability by itself.
+        With ``normalize`` they may have any sum. Of sets, each number is a probability by itself.
         """
         total = _totals(values)
         faults: dict[str, Bools] = {
@@ -182,12 +181,12 @@ class Scale:
         """Return distributions [..., C], divided by their sum where it is off 1 by rounding.
 
         A sum within ``exact`` of 1 stays as it is, so that writing and reading changes nothing.
-        What is no distribution is refused, with the error for a fault and a row. Each is looked at
-        by itself, so that shards give the same numbers as the whole.
+        Invalid rows raise ``refuse(fault, position)``. Each row is treated by itself, so that
+        shards give the same numbers as one table.
         """
-        # Mostly nothing is wrong, and extremes say so; they are NaN where a number is.
+        # A quick check for the usual case; the extremes are NaN if a number is.
         if values.size and values.min() >= 0 and values.max() <= 1:
-            rough = np.einsum("...c->...", values)  # in the values' own type, which is fast
+            rough = np.einsum("...c->...", values)  # fast, as it keeps the values' type
             if self.is_multi_label or np.abs(rough - 1).max() <= exact / 2:
                 return values
         for fault, rows in self.faults(values, normalize=normalize).items():
@@ -206,25 +205,25 @@ class Scale:
         return labels.astype(np.int32)
 
     def smoothed(self, counts: npt.NDArray[Any], total: Any, smoothing: float) -> Floats:
-        """Return probabilities with additive smoothing, from how many of ``total`` answers name
-        each class [..., C]; of sets, each label's own."""
+        """Return probabilities [..., C] with additive smoothing, from counts of answers by class.
+
+        ``total`` is the number of answers; of sets, each label has a probability of its own."""
         outcomes = 2 if self.is_multi_label else counts.shape[-1]
         return np.asarray((counts + smoothing) / (total + smoothing * outcomes))
 
     def labels(self, hard_labels: Codes, classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what a classifier predicts: a class per item [N], or indicators [N, L]."""
+        """Return labels as scikit-learn has them: a class per item [N], or indicators [N, L]."""
         return hard_labels if self.is_multi_label else np.asarray(classes[hard_labels])
 
     def codes(self, labels: npt.NDArray[Any], classes: Sequence[str]) -> npt.NDArray[Any]:
-        """Return the hard labels of what `labels` returned, by these class names."""
+        """Return the inverse of `labels`: hard labels, by these class names."""
         if self.is_multi_label:
             return labels
         code_of = {name: code for code, name in enumerate(classes)}
         return np.array([code_of[str(label)] for label in labels])
 
     def logits(self, p: Floats) -> Floats:
-        """Return logits [N, C], less their mean where one class is chosen, which changes no
-        probability."""
+        """Return logits [N, C], centred unless multi-label, which changes no probability."""
         z: Floats = np.log(p)
         return z - (np.log1p(-p) if self.is_multi_label else z.mean(axis=1, keepdims=True))
 
@@ -264,7 +263,7 @@ class Scale:
             return np.asarray(np.tri(classes, classes - 1, -1) * steps)
         if self.is_multi_label:
             return np.asarray(np.eye(classes) / np.sqrt(classes))
-        # Of two classes one column is enough; of more, each counts half.
+        # One column is enough for two classes; with more, each of the two that differ counts half.
         return np.eye(2)[:, 1:] if classes == 2 else np.eye(classes) * np.sqrt(0.5)
 
     def names(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> Strings:
@@ -275,7 +274,7 @@ class Scale:
         return np.array(names, dtype=object)
 
     def chosen(self, hard_labels: npt.NDArray[Any], classes: Sequence[str]) -> list[Any]:
-        """Return the name of each hard label; of sets, the list of their labels."""
+        """Return each hard label as JSON has it: a class name, or the list of a set's labels."""
         listed = np.array(tuple(classes), dtype=object)
         if self.is_multi_label:
             return [listed[row > 0].tolist() for row in hard_labels]
@@ -290,7 +289,7 @@ class Scale:
         array = np.asarray(values, dtype=np.float64)
         if self.steps is not None:
             return np.asarray(np.cumsum(array, axis=-1)[..., :-1] * self.steps)
-        # A label that is not chosen differs as one that is.
+        # Each label counts twice: as chosen and as not chosen.
         return np.asarray(array * (2 / array.shape[-1])) if self.is_multi_label else array
 
     def deviations(self, p: Floats) -> Floats:
@@ -301,8 +300,8 @@ class Scale:
         return np.sqrt(np.where(variance > 1e-12, variance, 0.0))
 
     def parts(self, classes: int) -> list[slice]:
-        """Return the parts that annotators divide between first: the classes, or the lower and the
-        upper half of a scale, whose points are nearer to one another."""
+        """Return the first split of a tree over the classes: into single classes, or into the lower
+        and the upper half of an ordinal scale."""
         if self.positions is None or classes == 2:
             return [slice(c, c + 1) for c in range(classes)]
         return [slice(0, classes // 2), slice(classes // 2, classes)]
@@ -313,13 +312,13 @@ class Scale:
 
     @property
     def tie_rule(self) -> str:
-        """What becomes of tied items where the first class counts."""
+        """How ``ties="first"`` decides tied items, for messages."""
         rule = "each takes the first of its tied classes"
         rule = "a label that half of them chose is left out" if self.is_multi_label else rule
         return f"{rule} ({option('ties', 'first')})"
 
     def to_text(self, classes: Sequence[str]) -> str:
-        """Return the scale with its classes as one line, which `declared` reads."""
+        """Return the scale with its classes as one line, which `DeclaredScale` reads."""
         if self.kind == "nominal":
             return self.kind
         names = list(classes)
@@ -331,9 +330,9 @@ class Scale:
         return f"{self.kind}:{line.getvalue()}"
 
     def reordered(self, old: Sequence[str], new: Sequence[str]) -> Scale:
-        """Return the scale with other classes, among them its own.
+        """Return the scale of the classes ``new``, which include ``old``.
 
-        The classes of an ordinal scale have an order; numbers may join it, names may not.
+        An ordinal scale can gain classes that are numbers, not names.
         """
         if self.positions is not None and tuple(old) != tuple(new):
             places = [place for name in new if (place := as_number(name)) is not None]
@@ -357,7 +356,7 @@ ScaleLike: TypeAlias = Scale | str
 
 
 class DeclaredScale:
-    """A scale as a user declared it, whose positions may follow from the classes.
+    """A scale as a user declares it; `on` gives the `Scale` once the classes are known.
 
     Parameters
     ----------
@@ -416,9 +415,9 @@ class DeclaredScale:
         return [name for name, _, _ in parts]
 
     def on(self, classes: Sequence[str], where: Callable[[str], str] | None = None) -> Scale:
-        """Return the scale of these classes in order; ``where`` is the place of a label."""
+        """Return the scale of these classes; ``where`` locates a label for messages."""
         names = tuple(classes)
-        order = sorted if self.kind == "multi-label" else tuple  # labels have none
+        order = sorted if self.kind == "multi-label" else tuple  # labels have no order
         if self.classes is not None and order(names) != order(self.classes):
             raise InputError(
                 f"the classes are {examples(names, 20)}, but the scale declares"
@@ -439,7 +438,7 @@ class DeclaredScale:
 
 
 def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) -> tuple[float, ...]:
-    """The numbers that classes are, if they are evenly spaced; anything else is declared."""
+    """Positions from class names that are evenly spaced numbers; others must be declared."""
     for name in names:
         if as_number(name) is None:
             place = "there is the" if where is None else f"{where(name)} has the"
@@ -468,13 +467,13 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
 
 
 def _totals(values: npt.NDArray[Any]) -> Floats:
-    """What distributions [..., C] sum to, in float64: many rounded float32 do not add up."""
+    """The sums of distributions [..., C], in float64: float32 would round too much."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.einsum("...c->...", values, dtype=np.float64))
 
 
 def number_list(values: npt.NDArray[Any]) -> str:
-    """Some numbers for a message."""
+    """The first few numbers, for a message."""
     return examples((f"{value:g}" for value in values), 10).replace("'", "")
 
 
@@ -486,18 +485,18 @@ def looks_ordinal(classes: Sequence[str]) -> bool:
     )
 
 
-def check_same_scale(one: Scale, what: str, other: Scale, against: str) -> None:
-    """Refuse data of two scales."""
-    if one != other:
-        kind = other.kind if one.kind == "nominal" else one.kind
+def check_same_scale(scale: Scale, what: str, reference: Scale, against: str) -> None:
+    """Refuse data of two scales; ``what`` and ``against`` name the data in the message."""
+    if scale != reference:
+        kind = reference.kind if scale.kind == "nominal" else scale.kind
         hint = f"declare the same scale for both, as in {option('scale', kind)}"
-        if what == "predictions" and kind == other.kind == "multi-label":
+        if what == "predictions" and kind == reference.kind == "multi-label":
             hint = (
                 "write the predictions again with edo predictions join … --scale multi-label,"
                 " as probabilities of each label on its own"
             )
         raise InputError(
-            f"the scale of the {what} is {one}, that of the {against} is {other}", hint
+            f"the scale of the {what} is {scale}, that of the {against} is {reference}", hint
         )
 
 
@@ -511,7 +510,7 @@ def as_number(text: str) -> float | None:
 
 
 def _name(value: object) -> str:
-    """A position as a class is named: 1.0 is "1"."""
+    """The class name of a position: 1.0 is "1"."""
     return str(int(value)) if isinstance(value, float) and value == int(value) else str(value)
 
 

@@ -1,9 +1,9 @@
 """From options and data to an ensemble: one path for data in memory and in shards.
 
-Few items can't carry many weights, so λ_Reg shrinks them towards uniform ones. Held-out
-cross-entropy says how strong the penalty should be, and says it with noise, so no single value is
-picked: every value counts by its likelihood, and the penalty is their mean: a strong one where the
-items say little (``benchmarks/shrinkage.py``).
+With few items, λ_Reg shrinks the weights towards uniform ones. Held-out cross-entropy measures how
+strong the penalty should be. As that is noisy, no single value is picked: the penalty is the mean
+of all values, weighted by their likelihood, hence strong where the items say little
+(``benchmarks/shrinkage.py``).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ GIVEN = "given"
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, math.inf)
 """Values of λ_Reg to compare; infinity is the uniform mean."""
 UNIFORM = 30.0
-"""What the uniform mean counts as: weights differ from uniform ones by little more than nothing."""
+"""The λ_Reg that the uniform mean counts as: its weights are nearly uniform."""
 DOMINANT = 0.6
 """Share of the weight above which a member has most of it."""
 _COUNTS = Settings(div=0.0)  # needs no sums over pairs of members
 
 
 def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> Fitted:
-    """What `EDOEnsemble.fit` learns with these parameters."""
+    """Fit an ensemble with these parameters of `EDOEnsemble`."""
     options = Options.of(parameters)
     options.warn_of_idle()
     if isinstance(predictions, Shards):
@@ -60,7 +60,7 @@ def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]
 
 
 def as_fit_data(predictions: Any, annotations: Any, options: Options) -> FitData:
-    """Predictions and annotations in memory, matched by item; or data that are ready."""
+    """Predictions and annotations in memory, matched by item; `FitData` are returned as is."""
     if isinstance(predictions, FitData):
         if options.scale is not None:
             declared = DeclaredScale(options.scale).on(predictions.classes)
@@ -82,7 +82,7 @@ def with_labels(fitted: Fitted, annotations: Any) -> Fitted:
 
 @dataclass(frozen=True)
 class _Solved:
-    """A solution, and the options with what was left open filled in."""
+    """A solution, and the options with every default resolved."""
 
     options: Options
     solution: Solution
@@ -91,9 +91,10 @@ class _Solved:
 
 
 def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any]) -> Fitted:
-    """Learn weights and size; ``parameters`` are those of the estimator, to be kept.
+    """Learn weights and size; ``parameters`` of the estimator are stored in the result.
 
-    All labels of sets share their weights, or each is a part of the data with its own.
+    Sets of labels have shared weights, or are solved label by label. ``units`` are the members, or
+    the groups of members, that get weights.
     """
     units = data.grouped() if options.groups else data
     parts = _labels(units) if options.label_weights == PER_LABEL else [units]
@@ -120,7 +121,7 @@ def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any])
 
 
 def temperature_after(units: FitData, weights: Floats, options: Options) -> float:
-    """The temperature after pooling with weights [L, K], where the options ask for one."""
+    """The temperature to apply after pooling with weights [L, K]; 1 without ``recalibrate``."""
     if options.recalibrate is None:
         return 1.0
     rows = pooled_rows(units.sample.P, weights, options.pool, 1.0)
@@ -139,7 +140,7 @@ def _labels(units: FitData) -> list[FitData]:
 
 
 def _solve(units: FitData, options: Options) -> _Solved:
-    """The solution of the objective; what the options leave open is chosen on the data."""
+    """Solve the objective; λ_Reg is chosen on the data if it is None."""
     solver, penalty_choice = options.solver, None
     members = solver.max_members or len(units.members)
     if options.objective.reg is None:
@@ -231,7 +232,7 @@ def choose_lambda_reg(
 
 def _mean(solved: Sequence[_Solved], weights: Floats) -> _Solved:
     """The mean over labels with these weights [L, K]; its certificate has the largest gap."""
-    # What was left open is the same for all labels, but for the penalty.
+    # All labels have the same options, except for the penalty.
     options, solutions = solved[-1].options, [fit.solution for fit in solved]
     penalty = float(f"{np.mean([fit.options.settings.reg for fit in solved]):.3g}")
     mean_weights = weights.mean(axis=0)
@@ -252,7 +253,7 @@ def _mean(solved: Sequence[_Solved], weights: Floats) -> _Solved:
 
 
 def pooled_rows(P: Floats, weights: Floats, kind: str, temperature: float) -> Floats:
-    """[n, C] the pool of rows P [n, K, C] with weights [L, K], the rows of L labels in turn."""
+    """[n, C] the pool of rows P [n, K, C], where row i has the weights [L, K] of label i mod L."""
     rows, labels = np.empty((len(P), P.shape[2])), len(weights)
     for label, label_weights in enumerate(weights):
         rows[label::labels] = pooled(P[label::labels], label_weights, kind, temperature)
@@ -308,7 +309,7 @@ def _fitted(
     parameters: Mapping[str, Any],
     reasons: tuple[Reason, ...],
 ) -> Fitted:
-    """The record of a solution, and what the pool with weights [L, K] of ``units`` is worth."""
+    """The record of a solution, with metrics of the pool of ``units`` with weights [L, K]."""
     options, solution = solved.options, solved.solution
     scale_text = options.scale
     if isinstance(scale_text, Scale):  # files keep it as text
@@ -361,12 +362,12 @@ def _fitted(
 
 
 def _by_member(weights: Floats, groups: Sequence[str] | None) -> Floats:
-    """[..., K] weights of members, from those of members or of groups."""
+    """[..., K] weights of members; those of a group are spread over its members."""
     return weights if groups is None else np.asarray(spread_weights(weights, groups))
 
 
 def _label_counts(data: FitData) -> tuple[Floats, Floats]:
-    """Summed soft labels and numbers of hard labels [C]; of sets without and with each [L, 2]."""
+    """Sums of soft labels and counts of hard labels: [C], of sets [L, 2] (not chosen, chosen)."""
     if not data.labels:
         sums = data.summaries()
         return np.asarray(sums.soft_counts), np.asarray(sums.class_counts)
@@ -415,7 +416,7 @@ def explain(
 def _with_gains(
     reasons: tuple[Reason, ...], units: FitData, weights: Floats, pool: str, temperature: float
 ) -> tuple[Reason, ...]:
-    """The reasons, with what is lost without each heavy member that is among the worse half alone.
+    """The reasons, with the ``gain`` of heavy members that are among the worse half alone.
 
     Their own cross-entropy does not explain their weight; that of the pool without them does.
     """
@@ -443,7 +444,7 @@ def _kind_with_weight(weights: Floats, k: int) -> Kind:
 
 
 def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
-    """[K] what each term gains per unit of each member's weight, by the name of its weight."""
+    """[K] the weighted gradient of each term at the solution, by name of its λ."""
     settings = replace(settings, regularize=Regularize.EFFECTIVE)
     terms = streamed_terms(units, settings, np.arange(len(units.members)))
     objective = JointObjective(
@@ -460,8 +461,8 @@ def over_labels(
 ) -> tuple[Reason, ...]:
     """One reason per member, heaviest first, where each label has weights of its own.
 
-    ``reasons`` are those of each label, ``weights`` the means over labels [K]. A member without any
-    has the reason of the label that it would raise the loss of least.
+    ``reasons`` has a tuple for each label, ``weights`` [K] are means over labels. A member without
+    weight has the reason from the label whose loss it would raise least.
     """
     member_ce = units.member_ce()
     ranks = rankdata(member_ce, "min")
