@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # Squared distances that differ by rounding alone are ties.
 _ROUNDING = 1e-9
-# A share of the annotators that a stand-in must win against.
-_MOST = 0.5
+# The share of annotators that a candidate must win against to pass.
+_PASS_RATE = 0.5
 UNIFORM, LEARNED, CONSTANT, ENSEMBLE = "uniform", "learned", "constant", "ensemble"
 ALL = "all"
 
@@ -198,8 +198,8 @@ class Audit:
         lines = [
             f"{name} {verdict} replace an annotator: it wins against"
             f" {sum(r['wins'] for r in rows)} of {counted(len(rows), 'annotator')} (winning rate"
-            f" {row['winning_rate']:.2f}, {_MOST:g} is asked for, ε {self.epsilon:g}); it is as"
-            f" good as or better than the one left out with probability {row['advantage']:.2f}"
+            f" {row['winning_rate']:.2f}, {_PASS_RATE:g} is asked for, ε {self.epsilon:g}); it is"
+            f" as good as or better than the one left out with probability {row['advantage']:.2f}"
             f" ({_number(row['interval'][0], 2)} to {_number(row['interval'][1], 2)})."
         ]
         if constant["passes"]:
@@ -339,8 +339,8 @@ def audit(
 ) -> Audit:
     """Audit a jury: whether it is several judges or one, and can replace annotators.
 
-    Errors are measured against the distribution of the annotators' answers; what of them is the
-    noise of few annotators is estimated from how those of an item differ, and taken out.
+    Errors are measured against the distribution of the annotators' answers. The noise due to few
+    annotators is estimated from how those of an item differ, and subtracted.
 
     Parameters
     ----------
@@ -485,7 +485,7 @@ def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -
     q = answers.by_item(answers.shares)[answers.overlap]
     errors = answers.vectors(P) - answers.vectors(q)[:, None]
     noise = (answers.spread / answers.counts)[answers.overlap]
-    # Of the mean squared error of a member, and of the members' mean, the labels' own noise.
+    # Squared errors of a member and of the members' mean, without the noise of the labels.
     single = np.square(errors).sum(axis=2).mean(axis=1) - noise
     pooled = np.square(errors.mean(axis=1)).sum(axis=1) - noise
     judges = _ratio(single, pooled, options)
@@ -555,7 +555,7 @@ def _members(
             UNIFORM: _drop(Reduced((name,), remaining, None, loss, float(gaps.mean()), error)),
         }
         if trade_off is not None:
-            # Without weight a member can go for nothing.
+            # A member without weight can be dropped at no loss.
             row[LEARNED] = _drop(drops.get(name, trade_off.whole))
         rows.append(row)
     return sorted(rows, key=lambda row: row["loss"])
@@ -677,7 +677,7 @@ class _AlternativeAnnotators:
         advantage, human = self.means(as_good), self.means(human_as_good)
         p_values = false_discovery_control(self.p_values(human_as_good - as_good), method="by")
         wins = p_values <= 1 - self.options.level
-        # Each item moves the mean over annotators by so much.
+        # The influence of each item on the mean over annotators.
         weights = (as_good - advantage[self.codes]) / (self.counts[self.codes] * len(self.people))
         within = CLEARLY * float(np.sqrt(np.square(np.bincount(self.items, weights)).sum()))
         mean, names = float(advantage.mean()), self.answers.labelled.annotators[self.people]
@@ -688,7 +688,7 @@ class _AlternativeAnnotators:
             "winning_rate": float(wins.mean()),
             "advantage": mean,
             "interval": (max(mean - within, 0.0), min(mean + within, 1.0)),
-            "passes": bool(wins.mean() >= _MOST),
+            "passes": bool(wins.mean() >= _PASS_RATE),
             "annotators": [
                 dict(zip(keys, row, strict=True))
                 for row in zip(*(column.tolist() for column in columns), strict=True)

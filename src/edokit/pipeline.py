@@ -74,7 +74,7 @@ RIVALS = {
     "greedy": "greedy selection",
     "constant": "the same answer for every text",
 }
-"""What the last sentence compares with, in words."""
+"""What the summary compares EDO with, in words."""
 # Share of the time after which no member starts to train; the rest is for what follows.
 _TRAINING_SHARE = 0.75
 _ANNOTATIONS, _POOL, _RESULTS = "annotations.parquet", "pool.toml", "summary.json"
@@ -149,10 +149,10 @@ class Ingredient:
 
     group: Group
     cost: float = 1.0
-    """Seconds that a member trains beside those of the first one."""
+    """Training time of a member, relative to the first member's (``SOFT``)."""
 
     def missing(self) -> str:
-        """What it needs that is not there; empty if it can be trained."""
+        """Why it can't be trained here; empty if it can."""
         recipe, model = self.group.recipe, str(self.group.options.get("model", ""))
         try:
             if model:
@@ -175,9 +175,9 @@ def _linear(name: str, cost: float, supervision: str = "soft", **options: Any) -
 
 
 def default_pool(options: RunOptions) -> list[Ingredient]:
-    """The groups that this quality asks for, what matters most first (``benchmarks/run.py``).
+    """The groups of this quality, the most useful first (``benchmarks/run.py``).
 
-    Where time is short the last ones are left out.
+    The last ones are left out when time is short.
     """
     pool = [
         _linear("bold", 2.0, strength=20.0),
@@ -417,7 +417,7 @@ class _Job:
     out_of_time: list[str] = field(default_factory=list)
 
     def results(self) -> dict[str, Any]:
-        """Do all steps; what ``summary.json`` holds."""
+        """Run all steps and return the content of ``summary.json``."""
         seed, splits = self.options.random_state, self.source.splits or None
         soft = self.train(SOFT, [Group("linear", 1, supervision="soft")])
         trained = self.train_pool(self.choose(float(soft.manifest["seconds"])))
@@ -468,7 +468,7 @@ class _Job:
         )
 
     def seconds_left(self) -> float:
-        """Seconds until members should be trained."""
+        """Seconds left for training members."""
         limit = self.options.seconds
         if limit is None:
             return math.inf
@@ -514,7 +514,7 @@ class _Job:
             return self.train(MEMBERS, finished)
 
     def describe(self, comparison: Comparison, trained: Trained) -> dict[str, Any]:
-        """What ``summary.json`` holds."""
+        """The content of ``summary.json``."""
         if self.out_of_time:
             names = ", ".join(self.out_of_time)
             self.left_out.append(f"{names}: no time; the same command goes on with them")
@@ -577,7 +577,7 @@ def write_groups(groups: Sequence[Group], path: Path) -> None:
 
 
 def reading_flags(reading: Mapping[str, Any]) -> list[str]:
-    """Arguments of `read_annotations` as one types them."""
+    """Arguments of `read_annotations` as flags of the command line."""
     words: list[str] = []
     for name, value in reading.items():
         flag = "--column" if name == "columns" else f"--{name.replace('_', '-')}"
@@ -589,7 +589,7 @@ def reading_flags(reading: Mapping[str, Any]) -> list[str]:
 
 
 def compare_rivals(comparison: Comparison, labels: Annotations) -> dict[str, Gain]:
-    """What EDO gains on each rival in the headline metric, item by item."""
+    """The gain of EDO over each rival in the headline metric, from paired items."""
     answers, headline = comparison.test_predictions, comparison.facts["headline_metric"]
     labels = labels.with_classes(answers.classes).align(answers.rows)
     with warnings.catch_warnings():

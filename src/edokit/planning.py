@@ -1,9 +1,9 @@
 """Planning of annotation: how many annotators, how many items, and what they buy.
 
-A pilot shows how the annotators of an item differ. What so many of them would answer is simulated
-from the distribution that each item may have given its pilot labels: Dirichlet, with a prior fitted
-to all items (the labels of an item are then Dirichlet-multinomial). So every metric of every answer
-scale is computed in one way.
+A pilot shows how the annotators of an item differ. The answers of a given number of annotators are
+simulated: the distribution of each item is drawn from its Dirichlet posterior given the pilot
+labels, with a prior fitted to all items. So every metric of every answer scale is computed in one
+way.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from edokit.runs import InputReader, merge_options
 from edokit.scales import Scale
 
 ANNOTATORS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
-# How precisely a concentration is sought: from views as divided as a coin to the same for all.
+# Bounds of the logarithm of the prior's concentration.
 _CONCENTRATIONS = (-6.0, 7.0)
-# Items of a pilot that are simulated at a time; more say hardly more.
+# Items of a pilot that are simulated at most; more change little.
 _MOST_ITEMS = 4000
-# A soft label is a prediction of certainty, whose CE may be infinite.
+# Metrics left out for soft labels, whose zeros may make the CE infinite.
 _NO_DISTANCE = ("ce", "exact_match")
 # The loss of a trained model falls with this power of the items, as measured on LeWiDi.
 _POWER_OF_ITEMS = -0.25
@@ -303,7 +303,7 @@ def plan(
 
 
 def _limits(answers: Answers, options: PlanOptions) -> list[str]:
-    """What the pilot or the budget can't show."""
+    """Notes on what the pilot or the budget can't show."""
     lines, shared = [], int(answers.overlap.sum())
     if not np.nansum(answers.spread):
         lines.append(
@@ -399,7 +399,7 @@ def draw_distributions(shares: Floats, labels: Ints, scale: Scale, rng: Any) -> 
 
 
 def _draw(counts: Floats, scale: Scale, rng: Any) -> Floats:
-    """Distributions [N, C] given counts of labels: between parts of the classes, then in each."""
+    """Draw distributions [N, C] given counts of labels: over parts of the classes, then in each."""
     parts = scale.parts(counts.shape[1])
     totals = np.column_stack([counts[:, part].sum(axis=1) for part in parts])
     draws = np.maximum(rng.standard_gamma(totals + fit_prior(totals)), 1e-300)

@@ -51,7 +51,7 @@ Answers = tuple[list[Row], Any]
 def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     """Make a folder ready for the jobs of a plan, and return those that are not finished.
 
-    Members that were trained otherwise are refused or, if the plan says so, replaced.
+    Members trained with other data or settings are refused or, with ``overwrite``, replaced.
     """
     if out.is_dir():
         remove_leftovers(out)
@@ -72,14 +72,14 @@ def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
             if (old_folder := _other_folds(job, folder)) is not None:
                 different[job.path] = old_folder
             else:
-                discard(folder)  # a folder without a card was being removed
+                discard(folder)  # without a card it was left by an interrupted removal
         elif card["fingerprint"] != plan.fingerprint(job):
             if job.recipe != EXISTING:
                 different[job.path] = folder
         elif job.recipe == EXISTING or card["files"].items() <= file_sizes(folder).items():
             continue
         else:
-            # Such as a copy from another machine that broke off.
+            # For example an incomplete copy from another machine.
             warn(f"{folder} has lost a file or a part of one and is trained again")
             discard(folder)
         missing.append(job)
@@ -97,7 +97,7 @@ def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
 
 
 def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
-    """The folder of the same member trained in folds and now without, or the reverse."""
+    """The folder of this member trained without folds if the job has one, or the reverse."""
     if job.fold is None:
         return folder if any(map(read_card, folder.glob("fold-*"))) else None
     return folder.parent if read_card(folder.parent) is not None else None
@@ -188,7 +188,7 @@ def collect_predictions(
 def _member_predictions(
     plan: TrainingPlan, jobs: Sequence[TrainingJob], out: Path
 ) -> dict[str, Answers]:
-    """What a member predicts, by split: the rows of all folds, or the mean over folds."""
+    """The predictions of a member by split: the rows of all folds, or the mean over folds."""
     folds = [_job_predictions(plan, job, out / job.folder) for job in jobs]
     predictions: dict[str, Answers] = {}
     for split in folds[0]:
@@ -205,7 +205,7 @@ def _member_predictions(
 
 
 def _job_predictions(plan: TrainingPlan, job: TrainingJob, folder: Path) -> dict[str, Answers]:
-    """What a finished job predicted, by split: rows of the plan, and probabilities."""
+    """The predictions of a finished job by split: rows of the plan, and probabilities."""
     path = folder / JOB_PREDICTIONS
     if digest_of(path) != finished_card(folder)["sha256"].get(JOB_PREDICTIONS):
         raise InputError(
@@ -226,12 +226,12 @@ def _job_predictions(plan: TrainingPlan, job: TrainingJob, folder: Path) -> dict
 
 
 def soft_supervision(supervision: str | None) -> dict[str, str]:
-    """What predictions note of a member: that it learned soft labels, as `compare` asks for."""
+    """The note in ``member_info`` that a member learned soft labels, which `compare` reads."""
     return {"supervision": supervision} if supervision == SOFT else {}
 
 
 def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the cards of a member's folds have in common; an item costs what all of them cost."""
+    """The details that a member's folds share; its cost is the sum over folds."""
     from edokit.predictions.core import combined_info
 
     details = [

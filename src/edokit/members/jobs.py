@@ -1,4 +1,4 @@
-"""Training jobs: which fits a training consists of, and how one of them fits, predicts and saves.
+"""Training jobs: the plan of all fits, and how one job fits, predicts and saves.
 
 A job trains one member, or one fold of a member.
 """
@@ -129,13 +129,13 @@ class TrainingOptions:
     keep_models : bool, default=True
         Whether fitted models are kept beside their predictions.
     overwrite : bool, default=False
-        Whether to replace members that were trained otherwise and files that EDO did not write.
+        Whether to replace members trained with other settings, and files that EDO did not write.
     source : str, default=""
         Where the annotations come from, for the manifest.
     unlabelled : mapping of str to Texts, default=None
         Texts without labels to predict as well, by the name of their split, such as ``test``.
     trust : list of str, default=None
-        Packages beside scikit-learn whose types models may hold that were added to the folder.
+        Packages beside scikit-learn whose types may occur in models added to the folder.
     budget : float, default=None
         What the requests of members that ask a server may cost together, in the unit of their
         prices. Members that it does not cover fail; all answers are kept, and not asked again.
@@ -156,7 +156,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True, eq=False)
 class TrainingPlan:
-    """All jobs of a training, the data that they train on, and how.
+    """All jobs of a training, with their data and options.
 
     ``folds`` has the fold of each item [N], -1 for items outside of all folds.
     """
@@ -267,7 +267,7 @@ def _warn_of_few_labels(group: Group, labels: Annotations, annotators: Sequence[
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: why it failed (empty if it did not), and EDO's warnings meanwhile."""
+    """How a job ended: the reason of a failure (else empty), and the warnings that EDO gave."""
 
     job: TrainingJob
     reason: str = ""
@@ -289,7 +289,7 @@ def run_job(
         else:
             with whole_folder(out / job.folder) as folder:
                 notes = fit_job(plan, job, folder, device, progress)
-    except Exception as error:  # whatever a model does, the other members go on
+    except Exception as error:  # a failing model must not stop the other members
         reason = " ".join(str(error).split())
         if not isinstance(error, InputError) or not reason:
             reason = f"{type(error).__name__}: {reason}".removesuffix(": ")
@@ -304,7 +304,7 @@ def fit_job(
     device: str | None,
     progress: Progress | None,
 ) -> tuple[str, ...]:
-    """Fit, predict and write everything into a folder; return the warnings of EDO."""
+    """Fit, predict and write the member into a folder; return EDO's warnings."""
     data, fit_data = plan.data, member_data(plan, job)
     history: list[dict[str, Any]] = []
 
@@ -355,7 +355,7 @@ def score_existing(plan: TrainingPlan, job: TrainingJob, folder: Path, device: s
 
 
 def describe_member(member: Member, classes: Sequence[str], scale: Scale) -> dict[str, Any]:
-    """What the card of every saved member says, whether it was trained here or not."""
+    """The fields that the cards of all saved members have, trained here or added."""
     return {
         "format": FORMAT,
         "details": dict(member.details),
@@ -389,7 +389,7 @@ def predict_splits(
 
 
 def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
-    """What a job trains on."""
+    """The data that a job trains on."""
     data, rows = plan.data, plan.rows(job)
     stops_early = has_epochs(find_recipe(job.recipe))
     train = np.setdiff1d(rows.train, rows.stop) if stops_early else rows.train

@@ -368,7 +368,7 @@ def write_arrays(path: Path, **arrays: npt.NDArray[Any]) -> None:
 
 
 def read_arrays(path: Path, names: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
-    """Read arrays of these names, where they are there; a damaged file is refused."""
+    """Read the arrays of these names that exist; a damaged file is refused."""
     try:
         return archives.read_arrays(path, names)
     except (InputError, MemoryError):
@@ -386,7 +386,7 @@ def with_context(texts: Sequence[Text], context: Sequence[str] | None) -> Sequen
 
 
 def split_context(texts: Sequence[Text]) -> tuple[list[str], list[str] | None]:
-    """Texts without, and their contexts; None where there are none."""
+    """Texts without their contexts, and the contexts; None if no text has one."""
     if not have_contexts(texts):
         return [*map(str, texts)], None
     pairs = [(text, "") if isinstance(text, str) else text for text in texts]
@@ -417,7 +417,7 @@ def distinct_texts(texts: Sequence[Text]) -> tuple[list[Text], Ints]:
 
 
 def known_labels(data: MemberData) -> Any:
-    """The annotations, which a member that is to know annotators needs."""
+    """The annotations, which are required by members that learn annotators."""
     if data.annotations is None:
         raise InputError(
             "a member that knows annotators needs annotations, but there are only targets",
