@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from edokit.metrics import METRIC
-from edokit.report.colours import DIVERGING
+from edokit.report import vega
+from edokit.report.colours import BLUE, FAINT, INK, SURFACE, VERMILION
 from edokit.report.formatting import clean, count, number
-from edokit.report.vega import Spec, draw, figure_spec, heatmap, names, names_below
+from edokit.report.vega import Spec, draw, figure_spec
 from edokit.tuning.trials import Correlation
 
 PARAMETERS = {
@@ -48,18 +50,40 @@ def _panel(sign: str, correlated: Sequence[Correlation]) -> Spec:
         for name in ("rho", "p_value", "text")
     )
     labels = [PARAMETERS.get(name, clean(name.replace("_", " "), 40)) for name in parameters]
-    return heatmap(
-        f"{sign} ({count(int(frame['trials'].max()), 'trial')})",
-        rho.to_numpy(),
-        names_below("metric", [METRIC[metric].short for metric in metrics]),
-        names("parameter", labels),
-        "ρ",
-        domain=(-1, 1),
-        shades=DIVERGING,
-        height=110 + 32 * len(parameters),
-        p=p_value.to_numpy(),
-        _text=text.fillna("–").to_numpy(),
+    columns = [METRIC[metric].short for metric in metrics]
+    cells = vega.rows(
+        parameter=np.repeat(labels, len(columns)),
+        metric=np.tile(columns, len(labels)),
+        ρ=rho.to_numpy().ravel(),
+        p=p_value.to_numpy().ravel(),
+        _text=text.fillna("–").to_numpy().ravel(),
     )
+    title = f"{sign} ({count(int(frame['trials'].max()), 'trial')})"
+    x, y = vega.names("metric", columns, labelAngle=0), vega.names("parameter", labels)
+    # A cell without a value must not look like one with a low value.
+    background = {"view": {"fill": FAINT, "stroke": None}}
+    return vega.chart(title, _layers(cells), x, y, 110 + 32 * len(labels)) | background
+
+
+def _layers(cells: vega.Rows) -> list[Spec]:
+    """Cells in the shade of their ρ, vermilion below 0 and blue above, and the text on them."""
+    shade = {
+        "field": "ρ",
+        "type": "quantitative",
+        "scale": {
+            "domain": [-1.0, 0.0, 1.0],
+            "range": [VERMILION, SURFACE, BLUE],
+            "interpolate": "rgb",
+        },
+        "legend": {"title": "ρ", "format": "", "tickCount": 5},
+    }
+    filled = [cell for cell in cells if cell["ρ"] is not None]
+    edges = {"stroke": SURFACE, "strokeWidth": 1, "tooltip": vega.TIPS}
+    ink = {"condition": {"test": "abs(datum['ρ']) > 0.6", "value": SURFACE}, "value": INK}
+    return [
+        vega.layer("rect", filled, {"color": shade}, **edges),
+        vega.layer("text", cells, {"text": {"field": "_text"}, "color": ink}, fontSize=11),
+    ]
 
 
 def _with_stars(row: Correlation) -> str:

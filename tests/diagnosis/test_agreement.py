@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.diagnosis.overview import agreement, describe_annotators, matrix
+from edokit.diagnosis.overview import agreement, describe_annotators
 
 
 @settings(max_examples=30)
@@ -61,14 +61,3 @@ def test_probabilities_agree_by_expectation_and_have_no_alpha() -> None:
     assert found["alpha"] is None
     assert "probabilities" in found["reason"]
     assert found["pairwise"] == pytest.approx(0.5)
-
-
-def test_the_matrix_is_symmetric_and_puts_groups_side_by_side() -> None:
-    annotations = Annotations.from_matrix(
-        [["a", "b", "a"], ["b", "b", "b"]], annotators=["x", "y", "z"]
-    )
-    table = matrix(annotations, np.array([1, 0, 1]))
-    assert table is not None
-    assert table["annotators"] == ["y", "x", "z"]
-    assert table["agreement"] == [[None, 0.5, 0.5], [0.5, None, 1.0], [0.5, 1.0, None]]
-    assert table["shared"][0][1] == 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from edokit import Annotations, read_annotations
 from edokit.diagnosis.careless import find_careless
 from edokit.diagnosis.core import Diagnosis, diagnose
-from edokit.diagnosis.overview import agreement, describe_annotators, matrix
+from edokit.diagnosis.overview import agreement, describe_annotators
 from edokit.diagnosis.vectors import LabelVectors
 from edokit.scales import Scale
 
@@ -231,8 +231,6 @@ def test_raters_are_compared_by_distance() -> None:
     assert x["agreement"] == pytest.approx(1 - np.mean([5 / 2, 4 / 2]) / 4)
     assert x["expected"] == pytest.approx(1 - np.mean([3, 4]) / 4)
     assert z["mean"] == 5
-    table = matrix(annotations, np.zeros(3, dtype=np.int64))
-    assert table["agreement"][0][1] == pytest.approx(1 - 0.5 / 4)
 
 
 @pytest.mark.parametrize(

@@ -347,7 +347,7 @@ def test_a_phone_shows_less_than_half_of_the_length(open_page: Open, page: Path)
     short = tab.evaluate(length)
     tab.evaluate("sections.forEach((section) => { section.open = true; })")
     tab.select_option("#explorer .pager select", "25")
-    tab.locator("#chart-members svg").first.wait_for()
+    tab.locator("#chart-reliability svg").first.wait_for()
     assert 2 * short < tab.evaluate(length)
 
 

@@ -35,7 +35,7 @@ def column(rows: list[dict[str, Any]], name: str) -> list[Any]:
 
 def test_every_chart_is_valid_vega_lite(tmp_path: Path) -> None:
     run_charts = charts.all_charts(collect(make_run(tmp_path, search=8, preset="paper-fixed")))
-    expected = {"weights", "classes", "gain", "reliability", "members", "pareto-f1-ce"}
+    expected = {"weights", "classes", "gain", "reliability", "pareto-f1-ce"}
     assert expected <= set(run_charts)
     for chart in run_charts.values():
         drawn(chart)
@@ -125,7 +125,6 @@ NO_NUMBERS: dict[str, Any] = {
     "classes": ["no", "yes"],
     "variance": None,
     "people": [],
-    "agreement": {"matrix": None},
 }
 
 
@@ -148,16 +147,9 @@ def test_a_diagnosis_shows_shares_and_people() -> None:
                 "group_item": None,
             },
             "people": people,
-            "agreement": {
-                "matrix": {
-                    "annotators": ["a0", "a1", "a2"],
-                    "agreement": [[1.0, None, 0.5]] * 3,
-                    "shared": [[3, 0, 2]] * 3,
-                }
-            },
         }
     )
-    assert set(figures) == {"variance", "annotators", "agreement"}
+    assert set(figures) == {"variance", "annotators"}
     assert column(drawn(figures["variance"])[0], "share") == [0.25] * 3
     assert column(drawn(figures["annotators"])[0], "agreement") == [0.7] * 3
 

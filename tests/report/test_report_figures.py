@@ -27,7 +27,7 @@ def test_every_figure_in_every_format_and_the_same_twice(
     )
     # Drawing takes time; a few charts with all there is to them stand for the rest.
     every = all_charts(found)
-    some = {name: every[name] for name in ("pareto-f1-ce", "sizes", "methods", "members")}
+    some = {name: every[name] for name in ("pareto-f1-ce", "methods", "annotators")}
     monkeypatch.setattr(module, "all_charts", lambda data: some)
     first, again = (
         {path.name: path.read_bytes() for path in write_figures(found, tmp_path / folder)}
@@ -41,4 +41,4 @@ def test_every_figure_in_every_format_and_the_same_twice(
 def test_what_the_run_lacks_is_left_out(tmp_path: Path) -> None:
     charts = all_charts(collect(make_run(tmp_path, members=["alone"])))
     assert set(charts) >= {"weights", "reliability"}
-    assert not set(charts) & {"pareto-f1-ce", "members", "sizes"}
+    assert not set(charts) & {"pareto-f1-ce"}

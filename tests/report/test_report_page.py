@@ -26,7 +26,7 @@ from edokit.runs import RunRecord
 
 SECTIONS = [
     *("summary", "methods", "items", "review", "weights", "jury", "diagnosis", "plan"),
-    *("calibration", "members", "front", "reproduce"),
+    *("calibration", "front", "reproduce"),
 ]
 
 
@@ -101,7 +101,7 @@ def test_a_full_run_has_every_section_and_chart(page: Reader) -> None:
     wanted = {
         *("pareto-f1-ce", "pareto-f1-md", "pareto-ce-md"),
         *("weights", "classes", "gain", "methods"),
-        *("reliability", "entropy-entropy", "members"),
+        *("reliability", "entropy-entropy"),
     }
     assert wanted <= set(page.charts)
     assert "By cross-entropy (CE), on" in page.text
@@ -180,7 +180,7 @@ def menu(reader: Reader) -> list[str]:
 def test_sections_without_content_and_their_menu_entries_are_left_out(tmp_path: Path) -> None:
     reader = page_of(make_run(tmp_path, members=["alone"]))
     ids = [attrs["id"] for tag, attrs in reader.tags if tag == "section"]
-    assert ids == menu(reader) == [s for s in SECTIONS if s not in ("jury", "members", "front")]
+    assert ids == menu(reader) == [s for s in SECTIONS if s not in ("jury", "front")]
     assert "exact solver has no epochs" in reader.text
     assert not [name for name in reader.charts if name.startswith(("pareto", "sizes"))]
 
@@ -205,7 +205,6 @@ def test_one_member(tmp_path: Path) -> None:
     reader = page_of(make_run(tmp_path, members=["alone"]))
     assert "One model, so there were no weights to learn" in reader.text
     assert "gain" not in reader.charts
-    assert "members" not in reader.charts
 
 
 def test_no_texts(tmp_path: Path) -> None:

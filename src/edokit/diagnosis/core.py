@@ -54,11 +54,11 @@ class Diagnosis:
     scale : str
         The answer scale with its classes, as in ``ordinal:1,2,3``; ``nominal`` has none.
     coverage : dict[str, Any]
-        Labels per item and annotator, gaps, pairs of annotators with shared items.
+        Labels per item and annotator, and gaps.
     balance : dict[str, Any]
         Classes by share of labels and by hard label.
     agreement : dict[str, Any]
-        Krippendorff's alpha, agreeing pairs, and the matrix of all pairs of annotators.
+        Krippendorff's alpha and agreeing pairs.
     entropy : dict[str, Any]
         Mean entropy of items, the largest that so many labels can have, unanimous items.
     per_annotator : list[dict[str, Any]]
@@ -252,7 +252,7 @@ def diagnose(
         annotations=len(annotations),
         classes=list(annotations.classes),
         scale=annotations.scale.to_text(annotations.classes),
-        agreement=overview.agreement(annotations) | {"matrix": overview.matrix(annotations, group)},
+        agreement=overview.agreement(annotations),
         entropy=overview.entropy(annotations),
         per_annotator=overview.describe_annotators(annotations, group, names),
         variance=variance,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, examples, option
 from edokit._names import class_order
@@ -20,27 +19,17 @@ from edokit.diagnosis.vectors import LabelVectors, finite, label_sums, peer_agre
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
-    """Labels per item and per annotator, gaps, and pairs of annotators with shared items."""
+    """Labels per item and per annotator, and gaps."""
     per_item = annotations.annotations_per_item
     per_annotator = annotations.annotations_per_annotator
     labelled = ~annotations.repeated
-    annotators = len(annotations.annotators)
-    shape = (annotators, len(annotations.items))
-    cells = (annotations.annotator_codes[labelled], annotations.item_codes[labelled])
-    table = sparse.csr_matrix((np.ones(int(labelled.sum()), dtype=np.int32), cells), shape)
-    shared: Any = sparse.triu(table @ table.T, k=1, format="csr")
     return {
         "per_item": _ends(per_item),
         "per_annotator": _ends(per_annotator[per_annotator > 0]),
-        "filled": float(labelled.sum() / (shape[0] * shape[1])),
+        "filled": float(labelled.sum() / (len(per_annotator) * len(per_item))),
         "single": int((per_item == 1).sum()),
         "silent": [str(name) for name in annotations.annotators[per_annotator == 0]],
         "repeated": int(annotations.repeated.sum()),
-        "pairs": {
-            "possible": annotators * (annotators - 1) // 2,
-            "meeting": len(shared.data),
-            "median_shared": float(np.median(shared.data)) if len(shared.data) else None,
-        },
     }
 
 
@@ -87,10 +76,6 @@ def _base_rates(annotations: Annotations, shares: Floats) -> dict[str, Any]:
         "shares": _by_class(annotations, shares) if known else None,
         "mean": float(shares @ positions) if positions and known else None,
     }
-
-
-# Largest number of annotators for a table of all pairs.
-LARGEST_MATRIX = 40
 
 
 def agreement(annotations: Annotations) -> dict[str, Any]:
@@ -203,30 +188,6 @@ def describe_annotators(
         }
         for a, row in enumerate(means)
     ]
-
-
-def matrix(annotations: Annotations, group: Ints) -> dict[str, Any] | None:
-    """Agreement of all pairs, groups side by side; None where there are too many annotators."""
-    count = len(annotations.annotators)
-    if count > LARGEST_MATRIX:
-        return None
-    vectors, lengths = _label_vectors(annotations)
-    rows = ~annotations.repeated
-    annotator, item = annotations.annotator_codes[rows], annotations.item_codes[rows]
-    table = np.zeros((vectors.shape[1] + 2, count, len(annotations.items)))
-    table[:, annotator, item] = np.vstack([np.ones(len(item)), lengths[rows], vectors[rows].T])
-    labelled, squared, *labels = table
-    shared = labelled @ labelled.T
-    agreed = shared - squared @ labelled.T - labelled @ squared.T
-    agreed = agreed + 2 * sum(column @ column.T for column in labels)
-    order = np.argsort(np.where(group < 0, count, group), kind="stable")
-    shares = np.divide(agreed, shared, out=np.full_like(agreed, np.nan), where=shared > 0)
-    np.fill_diagonal(shares, np.nan)
-    return {
-        "annotators": [str(annotations.annotators[a]) for a in order],
-        "agreement": [[finite(share) for share in row] for row in shares[order][:, order]],
-        "shared": shared[order][:, order].astype(int).tolist(),
-    }
 
 
 DeclaredGroups = str | Mapping[Any, Any]

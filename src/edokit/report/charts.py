@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from edokit._types import Floats, Ints
+from edokit.annotations.core import Annotations
 from edokit.baselines.scores import Score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
@@ -57,8 +58,8 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
         charts |= {f"pareto-{x}-{y}": pareto(data.search, x, y) for x, y in pairs}
     if data.ensemble is not None:
         charts["weights"] = weights(data.ensemble)
-    if data.evaluation is not None:
-        charts |= _evaluated(data.evaluation)
+    if data.evaluation is not None and data.evaluation.annotations is not None:
+        charts |= _annotated(data.evaluation, data.evaluation.annotations)
     has_weights = data.ensemble is None or len(data.ensemble.members_) > 1
     if has_weights and (result := find_result(data.comparison, data.evaluation)) is not None:
         charts["gain"] = gain(result)
@@ -69,19 +70,15 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     return charts | diagnosis(data.diagnosis)
 
 
-def _evaluated(evaluation: Evaluation) -> dict[str, Spec]:
-    """Reliability, entropies and slices where there are annotations, distances of members."""
-    charts = {}
-    if evaluation.annotations is not None:
-        annotated, largest = evaluation.annotations.entropy, evaluation.max_entropy
-        predicted, rho = evaluation.pooled.entropy, evaluation.metrics["entropy_correlation"]
-        p, q = evaluation.pooled.probabilities, evaluation.annotations.soft_labels
-        charts["reliability"] = reliability(reliability_curve(p, q, scale=evaluation.scale))
-        charts["entropy-entropy"] = entropy_against_entropy(predicted, annotated, largest, rho)
-        charts["classes"] = class_shares(p, q, evaluation.pooled.classes)
-    if len(evaluation.predictions.members) > 1:
-        charts["members"] = members(evaluation.distances, evaluation.predictions.members)
-    return charts
+def _annotated(evaluation: Evaluation, labels: Annotations) -> dict[str, Spec]:
+    """Reliability, entropies and shares of the classes."""
+    predicted, rho = evaluation.pooled.entropy, evaluation.metrics["entropy_correlation"]
+    p, q, largest = evaluation.pooled.probabilities, labels.soft_labels, evaluation.max_entropy
+    return {
+        "reliability": reliability(reliability_curve(p, q, scale=evaluation.scale)),
+        "entropy-entropy": entropy_against_entropy(predicted, labels.entropy, largest, rho),
+        "classes": class_shares(p, q, evaluation.pooled.classes),
+    }
 
 
 def dots(
@@ -272,13 +269,6 @@ def binned_means(x: Floats, y: Floats, largest: float) -> tuple[Floats, Floats, 
     return means[0], means[1], n[enough].astype(np.int64)
 
 
-def members(distances: Floats, member_names: Sequence[str]) -> Spec:
-    """The mean distances [K, K]."""
-    labels, high = [clean(name) for name in member_names], max(float(distances.max()), 1e-4)
-    title = "Mean distance between members"
-    return _matrix(title, distances, labels, "distance", domain=(0, high))
-
-
 def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
     """The charts that a diagnosis (`edokit.diagnose`, as a dictionary) has numbers for."""
     charts: dict[str, Spec] = {}
@@ -295,9 +285,6 @@ def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
     people = [person for person in content["people"] if person["agreement"] is not None]
     if len(people) > 1 and len(content["classes"]) > 1:
         charts["annotators"] = _annotators(people, content["classes"], scale)
-    matrix = content["agreement"].get("matrix") or {"annotators": ()}
-    if len(matrix["annotators"]) > 2:
-        charts["agreement"] = _agreement(matrix, scale.span)
     return charts
 
 
@@ -343,30 +330,6 @@ def _by_group(people: pd.DataFrame, places: dict[str, Any], totals: Ints) -> Spe
     )
     colour = {"color": vega.colours("group", shades)} if len(shades) > 1 else {}
     return vega.points(data, vega.AREA | colour, opacity=0.75)
-
-
-def _agreement(matrix: dict[str, Any], span: float | None) -> Spec:
-    """How often two annotators agree on the items they share, or how far apart they rate."""
-    values = np.array(matrix["agreement"], dtype=np.float64)
-    values = values if span is None else (1 - values) * span
-    low, high = (0.0, 1.0) if np.isnan(values).all() else (np.nanmin(values), np.nanmax(values))
-    name = "agreement" if span is None else "distance"
-    return _matrix(
-        f"{name.capitalize()} on shared items",
-        values,
-        [clean(name, 18) for name in matrix["annotators"]],
-        name,
-        domain=(float(low), max(float(high), float(low) + 1e-4)),
-        percent=span is None,
-        **{"shared items": matrix["shared"]},
-    )
-
-
-def _matrix(title: str, values: Floats, labels: Sequence[str], value: str, **options: Any) -> Spec:
-    """A heat map of pairs."""
-    x, y = vega.names_below("and", labels), vega.names("between", labels)
-    height = min(200 + 28 * len(labels), 740)
-    return vega.heatmap(title, values, x, y, value, height=height, **options)
 
 
 def _areas(n: Ints, growth: float) -> Floats:

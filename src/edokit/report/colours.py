@@ -39,8 +39,6 @@ NOMINAL = tuple(_NOMINAL)
 _GROUND = {INK: "#e6e8eb", FAINT: "#2c3138", SURFACE: "#16191d", VERMILION: "#f08144"}
 DARK = _NOMINAL | _GROUND
 SIGNS = {"preserve": BLUE, "suppress": VERMILION, "": MUTED}
-SEQUENTIAL = (SURFACE, BLUE)
-DIVERGING = (VERMILION, SURFACE, BLUE)
 # Ramps for ordered classes on a light and on a dark page: what is higher, or further from 0,
 # contrasts more with the page. The first is cividis.
 _CIVIDIS = ("#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55")

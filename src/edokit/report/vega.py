@@ -13,12 +13,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from edokit._io.atomic import whole_file
-from edokit._types import Floats
-from edokit.report.colours import BLUE, FAINT, INK, MUTED, SEQUENTIAL, SURFACE
+from edokit.report.colours import BLUE, FAINT, INK, MUTED, SURFACE
 from edokit.report.formatting import clean
 
 Spec = dict[str, Any]
@@ -93,12 +91,6 @@ def names(field: str, values: Sequence[Any], title: str | None = None, **style: 
     return {"field": field, "type": "nominal", "title": title, "scale": scale, "axis": axis}
 
 
-def names_below(field: str, values: Sequence[str], title: str | None = None) -> Spec:
-    """A horizontal axis of names, which are turned where they don't fit side by side."""
-    crowded = len(values) > 4 and sum(map(len, values)) > 40
-    return names(field, values, title, labelAngle=-45 if crowded else 0)
-
-
 def colours(field: str, by_name: Mapping[str, str], legend: Spec | None = LEGEND) -> Spec:
     """The colour of marks by name; a figure for papers always has a legend."""
     scale = {"domain": list(by_name), "range": list(by_name.values())}
@@ -134,46 +126,6 @@ def diagonal(x: str, y: str, low: float, high: float) -> Spec:
     """A dotted line where both axes have the same value."""
     ends = rows(**{x: [low, high], y: [low, high]})
     return layer("line", ends, color=MUTED, strokeDash=[2, 3], strokeWidth=1.2)
-
-
-def heatmap(
-    title: str,
-    values: Floats,
-    x: Spec,
-    y: Spec,
-    value: str,
-    *,
-    domain: tuple[float, float],
-    shades: Sequence[str] = SEQUENTIAL,
-    percent: bool = False,
-    height: int,
-    **notes: Any,
-) -> Spec:
-    """Cells [rows, columns] in the shade of their value; ``_text`` among the notes is on them."""
-    low, high = domain
-    shade = {
-        "field": value,
-        "type": "quantitative",
-        "scale": {
-            "domain": np.linspace(low, high, len(shades)).round(4).tolist(),
-            "range": list(shades),
-            "interpolate": "rgb",
-        },
-        "legend": {"title": value, "format": ".0%" if percent else "", "tickCount": 5},
-    }
-    over, down = (np.array(axis["scale"]["domain"], dtype=object) for axis in (x, y))
-    cells = {y["field"]: np.repeat(down, len(over)), x["field"]: np.tile(over, len(down))}
-    cells |= {name: np.ravel(table) for name, table in {value: values, **notes}.items()}
-    data = rows(**cells)
-    filled = [row for row in data if row[value] is not None]
-    layers = [layer("rect", filled, {"color": shade}, stroke=SURFACE, strokeWidth=1, tooltip=TIPS)]
-    if "_text" in notes:
-        deep = f"abs(datum['{value}']) > {0.6 * max(abs(low), abs(high)):.6g}"
-        ink = {"condition": {"test": deep, "value": SURFACE}, "value": INK}
-        text = {"text": {"field": "_text"}, "color": ink}
-        layers.append(layer("text", data, text, fontSize=11))
-    # A cell without a value must not look like one with a low value.
-    return chart(title, layers, x, y, height) | {"view": {"fill": FAINT, "stroke": None}}
 
 
 def chart(title: str, layers: Sequence[Spec], x: Spec, y: Spec, height: int = 320) -> Spec:
