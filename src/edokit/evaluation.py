@@ -229,9 +229,9 @@ class EvaluateOptions:
     Parameters
     ----------
     by : str or sequence of str, default=None
-        Columns of the items (see `Annotations.item_columns`) to evaluate by: each value is a slice,
-        a column of many numbers is put into quarters, missing values are a slice of their own;
-        ``agreement`` is how the votes of an item are divided.
+        Columns of the items (see `Annotations.item_columns`) to evaluate by: each value (at
+        most 50) is a slice, missing values are a slice of their own; ``agreement`` is how the votes
+        of an item are divided.
     scorer : {"lewidi2023", "lewidi2025-a", "lewidi2025-b"}, default=None
         Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels) or
         lewidi2025-b (the answer of each annotator).

@@ -30,7 +30,6 @@ KEYS = {
         "limits",
         "commands",
         "splits",
-        "explained",
     ),
 }
 

@@ -44,7 +44,6 @@ from edokit.baselines.slices import (
     Slice,
     find_slices,
     score_slices,
-    slice_numbers,
     slice_table,
     worst_slice,
 )
@@ -161,10 +160,6 @@ class Comparison:
         """F1 and CE (RPS) of the first method by slice, uniform mean and constant beside."""
         return slice_table(self.slices, self.facts["level"])
 
-    def slice_text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
-        """The same as Markdown or LaTeX, or every number of every method as CSV."""
-        return (slice_numbers(self.slices) if kind == "csv" else self.slice_table()).text(kind)
-
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
         """Write ``compare/`` (methods.json, the table as Markdown, CSV and LaTeX, the methods'
         predictions on test), EDO's ``ensemble/`` and ``run.json``.
@@ -188,13 +183,12 @@ class Comparison:
             begin_run(folder)
             inside = folder / "compare"
             write_json(self.to_dict(), inside / "methods.json")
-            for name, table in {"methods": self.text, "slices": self.slice_text}.items():
-                for kind, ending in ENDINGS.items():
-                    if name == "slices" and not self.slices:  # remove those of an earlier one
-                        (inside / f"slices.{ending}").unlink(missing_ok=True)
-                        continue
-                    with whole_file(inside / f"{name}.{ending}") as temporary:
-                        temporary.write_text(table(kind), encoding="utf-8")  # type: ignore[arg-type]
+            for kind, ending in ENDINGS.items():
+                (inside / f"slices.{ending}").unlink(missing_ok=True)  # of an earlier one
+                with whole_file(inside / f"methods.{ending}") as temporary:
+                    temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
+            if self.slices:
+                self.slice_table().write(inside, "slices")
             write_predictions(self.test_predictions, inside / "test.npz")
             ours = self.fitted.get("edo")
             if isinstance(ours, EDOEnsemble):
@@ -723,7 +717,10 @@ def _tested_row(score: Score) -> list[Cell]:
 
 def _numbers(score: Score) -> dict[str, Any]:
     """A column per number: metrics, intervals, tests against uniform and constant, dev."""
-    row = score.numbers() | {"about": score.about, "size": score.size, "seconds": score.seconds}
+    row: dict[str, Any] = {"method": score.name, **score.metrics}
+    for metric, (low, high) in score.intervals.items():
+        row |= {f"{metric}_low": low, f"{metric}_high": high}
+    row |= {"about": score.about, "size": score.size, "seconds": score.seconds}
     row |= {f"dev_{metric}": value for metric, value in score.dev.items()}
     for rival, tests in ((REFERENCE, score.against), (CONSTANT, score.against_constant)):
         for metric, test in tests.items():

@@ -96,13 +96,6 @@ class Score:
             "only_label": self.only_label,
         }
 
-    def numbers(self) -> dict[str, Any]:
-        """Metrics and ends of their intervals, a column each."""
-        columns: dict[str, Any] = {"method": self.name, **self.metrics}
-        for metric, (low, high) in self.intervals.items():
-            columns |= {f"{metric}_low": low, f"{metric}_high": high}
-        return columns
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         lowest, tested = self.above_lowest, bool(self.intervals)

@@ -24,12 +24,9 @@ from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
 from edokit.metrics import METRIC, Interval, floor_items, headline_metric
 from edokit.metrics.resampling import Resampling, quantiles, resampled_sums
-from edokit.scales import as_number
 
-# Values of a column of text; of more, each slice has too few items to say anything.
+# Values of a column; of more, each slice has too few items to say anything.
 MOST_VALUES = 50
-# Different numbers that are a slice each; more are put into quarters.
-MOST_NUMBERS = 10
 # A slice with fewer items has no intervals: resampled, they would be far too narrow.
 FEWEST_ITEMS = 10
 MISSING = "(missing)"
@@ -92,8 +89,8 @@ class Slice:
 def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dict[str, Any]:
     """The items [N] of each value of each column: ``{column: {value: mask}}``.
 
-    Numbers with more than ten different values are put into quarters; None stands for items without
-    a value. ``agreement`` is how the votes are divided, unless a column has this name.
+    None stands for items without a value. ``agreement`` is how the votes are divided, unless a
+    column has this name.
     """
     slices: dict[str, dict[str | None, Bools]] = {}
     parts: dict[str | None, Bools]
@@ -103,18 +100,14 @@ def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dic
             continue
         values = annotations.item_column(column, parameter="by")
         distinct = class_order(set(values) - {""})
-        numbers = {value: as_number(value) for value in distinct}
-        if len(distinct) > MOST_NUMBERS and None not in numbers.values():
-            parts = _quarters(pd.Series(values).map(numbers).astype(float))
-        elif len(distinct) > MOST_VALUES:
+        if len(distinct) > MOST_VALUES:
             raise InputError(
                 f"column {column!r} has {len(distinct)} different values on"
                 f" {counted(len(values), 'item')}; slices take at most {MOST_VALUES}",
                 f"choose a column with fewer values for {option('by')}, or group them in another"
                 " column",
             )
-        else:
-            parts = {value: values == value for value in distinct}
+        parts = {value: values == value for value in distinct}
         if (values == "").any():
             parts[None] = values == ""
         slices[column] = parts
@@ -139,17 +132,6 @@ def agreement_strata(annotations: Annotations) -> dict[str | None, Bools]:
     size = counts.sum().to_numpy()
     order = np.lexsort([size, -largest])
     return {str(name): names == name for name in dict.fromkeys(names[order])}
-
-
-def _quarters(numbers: pd.Series[float]) -> dict[str | None, Bools]:
-    """Four parts of about as many items, named by their smallest and largest number."""
-    # Unlike `pd.qcut`, this keeps a number that a quarter of the items share apart from the rest.
-    ends = numbers.quantile([0.25, 0.5, 0.75]).unique()
-    quarter = pd.cut(numbers, [-np.inf, *ends, np.inf], labels=False)
-    parts = numbers.groupby(quarter)
-    return {
-        f"{part.min():g}–{part.max():g}": (quarter == number).to_numpy() for number, part in parts
-    }
 
 
 def score_slices(
@@ -295,13 +277,3 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Tab
         " uniform mean, of the constant answer, and the lowest possible on these items."
     )
     return Table.of("Slices", records, [note])
-
-
-def slice_numbers(slices: Sequence[Slice]) -> Table:
-    """A row per slice and method, a column per number."""
-    records = []
-    for part in slices:
-        about: dict[str, Any] = {"column": part.column, "value": part.value, "items": part.items}
-        about[f"{part.scores[0].headline}_floor"] = part.floor
-        records += [about | score.numbers() for score in part.scores]
-    return Table.of("", records)

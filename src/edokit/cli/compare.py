@@ -118,7 +118,7 @@ def _show(comparison: Comparison, form: Any, json: bool) -> None:
     if form is not None:
         console.write_line(comparison.text(form).removesuffix("\n"))
         if comparison.slices:
-            console.write_line("\n" + comparison.slice_text(form).removesuffix("\n"))
+            console.write_line("\n" + comparison.slice_table().text(form).removesuffix("\n"))
         return
     table = comparison.table()
     console.print_table(table.title, table.header, table.shown(), table.notes, comparison.headline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from edokit.cli import console, options
@@ -13,7 +12,6 @@ def diagnose(
     /,
     *,
     group_by: str | None = None,
-    predictions: Path | None = None,
     permutations: int = 99,
     random_state: int = 0,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
@@ -25,9 +23,6 @@ def diagnose(
     ----------
     group_by : str, optional
         Groups declared by this attribute of the annotators; else found.
-    predictions : Path, optional
-        Answers for these annotators by members that know them and have not seen the items (`edo
-        score --annotators`): how much of the disagreement they explain.
     permutations : int, default=99
         Permutations of the test; 0: no test.
     random_state : int, default=0
@@ -35,13 +30,11 @@ def diagnose(
     """
     from edokit.diagnosis.core import diagnose as run_diagnosis
     from edokit.pipeline import reading_flags
-    from edokit.predictions.shards import read_predictions
 
     with console.progress() as bars:
         diagnosis = run_diagnosis(
             reading.annotations(annotations),
             groups=group_by,
-            predictions=None if predictions is None else read_predictions(predictions),
             permutations=permutations,
             random_state=random_state,
             step=console.add_bar(bars, "permuting labels"),

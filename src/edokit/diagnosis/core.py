@@ -27,9 +27,8 @@ from edokit.diagnosis.clusters import (
 )
 from edokit.diagnosis.overview import DeclaredGroups, declared_groups
 from edokit.diagnosis.permutation import LEVEL, permutation_test
-from edokit.diagnosis.variance import Part, decompose, explained
+from edokit.diagnosis.variance import Part, decompose
 from edokit.diagnosis.vectors import LabelVectors
-from edokit.predictions.core import Predictions
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
@@ -79,10 +78,6 @@ class Diagnosis:
         What to run next: each ``command``, with ANNOTATIONS for the file, and its ``purpose``.
     splits : list[str]
         The splits that the annotations are from, where they have some.
-    explained : dict[str, Any] or None
-        Share of the disagreement within items that answers for known annotators explain, and
-        whether more ``labels`` per annotator or more ``annotators`` would help; None without
-        predictions.
     """
 
     items: int
@@ -103,7 +98,6 @@ class Diagnosis:
     limits: list[str]
     commands: list[dict[str, str]] = field(default_factory=list)
     splits: list[str] = field(default_factory=list)
-    explained: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo diagnose --json`` prints it.
@@ -168,7 +162,6 @@ def diagnose(
     annotations: Annotations | str | Path,
     *,
     groups: DeclaredGroups | None = None,
-    predictions: Predictions | None = None,
     permutations: int = PERMUTATIONS,
     random_state: int = 0,
     step: Callable[[int, int], None] = lambda done, total: None,
@@ -182,9 +175,6 @@ def diagnose(
     groups : str or mapping, optional
         Groups of the annotators: the name of an attribute, or a mapping from annotator to group. By
         default groups are searched for in the labels.
-    predictions : Predictions, optional
-        Answers of members that know annotators, for each pair of an item and an annotator in the
-        annotations. Their uniform mean is evaluated; the members must not have seen these items.
     permutations : int, default=99
         Permutations of the test for structure, at least 39; 0 for no test.
     random_state : int, default=0
@@ -245,7 +235,6 @@ def diagnose(
     variance = analysis.variance
     estimated = variance if variance and "total" in variance else None
     advice, limits, commands = advise(annotations, results | {"variance": estimated})
-    lasting = _lasting_share(estimated or {})
     return Diagnosis(
         items=len(annotations.items),
         annotators=len(annotations.annotators),
@@ -261,9 +250,6 @@ def diagnose(
         limits=limits,
         commands=commands,
         splits=list(annotations.split_names),
-        explained=None
-        if predictions is None
-        else explained(predictions, annotations, lasting, random_state=random_state),
     )
 
 
@@ -325,15 +311,6 @@ def _analyse(
         )
     analysis.careless = _careless(annotations, vectors, design, analysis.test)
     return analysis
-
-
-def _lasting_share(variance: dict[str, Any]) -> float | None:
-    """The share of the disagreement that belongs to annotators and groups; None if unknown."""
-    parts = [variance.get(name) for name in ("annotator", "group_item", "rest")]
-    if any(part is None for part in parts):
-        return None
-    *lasting, noise = (part["share"] for part in parts if part is not None)
-    return float(max(sum(lasting), 0.0) / max(sum(lasting) + noise, 1e-12))
 
 
 def _careless(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from edokit._errors import InputError, option
 from edokit._types import Floats, Ints
-from edokit.annotations.core import Annotations
 from edokit.diagnosis.clusters import Clusters, Design
 from edokit.diagnosis.vectors import (
     BiasDesign,
@@ -20,7 +17,6 @@ from edokit.diagnosis.vectors import (
     squares,
     totals,
 )
-from edokit.predictions.core import Predictions
 
 BLOCKS = 20
 # Width of a 95 % interval from 20 blocks, in standard errors.
@@ -194,68 +190,3 @@ def _pair_sums(
         pairs[:, k] = n[:, g] * (n[:, g] - 1) / 2 if g == h else n[:, g] * n[:, h]
         products_[:, k] = (product - lengths[:, g]) / 2 if g == h else product
     return n, pairs, products_
-
-
-def explained(
-    predictions: Predictions,
-    annotations: Annotations,
-    lasting: float | None = None,
-    *,
-    samples: int = 1000,
-    random_state: int = 0,
-) -> dict[str, Any]:
-    """How much of the disagreement within items answers for known annotators explain.
-
-    Labels and answers are vectors whose squared distance is the disagreement on their scale, both
-    taken less the mean of their item: members that do not know who answers explain exactly nothing.
-
-    Parameters
-    ----------
-    predictions : Predictions
-        Answers for each annotation, a row per pair of an item and an annotator.
-    annotations : Annotations
-        The labels, of items that the members were not trained on.
-    lasting : float, optional
-        Share of the disagreement that is known to last: annotators and groups by items.
-    samples, random_state : int
-        Draws of the interval over items, and their seed.
-
-    Returns
-    -------
-    dict
-        ``share`` with its 95 % interval ``low`` to ``high``, ``pairs``, ``lasting``, and ``helps``:
-        ``labels`` (more labels per annotator) where clearly less is explained than lasts,
-        ``annotators`` (more of them per item) where it is not, None where ``lasting`` is unknown.
-    """
-    labels = annotations.pairs()
-    pairs = predictions.annotated(annotations).pairs().order_classes(annotations.classes)
-    answers = pairs.align(labels.rows).uniform
-    side = annotations.scale.vectors(len(annotations.classes))
-    item = labels.rows.item_ranks
-    # Of labels, and of what answers leave of them, the sum of squares about the mean of the item.
-    disagreement, unexplained = (
-        pd.DataFrame(rows @ side).groupby(item).var(ddof=0).sum(axis=1).to_numpy()
-        * np.bincount(item)
-        for rows in (labels.soft_labels, labels.soft_labels - answers)
-    )
-    items = len(disagreement)
-    if disagreement.sum() <= 1e-12:
-        raise InputError(
-            "no item has two different labels, so there is no disagreement to explain",
-            f"pass annotations with several annotators per item, or no {option('predictions')}",
-        )
-    draws = np.random.default_rng(random_state).integers(items, size=(samples, items))
-    total = disagreement[draws].sum(axis=1)
-    shares = 1 - unexplained[draws].sum(axis=1)[total > 0] / total[total > 0]
-    low, high = (float(end) for end in np.quantile(shares, (0.025, 0.975)))
-    helps = None
-    if lasting is not None:
-        helps = "labels" if high < lasting else "annotators"
-    return {
-        "share": float(1 - unexplained.sum() / disagreement.sum()),
-        "low": low,
-        "high": high,
-        "pairs": len(labels.items),
-        "lasting": lasting,
-        "helps": helps,
-    }

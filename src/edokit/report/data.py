@@ -17,7 +17,6 @@ from edokit.annotations.core import Annotations
 from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import review
 from edokit.ensemble.trade_off import TradeOff
 from edokit.planning import Plan, PlanOptions, plan
@@ -234,24 +233,18 @@ def _ensemble_folder(folder: Path) -> Path:
     return folder / "ensemble"
 
 
-def _diagnosis(annotations: Annotations, pooled: Pooled) -> dict[str, Any]:
-    from edokit.diagnosis.core import diagnose
-
-    predictions, rows = None, annotations.rows
-    if pooled.rows.people:  # of the items of pairs
-        predictions = pooled.as_predictions()
-        annotations = replace(
-            annotations,
-            rows=rows.by_item(),
-            item_codes=rows.item_codes[annotations.item_codes],
-            item_columns={},
-            texts=None,
-            contexts=None,
-            splits=None,
-        )
-    if (annotations.soft_labels % 1 == 0).all():
-        predictions = None  # nobody disagrees, so there is nothing to explain
-    return diagnose(annotations, predictions=predictions).to_dict()
+def _by_item(annotations: Annotations) -> Annotations:
+    """The annotations of the items of pairs."""
+    rows = annotations.rows
+    return replace(
+        annotations,
+        rows=rows.by_item(),
+        item_codes=rows.item_codes[annotations.item_codes],
+        item_columns={},
+        texts=None,
+        contexts=None,
+        splits=None,
+    )
 
 
 def _state(record: RunRecord, role: str, folder: Path) -> str:
@@ -314,9 +307,10 @@ class _Source:
     def diagnosis(self, evaluation: Evaluation, labels: Annotations) -> dict[str, Any]:
         """Of all annotations of the file that test items are from, else of the items' own.
 
-        Without test items the run has not looked at other splits, and what known annotators explain
-        needs the predictions of the items.
+        Without test items the run has not looked at other splits.
         """
+        from edokit.diagnosis.core import diagnose
+
         data, pooled, role = self.data, evaluation.pooled, "test_annotations"
         data.diagnosed = f"the {len(pooled.items):,} {evaluation.name} of this page"
         if data.record is not None and evaluation.name == "test items":
@@ -325,7 +319,9 @@ class _Source:
             labels, name = file_labels, Path(data.record.inputs[role].path).name
             splits = f" ({listed(labels.split_names)})" if len(labels.split_names) > 1 else ""
             data.diagnosed = f"all {len(labels.items):,} items of {name}{splits}"
-        return _diagnosis(labels, pooled)
+        if pooled.rows.people:
+            labels = _by_item(labels)
+        return diagnose(labels).to_dict()
 
     def trade_off(self, ensemble: EDOEnsemble) -> TradeOff | None:
         """From the items that the ensemble was fitted on, where members have costs."""
