@@ -212,9 +212,7 @@ def test_evaluate_and_compare_by_an_item_column(files: Path) -> None:
     table.to_csv(files / "people.csv", index=False)
     told = answer(*words(files, "--methods", "edo", "--by", "lang", "--out", files / "run"))
     assert [(one["value"], one["items"]) for one in told["slices"]] == [("en", 15), ("it", 15)]
-    assert (
-        (files / "run" / "compare" / "slices.csv").read_text().startswith("slice,items,")
-    )
+    assert (files / "run" / "compare" / "slices.csv").read_text().startswith("slice,items,")
     given = ("--annotations", files / "people.csv", "--split", "test", "--bootstrap", "100")
     pooled = ("--ensemble", files / "run" / "ensemble", "--predictions", files / "test.npz")
     found = answer("evaluate", *pooled, *given, "--by", "lang", "--train-split", "dev")

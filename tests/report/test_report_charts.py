@@ -86,10 +86,6 @@ def test_weights_stand_heaviest_first_with_zeros_shown(tmp_path: Path) -> None:
     assert column(drawn(chart, "text")[0], "_text")[-1] == "0"
 
 
-def test_members_that_are_all_the_same_can_be_drawn() -> None:
-    drawn(charts.members(np.zeros((4, 4)), ("a", "b", "c", "d")))
-
-
 def test_reliability_shows_every_bin() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1], size=200)
@@ -132,42 +128,12 @@ def test_a_diagnosis_without_numbers_has_no_charts() -> None:
     assert diagnosis(NO_NUMBERS) == diagnosis(None) == {}
 
 
-def test_a_diagnosis_shows_shares_and_people() -> None:
+def test_a_diagnosis_shows_shares_of_the_variance() -> None:
     share = {"share": 0.25, "low": 0.2, "high": 0.3}
-    people = [
-        {"annotator": f"a{i}", "annotations": 10 + i, "shares": {"no": 0.4, "yes": 0.6}}
-        | {"agreement": 0.7, "group": "g" if i else None}
-        for i in range(3)
-    ]
-    figures = diagnosis(
-        NO_NUMBERS
-        | {
-            "variance": {
-                **dict.fromkeys(["item", "annotator", "rest"], share),
-                "group_item": None,
-            },
-            "people": people,
-        }
-    )
-    assert set(figures) == {"variance", "annotators"}
+    parts = {**dict.fromkeys(["item", "annotator", "rest"], share), "group_item": None}
+    figures = diagnosis(NO_NUMBERS | {"variance": parts})
+    assert set(figures) == {"variance"}
     assert column(drawn(figures["variance"])[0], "share") == [0.25] * 3
-    assert column(drawn(figures["annotators"])[0], "agreement") == [0.7] * 3
-
-
-def test_of_many_classes_annotators_are_shown_by_the_one_they_differ_in() -> None:
-    classes = [str(c) for c in range(6)]
-    people = [
-        {"annotator": f"a{i}", "annotations": 50, "agreement": 0.5}
-        | {
-            "group": None,
-            "shares": {**dict.fromkeys(classes, 0.1), "2": 0.1 * i, "3": 0.5 - 0.1 * i},
-        }
-        for i in range(4)
-    ]
-    people[0]["shares"]["2"] = 0.3
-    chart = diagnosis(NO_NUMBERS | {"classes": classes, "people": people})["annotators"]
-    assert "“3”" in chart["encoding"]["x"]["title"]
-    assert column(drawn(chart)[0], "share") == pytest.approx([0.5, 0.4, 0.3, 0.2])
 
 
 def luminance(colour: str) -> float:

@@ -27,7 +27,7 @@ def test_every_figure_in_every_format_and_the_same_twice(
     )
     # Drawing takes time; a few charts with all there is to them stand for the rest.
     every = all_charts(found)
-    some = {name: every[name] for name in ("pareto-f1-ce", "methods", "annotators")}
+    some = {name: every[name] for name in ("pareto-f1-ce", "methods", "weights")}
     monkeypatch.setattr(module, "all_charts", lambda data: some)
     first, again = (
         {path.name: path.read_bytes() for path in write_figures(found, tmp_path / folder)}

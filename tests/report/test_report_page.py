@@ -105,6 +105,7 @@ def test_a_full_run_has_every_section_and_chart(page: Reader) -> None:
     }
     assert wanted <= set(page.charts)
     assert "By cross-entropy (CE), on" in page.text
+    assert "agreement with the others" in page.text
     assert set(page.charts) == set(page.data["figures"])
     assert len(page.charts) == len(set(page.charts))
 

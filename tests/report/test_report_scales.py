@@ -112,22 +112,19 @@ def drawn(chart: Spec, layer: int, field: str) -> list[float]:
     return [row[field] for row in chart["layer"][layer]["data"]["values"]]
 
 
-def test_shares_of_points_and_mean_ratings_are_charted(ordinal: ReportData) -> None:
+def test_shares_of_points_are_charted(ordinal: ReportData) -> None:
     charts, people = all_charts(ordinal), ordinal.evaluation.annotations
     pooled = ordinal.evaluation.pooled.probabilities
     means = [people.soft_labels.mean(axis=0), pooled.mean(axis=0)]
     close = partial(np.testing.assert_allclose, atol=1e-6)
     close(drawn(charts["classes"], 0, "share"), np.ravel(means))
     assert charts["classes"]["encoding"]["y"]["scale"]["domain"] == list("1234567")
-    ratings = [person["mean"] for person in ordinal.diagnosis["people"]]
-    close(drawn(charts["annotators"], 0, "mean rating"), ratings)
 
 
 def test_shares_of_labels_are_charted(sets: ReportData) -> None:
     charts, people = all_charts(sets), sets.evaluation.annotations
     shares = drawn(charts["classes"], 0, "share")[: len(people.classes)]
     np.testing.assert_allclose(shares, people.soft_labels.mean(axis=0), atol=1e-6)
-    assert "by the label they differ most in" in charts["annotators"]["title"]
 
 
 def test_distances_between_members_are_those_of_the_scale(

@@ -280,9 +280,6 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
         )
         if is_majority:
             del metrics["f1"]
-    verdicts: dict[str, list[str]] = {
-        verdict: [] for verdict in ("worse than", "not better than", "not clearly better than")
-    }
     for metric, sign in metrics.items():
         value, rival = score.metrics[metric], constant.metrics[metric]
         test, numbers = score.against_constant.get(metric), f"{value:.4f} against {rival:.4f}"
@@ -291,14 +288,12 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
             low, high = sorted((sign * test.low, sign * test.high))
             numbers += f"; difference {signed(test.low)} to {signed(test.high)}"
         if high >= 0:
-            kind = 0 if low > 0 else 1 if sign * (value - rival) >= 0 else 2
-            verdicts[list(verdicts)[kind]].append(f"in {METRIC[metric].short} ({numbers})")
-    parts: list[str] = []
-    for verdict, places in verdicts.items():
-        if places:
-            rival_name = "it" if parts else f"a constant answer ({SHARES[source]})"
-            parts.append(f"{verdict} {rival_name} {' and '.join(places)}")
-    return [*sentences, f"{subject} is {' and '.join(parts)}."] if parts else sentences
+            above = "not better" if sign * (value - rival) >= 0 else "not clearly better"
+            sentences.append(
+                f"{subject} is {'worse' if low > 0 else above} than a constant answer"
+                f" ({SHARES[source]}) in {METRIC[metric].short} ({numbers})."
+            )
+    return sentences
 
 
 def signed(value: float, digits: int = 4) -> str:

@@ -217,40 +217,33 @@ def _against_rest(
 
 
 def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
-    """Sentences that name the slice that is clearly worst in headline metric or F1, if any is."""
-    sentences = []
-    headline = slices[0].scores[0].headline if slices else ""
-    for metric, sign, also in ((headline, 1, f"{headline}_above_floor"), ("f1", -1, "f1")):
-        worse = {
-            sign * (part.against_rest[metric].estimate or 0.0): part
-            for part in slices
-            # Items are divided by their votes, so that divided ones are worse by construction.
-            if part.column != AGREEMENT
-            and part.against_rest
-            and _above(part, metric, sign)
-            and _above(part, also, sign)
-        }
-        if not worse:
-            continue
-        worst = worse[max(worse)]
-        ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
-        constant_text = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
-        ours = worst.scores[0].metrics[metric]
-        reason = ", and not only because annotators are more divided there"
-        sentences.append(
-            f"Worst slice in {METRIC[metric].short}: {worst.name}"
-            f" ({counted(worst.items, 'item')}) has {ours:.4f}"
-            f"{constant_text} against {ours - (ends.estimate or 0.0):.4f} on the rest"
-            f" (difference {signed(ends.low or 0.0)} to {signed(ends.high or 0.0)}, {level:.0%}"
-            f" corrected for the number of slices){reason if metric == 'ce' else ''}."
-        )
-    return sentences
-
-
-def _above(part: Slice, metric: str, sign: int) -> bool:
-    """Whether the whole interval of the difference is on the side of this sign."""
-    ends = part.against_rest[metric]
-    return min(sign * (ends.low or 0.0), sign * (ends.high or 0.0)) > 0
+    """A sentence that names the slice that is clearly worst in the headline metric, if any is."""
+    if not slices:
+        return []
+    metric = slices[0].scores[0].headline
+    measures = (metric, f"{metric}_above_floor")
+    worse = [
+        part
+        for part in slices
+        # Items are divided by their votes, so that divided ones are worse by construction.
+        if part.column != AGREEMENT
+        and part.against_rest
+        and all((part.against_rest[name].low or 0.0) > 0 for name in measures)
+    ]
+    if not worse:
+        return []
+    worst = max(worse, key=lambda part: part.against_rest[metric].estimate or 0.0)
+    ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
+    constant_text = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
+    ours = worst.scores[0].metrics[metric]
+    reason = ", and not only because annotators are more divided there"
+    return [
+        f"Worst slice in {METRIC[metric].short}: {worst.name}"
+        f" ({counted(worst.items, 'item')}) has {ours:.4f}"
+        f"{constant_text} against {ours - (ends.estimate or 0.0):.4f} on the rest"
+        f" (difference {signed(ends.low or 0.0)} to {signed(ends.high or 0.0)}, {level:.0%}"
+        f" corrected for the number of slices){reason if metric == 'ce' else ''}."
+    ]
 
 
 def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, cycle
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.planning import Plan
 from edokit.report import vega
-from edokit.report.colours import BLUE, INK, MUTED, NOMINAL, ORANGE, SIGNS
+from edokit.report.colours import BLUE, INK, MUTED, ORANGE, SIGNS
 from edokit.report.data import ReportData
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import clean, count, named, number
@@ -29,7 +29,6 @@ from edokit.report.results import (
     ranked_scores,
 )
 from edokit.report.vega import Spec, rows
-from edokit.scales import DeclaredScale, Scale
 
 PARTS = {
     "item": "items",
@@ -274,7 +273,6 @@ def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
     charts: dict[str, Spec] = {}
     if content is None:
         return charts
-    scale = DeclaredScale(content["scale"]).on(content["classes"])
     parts = {name: (content["variance"] or {}).get(key) for key, name in PARTS.items()}
     if parts := {name: part for name, part in parts.items() if part and part["share"] is not None}:
         ends: Any = {
@@ -282,54 +280,7 @@ def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
         }
         axis = vega.numbers("share", "share of the label variance", percent=True, zero=True)
         charts["variance"] = dots("Components of the label variance", axis, list(parts), **ends)
-    people = [person for person in content["people"] if person["agreement"] is not None]
-    if len(people) > 1 and len(content["classes"]) > 1:
-        charts["annotators"] = _annotators(people, content["classes"], scale)
     return charts
-
-
-def _annotators(people: Sequence[dict[str, Any]], classes: Sequence[str], scale: Scale) -> Spec:
-    """A point per annotator: how often they choose a class, and agree with others.
-
-    Of several classes, the one whose share differs most between annotators; on a scale, the mean
-    rating and the distance from others.
-    """
-    frame = pd.DataFrame(people)
-    totals, agreement = frame["annotations"].to_numpy(), frame["agreement"]
-    shares = pd.DataFrame(list(frame["shares"]), columns=list(classes)).fillna(0.0).to_numpy()
-    if scale.span is not None:
-        data = {"mean rating": shares @ scale.positions, "distance": (1 - agreement) * scale.span}
-        distance = vega.numbers("distance", "distance from the others")
-        axes = vega.numbers("mean rating", "mean rating"), distance
-        return vega.chart("Annotators", [_by_group(frame, data, totals)], *axes)
-    title, column = "Annotators", len(classes) - 1  # of two classes, which differ alike, the last
-    if not scale.is_binary(len(classes)):
-        title += ", by the label they differ most in"
-        mean = totals @ shares / totals.sum()
-        column = int((totals @ (shares - mean) ** 2).argmax())
-    label = f"share of label “{clean(classes[column], 24)}”"
-    axes = (
-        vega.numbers("share", label, percent=True),
-        vega.numbers("agreement", "agreement with the others", percent=True),
-    )
-    data = {"share": shares[:, column], "agreement": agreement}
-    return vega.chart(title, [_by_group(frame, data, totals)], *axes)
-
-
-def _by_group(people: pd.DataFrame, places: dict[str, Any], totals: Ints) -> Spec:
-    """Points in the colour of their group, if there are several."""
-    group_of = people["group"].fillna("no group").map(lambda name: clean(name, 24))
-    shades = dict(zip(sorted(set(group_of) - {"no group"}), cycle(NOMINAL), strict=False))
-    shades |= {"no group": MUTED} if (group_of == "no group").any() else {}
-    data = rows(
-        annotator=people["annotator"].map(lambda name: clean(name, 24)),
-        **places,
-        annotations=totals,
-        group=group_of,
-        _area=_areas(totals, 12),
-    )
-    colour = {"color": vega.colours("group", shades)} if len(shades) > 1 else {}
-    return vega.points(data, vega.AREA | colour, opacity=0.75)
 
 
 def _areas(n: Ints, growth: float) -> Floats:

@@ -34,7 +34,6 @@ _NOMINAL = {
     "#3f7f93": "#5fa9bf",
     "#d8b365": "#f0d493",
 }
-NOMINAL = tuple(_NOMINAL)
 # What replaces a colour on a dark page; other colours stay.
 _GROUND = {INK: "#e6e8eb", FAINT: "#2c3138", SURFACE: "#16191d", VERMILION: "#f08144"}
 DARK = _NOMINAL | _GROUND
