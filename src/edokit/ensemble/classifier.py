@@ -20,13 +20,12 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from edokit._errors import InputError, are, counted, examples, local_path, one_of, option, warn
+from edokit._errors import InputError, local_path, one_of, option
 from edokit._io.atomic import whole_file
-from edokit._io.documents import Count, Document, Json, Names, write_json
-from edokit._names import as_name, as_names
+from edokit._io.documents import Count, Document, Json, write_json
+from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
-from edokit.annotator_effects import AnnotatorEffects
 from edokit.ensemble.estimator import FORMAT, EDOEnsemble, read_saved, write_fitted
 from edokit.ensemble.fitted import Reason
 from edokit.ensemble.inputs import as_annotations, class_labels, label_array
@@ -48,7 +47,6 @@ class _Parameters(Document):
     missing_values: Json
     n_jobs: int | None
     random_state: Count | None
-    annotators: bool
 
 
 class ClassifierDocument(Document):
@@ -58,8 +56,6 @@ class ClassifierDocument(Document):
     parameters: _Parameters
     n_features_in: Count | None
     feature_names_in: list[str] | None
-    annotators: Names | None = None
-    annotator_effects: list[list[list[float]]] | None = None
 
 
 class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: ignore[misc]
@@ -96,10 +92,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Classifiers fitted in parallel, as in scikit-learn; -1 uses all cores.
     random_state : int, default=0
         Seed of folds and sampled labels.
-    annotators : bool, default=False
-        Also learn how each annotator differs from what each classifier answers: offsets and a
-        slope, shrunk by the number of labels. ``predict_proba(X, annotators=…)`` then answers for
-        annotators; without it, the answers are the same as without this option.
 
     Attributes
     ----------
@@ -113,9 +105,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Weight of each classifier.
     size_ : int
         How many classifiers carry weight.
-    annotators_ : ndarray of shape (A,)
-        With ``annotators=True``, the annotators that it knows: the columns of a DataFrame ``y``,
-        positions of the columns of an array, or the annotators of Annotations.
     n_features_in_, feature_names_in_
         As in scikit-learn, where X is a table.
 
@@ -139,7 +128,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     classes_: npt.NDArray[Any]
     ensemble_: EDOEnsemble
     estimators_: list[Any]
-    effects_: list[AnnotatorEffects]
     _gaps = False
 
     def __init__(
@@ -153,7 +141,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         missing_values: Any = None,
         n_jobs: int | None = None,
         random_state: int = 0,
-        annotators: bool = False,
     ) -> None:
         self.estimators = estimators
         self.ensemble = ensemble
@@ -163,7 +150,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self.missing_values = missing_values
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.annotators = annotators
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name, those of the classifiers as ``name__parameter``."""
@@ -232,8 +218,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             layout="NKC",
             scale=labels.scale,
         )
-        if self.annotators:
-            labels = self._fit_annotators(probabilities, labels, y)
         pool = EDOEnsemble() if self.ensemble is None else clone(self.ensemble)
         self.ensemble_ = pool.fit(predictions, labels)
         return self
@@ -256,42 +240,13 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
                 )
         return [name for name, _ in entries], [estimator for _, estimator in entries]
 
-    def _fit_annotators(self, p: Floats, labels: Annotations, y: Any) -> Annotations:
-        """Learn how annotators differ from answers p [N, K, C] that have not seen the items.
-
-        Returns the annotations, with the annotators named as in ``y``.
-        """
-        if len(labels.annotators) < 2:
-            raise InputError(
-                f"{option('annotators', True)} learns how annotators differ, but y does not say who"
-                " gave which label",
-                "give a column of labels per annotator, or Annotations",
-            )
-        columns = getattr(y, "columns", None)
-        if columns is not None and len(columns) == len(labels.annotators):
-            names = as_names(columns)[labels.annotators.astype(int)]
-            labels = replace(labels, annotators=names)
-        self.effects_ = [
-            AnnotatorEffects.fit(p[:, k], labels, labels.scale) for k in range(p.shape[1])
-        ]
-        return labels
-
-    @property
-    def annotators_(self) -> npt.NDArray[np.str_]:
-        """The annotators that it knows [A]."""
-        return np.array(self.effects_[0].annotators)
-
-    def describe(self, X: Any, *, annotators: Any = None, answer_for: str | None = None) -> Pooled:
+    def describe(self, X: Any, *, answer_for: str | None = None) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the classifiers.
 
         Parameters
         ----------
         X : table of shape (N, F), or N texts
             Items.
-        annotators : str, int or sequence of length N, default=None
-            Whose answers: one annotator (see ``annotators_``) for all items, or one for each item;
-            a list in the place of one stands for the mean over a panel. An annotator that is not
-            known gets the anonymous answer, with a warning. None: the anonymous answers.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Also make ``answers`` for this metric; see `EDOEnsemble.predict_proba`.
 
@@ -304,47 +259,14 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         if _is_table(X) and hasattr(self, "n_features_in_"):
             X = self._validated(X, reset=False)
         scores = self._member_probabilities(X, self.ensemble_.scale_)
-        if annotators is not None:
-            scores = self._answer_for(scores, annotators)
         return self.ensemble_.describe(scores, answer_for=answer_for)
 
-    def _answer_for(self, anonymous: Floats, annotators: Any) -> Floats:
-        """The classifiers' answers [N, K, C] for the annotators of each item."""
-        if not hasattr(self, "effects_"):
-            raise InputError(
-                "this classifier has not learned how annotators differ",
-                f"fit it with {option('annotators', True)}",
-            )
-        if np.isscalar(annotators):
-            annotators = [annotators] * len(anonymous)
-        panels = [as_names(np.atleast_1d(panel)) for panel in annotators]
-        if len(panels) != len(anonymous):
-            raise InputError(
-                f"{option('annotators')} holds {counted(len(panels), 'entry')} for"
-                f" {counted(len(anonymous), 'item')}",
-                "give one annotator for all items, or one (or a list) for each",
-            )
-        names = {name for panel in panels for name in panel}
-        if strangers := sorted(names - set(self.annotators_.tolist())):
-            warn(
-                f"{are(len(strangers), len(names), noun='annotator')} unknown, and answered"
-                f" anonymously: {examples(strangers)}"
-            )
-        members = [
-            effects.predict(anonymous[:, k], panels, self.ensemble_.scale_)
-            for k, effects in enumerate(self.effects_)
-        ]
-        return np.stack(members, axis=1)
-
-    def predict_proba(
-        self, X: Any, *, annotators: Any = None, answer_for: str | None = None
-    ) -> Floats:
+    def predict_proba(self, X: Any, *, answer_for: str | None = None) -> Floats:
         """Pooled probabilities (N, C) of the items in X, columns in the order of ``classes_``.
 
-        With ``annotators``, what these would answer; see ``describe``. With ``answer_for``, answers
-        for this metric; see `EDOEnsemble.predict_proba`.
+        With ``answer_for``, answers for this metric; see `EDOEnsemble.predict_proba`.
         """
-        return self.describe(X, annotators=annotators, answer_for=answer_for).answer
+        return self.describe(X, answer_for=answer_for).answer
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each item in X, of the type that ``y`` had.
@@ -429,9 +351,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             "n_features_in": getattr(self, "n_features_in_", None),
             "feature_names_in": None if names is None else names.tolist(),
         }
-        if hasattr(self, "effects_"):
-            content["annotators"] = self.annotators_.tolist()
-            content["annotator_effects"] = [member.effects.tolist() for member in self.effects_]
         write_json(content, folder / _FILE)
 
     @classmethod
@@ -474,15 +393,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
             model.n_features_in_ = document.n_features_in
         if document.feature_names_in is not None:
             model.feature_names_in_ = np.array(document.feature_names_in, dtype=object)
-        if document.annotators:
-            effects = [np.array(member) for member in document.annotator_effects or ()]
-            shape = (len(document.annotators), len(classes) + 1)
-            if [member.shape for member in effects] != [shape] * len(pool.members_):
-                raise InputError(
-                    f"{path}: annotator_effects are not those of its annotators", "save it again"
-                )
-            annotators = tuple(document.annotators)
-            model.effects_ = [AnnotatorEffects(annotators, member) for member in effects]
         files = [Path(folder) / "members" / f"{k}.skops" for k in range(len(pool.members_))]
         model.estimators_ = [read_estimator_file(file, trust) for file in files]
         model.estimators = list(zip(pool.members_, model.estimators_, strict=True))
