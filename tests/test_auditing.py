@@ -306,6 +306,7 @@ def test_the_command_shows_what_python_finds(tmp_path: Path) -> None:
     found = edokit.audit(jury, people, replace=True, learned=False, samples=50)
     content = answer(*words)
     assert content == json.loads(json.dumps(found.to_dict()))
+    assert "learned weights" not in found.tables()[0].notes[0]
     assert {"judges", "correlations", "members", "strata", "replacement", "headline"} <= set(
         content
     )

@@ -114,10 +114,12 @@ def test_the_leaderboard_ranks_methods_and_members(finished: Any) -> None:
     assert (table["low"] <= table["ce"])[table["kind"] == "method"].all()
 
 
-def test_the_page_and_the_test_items_of_a_run(finished: Any) -> None:
+def test_the_page_and_the_test_items_of_a_run(finished: Any, votes: Path) -> None:
     result = finished[0]
     page = (result.folder / "report.html").read_text(encoding="utf-8")
     assert f"<title>{result.folder.name}: votes.csv · EDO report</title>" in page
+    assert f"<code>edo run {shlex.quote(str(votes))} " in page
+    assert "started from Python" not in page
     assert result.results["items"] == 80  # train and dev; those of test are left alone
 
 

@@ -243,10 +243,12 @@ class Audit:
             }
             for row in self.members
         ]
+        losers = "the uniform mean, and learned weights, lose"
+        if not any(LEARNED in row for row in self.members):
+            losers = "the uniform mean loses"
         note = (
             "corr.: of its errors with those of the others, without the noise of the labels."
-            f" Δ{short}: interval of what the uniform mean, and learned weights, lose without it"
-            " alone; free: 1% at most."
+            f" Δ{short}: interval of what {losers} without it alone; free: 1% at most."
         )
         return Table.of("What each member adds", records, [note])
 

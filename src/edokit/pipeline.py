@@ -349,7 +349,7 @@ def run(
             return finished
         begin_run(folder)
         write_json({"options": asdict(options), "summary": None}, folder / _RESULTS)
-        job = _Job(folder, source, options, started, step)
+        job = _Job(folder, source, options, started, step, command)
         results = job.results()
         write_json(results, folder / _RESULTS)
         inputs = {"annotations": Input(str(source.path), digest(source.path), source.reading)}
@@ -413,6 +413,7 @@ class _Job:
     options: RunOptions
     started: float
     step: Step
+    command: str
     left_out: list[str] = field(default_factory=list)
     out_of_time: list[str] = field(default_factory=list)
 
@@ -439,7 +440,7 @@ class _Job:
             extra={SOFT: (soft.predictions["fit"],) * 2},
             **self.source.reading,
         )
-        comparison.save(self.folder / "comparison")
+        comparison.save(self.folder / "comparison", command=self.command)
         self.step(2, 4, "making the bundle")
         Bundle.create(*map(self.folder.joinpath, ("ensemble", "members", "bundle")), overwrite=True)
         self.step(3, 4, "making the page")
