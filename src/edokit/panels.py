@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -414,6 +414,16 @@ def read_panel(path: str | Path, annotations: Annotations | Attributes | None = 
         shares.setdefault(str(attribute), {})[str(value)] = float(share)
     size = int(number_column(table, "size", str(path))[0]) if "size" in columns else None
     return Panel.from_shares(shares, annotations, size=size, name=name)
+
+
+def unknown_hint(known_annotators: Iterable[str]) -> str:
+    """What to do about annotators whom no member knows."""
+    if names := sorted(known_annotators):
+        return f"known are {examples(names, 5)}"
+    return (
+        "the members know no annotators: train one with `edo train --option annotators=true`;"
+        " `edo run` includes one where there is time and annotators label enough"
+    )
 
 
 def _groups(

@@ -217,6 +217,13 @@ class PredictOptions:
         """The panels and persons; their attributes are in a file of annotators, if anywhere."""
         from edokit.panels import Panel, read_panel
 
+        for path in self.panel or ():
+            if not path.exists():
+                raise InputError(
+                    f"there is no panel in {path}, which does not exist",
+                    "write the names into a .txt file, one a line, or give one person as"
+                    f" {option('as_annotator', 'NAME')}",
+                )
         people = _people(self.annotators) if self.annotators and self.panel else None
         panels = [read_panel(path, people) for path in self.panel or ()]
         persons = self.as_annotator or ()
@@ -234,6 +241,17 @@ def _people(path: Path) -> Any:
     if "annotator" in columns and not {"item", "label"} & {*columns}:
         return read_attributes(path)
     return read_annotations(path)
+
+
+def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:
+    """Refuse a panel, or a person, of whom no member knows anybody."""
+    from edokit.panels import unknown_hint
+
+    if not {*panel.annotators} & {*known_annotators}:
+        hint, names = unknown_hint(known_annotators), panel.annotators[0].split(",")
+        if {name.strip() for name in names} <= {*known_annotators}:
+            hint = f"{option('as_annotator')} repeats, once for each name"
+        raise InputError(f"no member knows {panel}", hint)
 
 
 class Predictor:
@@ -332,6 +350,8 @@ class Predictor:
         # Members that are not in a bundle predict one after the other, each all texts.
         parts = iter([texts]) if people or self._bundle is None else texts.parts(ROWS)
         bundle = self._bundle or self._unbundled()
+        for group in panels:
+            _check_panel(group, bundle.known_annotators)
         if len(panels) == 2:
             annotators = tuple(dict.fromkeys((*panels[0].annotators, *panels[1].annotators)))
             return (bundle.pairs(part, annotators) for part in parts)

@@ -14,7 +14,7 @@ import pytest
 from member_cases import on_scale, small_people
 
 import edokit
-from commands import status
+from commands import assert_one_line, edo, status
 from edokit import Bundle, EDOEnsemble
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import read_table, write_table
@@ -132,6 +132,11 @@ def test_panels_and_persons_answer_alike(kind: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(columns(read_table(tmp_path / out)), wanted, atol=1e-15)
     compared = ["--as", NAMES[0], "--as", NAMES[1]]
     assert status(*given, tmp_path / "two.parquet", *compared) == 0
+    ask = [*given, tmp_path / "none.parquet"]
+    assert_one_line(edo(*ask, "--as", "Bob"), "no member knows annotator 'Bob'", repr(NAMES[0]))
+    assert_one_line(edo(*ask, "--as", ",".join(NAMES[:2])), "--as repeats")
+    assert_one_line(edo(*ask, "--panel", ",".join(NAMES)), "one a line", "--as NAME")
+    assert not (tmp_path / "none.parquet").exists()
 
 
 # Texts

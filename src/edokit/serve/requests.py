@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from edokit._errors import EDOError, InputError, counted
 from edokit._io.documents import parse_json
+from edokit.panels import unknown_hint
 
 _HINT = 'send {"texts": ["…"]}; GET /openapi.json lists the fields'
 
@@ -176,7 +177,7 @@ def _check_annotators(names: list[str], place: str, about: About) -> None:
         annotator = f"annotator {position + 1} of {len(names)} of {place}"
         if name not in about.annotators:
             count = counted(len(about.annotators), "annotator")
-            hint = "leave the name out for an answer for nobody in particular"
+            hint = f"{unknown_hint(about.annotators)}; or leave the name out"
             raise RefusedError(422, f"{annotator} is unknown, among {count}", hint)
         if name in names[:position]:
             raise RefusedError(422, f"{annotator} is named twice", "name each once")
