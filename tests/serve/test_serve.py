@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import socket
 import sys
 import threading
@@ -61,6 +62,24 @@ def test_the_answers_are_those_of_python(server: Server, bundle: Path) -> None:
     assert [one["entropy"] for one in each] == wanted.entropy.tolist()
     assert [one["spread"] for one in each] == wanted.spread.tolist()
     assert [one["label"] for one in each] == list(map(str, loaded.predict(TEXTS)))
+
+
+@pytest.mark.parametrize("token", [None, "a-token-that-nobody-guesses"])
+def test_the_line_printed_when_ready_can_be_copied(
+    token: str | None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = request.getfixturevalue("server" if token is None else "guarded").url
+    about = About("1", ["no", "yes"], frozenset(), (), None)
+    monkeypatch.setattr("edokit.cli.serve.run", lambda *_, ready, **options: ready(about, url))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal, which breaks longer lines
+    if token is not None:
+        monkeypatch.setenv("EDO_SERVE_TOKEN", token)
+    line = edo("serve", "bundle").stdout.splitlines()[-1].replace("$EDO_SERVE_TOKEN", token or "")
+    name, address, *flags = shlex.split(line)
+    values = dict(zip(flags[1::2], flags[::2], strict=True))
+    headers = dict(value.split(": ") for value, flag in values.items() if flag == "-H")
+    assert name == "curl"
+    assert httpx.post(address, content=flags[-1], headers=headers, timeout=60).status_code == 200
 
 
 def test_the_answers_are_those_of_the_command_line(
@@ -186,12 +205,21 @@ REFUSED: list[tuple[Any, int, str]] = [
 ]
 
 
+def test_where_no_member_knows_annotators_it_is_said_how_to_get_one() -> None:
+    about = About("1", ["no", "yes"], frozenset(), (), None)
+    body = b'{"texts": ["a"], "panel": ["ann"]}'
+    with pytest.raises(RefusedError, match="edo train --option annotators=true"):
+        read_request(body, request_model(10, 100), about)
+
+
 def test_bad_input_is_one_clear_message_that_quotes_nothing(server: Server) -> None:
     for body, status, message in REFUSED:
         answer = post(server, body)
         assert answer.status_code == status, message
         assert re.search(message, answer.json()["error"]), answer.text
         assert answer.json()["hint"]
+        if "is unknown" in message:
+            assert "known are 'ann-1'" in answer.json()["hint"]
         assert "marmalade" not in answer.text
 
 

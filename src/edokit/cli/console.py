@@ -29,13 +29,13 @@ def command_line() -> str:
     return command_text(["edo", *sys.argv[1:]])
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Lines on stdout; in a terminal they are broken between words."""
+def print_lines(lines: Iterable[str], *, copied: bool = False) -> None:
+    """Lines on stdout; in a terminal they are broken between words, unless people copy them."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
     for line in map(printable, lines):
-        console.print(line, soft_wrap=not console.is_terminal)
+        console.print(line, soft_wrap=copied or not console.is_terminal)
 
 
 def print_json(value: Any) -> None:

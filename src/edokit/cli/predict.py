@@ -28,7 +28,7 @@ def predict(
     Parameters
     ----------
     ensemble : Path
-        A folder made by `edo fit`, RUN/ensemble of a search, or a bundle.
+        A folder made by `edo fit` or `edo run`, RUN/ensemble of a search, or a bundle.
     out : Path
         The probabilities: .csv, .tsv, .parquet or .jsonl.
     """
@@ -64,7 +64,7 @@ def _notes(result: dict[str, Any], predictor: Predictor) -> Iterator[str]:
         yield f"requests cost {money(result['cost'])}"
     if metric := predictor.options.answer_for:
         step = predictor.ensemble.answer_step(metric)
-        yield f"p_… are answers for {metric}, not the pool: {step}"
+        yield f"p_… are answers for {metric}, all else describes the pool: {step}"
     if predictor.options.review is not None:
         yield _review(result["review"], predictor.options.review)
 

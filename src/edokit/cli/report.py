@@ -50,7 +50,7 @@ def report(
     Parameters
     ----------
     run : Path
-        A folder made by `edo search`, `edo compare`, `edo demo --out` or `edo fit`.
+        A folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or `edo fit`.
     out : Path, optional
         The page; report.html in the folder, if not given.
     figures : Path, optional

@@ -86,9 +86,8 @@ def _print(result: Run) -> None:
         ],
     )
     notes = [f"Left out: {reason}." for reason in result.left_out]
-    console.print_lines(
-        [*notes, "The same, step by step:", *(f"  {line}" for line in result.commands)]
-    )
+    console.print_lines([*notes, "The same, step by step:"])
+    console.print_lines((f"  {line}" for line in result.commands), copied=True)
     page = result.folder / "report.html"
     console.print_lines(
         [f"Page: {page}. For new texts: edo serve {result.folder}", "", result.summary]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from json import dumps
 from typing import Annotated
 
 from edokit._errors import check_number, counted
@@ -28,7 +29,7 @@ def serve(
     Parameters
     ----------
     bundle : Path
-        A folder made by `edo bundle`.
+        A folder made by `edo bundle` or `edo run`.
     host : str, default="127.0.0.1"
         Where to listen. Anywhere but on this machine itself needs a bearer token in the environment
         variable EDO_SERVE_TOKEN.
@@ -41,9 +42,14 @@ def serve(
         about = {"url": url, "version": loaded.version, "classes": loaded.classes}
         line = (
             f"{url} answers with {bundle} (version {loaded.version},"
-            f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it"
+            f" {counted(len(loaded.classes), 'class')}); Ctrl-C ends it. In another terminal:"
         )
-        console.print_result(about, line, json)
+
+        def show() -> None:
+            console.print_lines([line])
+            console.print_lines([_example(loaded, url)], copied=True)
+
+        console.print_result(about, show, json)
 
     run(
         bundle,
@@ -56,3 +62,12 @@ def serve(
         log=lambda line: os.write(2, f"edo serve: {line}\n".encode()),
         **options.keywords(loading),
     )
+
+
+def _example(loaded: About, url: str) -> str:
+    """A request as one types it."""
+    token = f' -H "authorization: Bearer ${TOKEN}"' if os.environ.get(TOKEN) else ""
+    body = {"texts": ["How kind of you."]}
+    if loaded.has_contexts:
+        body["contexts"] = ["What came before it."]
+    return f"curl {url}/predict{token} -H 'content-type: application/json' -d '{dumps(body)}'"

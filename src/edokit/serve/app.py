@@ -22,7 +22,7 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -48,8 +48,8 @@ _STATUSES = {
 class Prediction(BaseModel):
     """The answer to one text."""
 
-    probabilities: dict[str, float]
-    entropy: float
+    probabilities: dict[str, float] = Field(description="The pool, or the answers for a metric.")
+    entropy: float = Field(description="Of the pool, also where the answers are for a metric.")
     spread: float
     label: str | list[str]
     median: str | None = None
