@@ -11,6 +11,7 @@ import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -450,3 +451,11 @@ def test_a_tree_that_would_crash_compiled_code_is_refused(
     tree.__setstate__(state)
     write_estimator(forest, tmp_path / "damaged.skops")
     assert "a tree in it" in refused(read_estimator_file, tmp_path / "damaged.skops")
+
+
+def test_a_package_that_is_missing_here_does_not_make_a_file_damaged(tmp_path: Path) -> None:
+    write_estimator(RandomForestClassifier(2), tmp_path / "whole.skops")
+    with mock.patch("skops.io.load", side_effect=ImportError("no module 'lightgbm'")):
+        message = refused(read_estimator_file, tmp_path / "whole.skops")
+    assert "lightgbm" in message
+    assert "damaged" not in message

@@ -60,6 +60,11 @@ def read_estimator_file(path: Path, trust: Sequence[str] = ()) -> Any:
         return estimator
     except (InputError, MemoryError):
         raise
+    except ImportError as error:
+        raise InputError(
+            f"{path} can't be loaded here: {error}",
+            "install the packages that the member was trained with, in these versions",
+        ) from error
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise InputError(
