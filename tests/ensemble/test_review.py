@@ -72,6 +72,16 @@ def labelled(tasks: list[dict[str, Any]], answers: dict[str, list[str]]) -> list
     ]
 
 
+def test_of_annotated_items_the_model_is_said_to_be_unsure() -> None:
+    for entry in review(CASES, 3, annotated=True):
+        assert not any("annotators are expected" in reason for reason in entry.reasons.values())
+    assert (
+        review(CASES, 1, annotated=True)[0]
+        .reasons["disagreement"]
+        .startswith("the model is unsure: by its answer two annotators would")
+    )
+
+
 def test_the_most_urgent_stand_first_each_with_its_reasons() -> None:
     queue = review(CASES, 3)
     assert [one.item for one in queue] == ["item-1", "item-2", "item-3"]

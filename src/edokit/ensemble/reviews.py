@@ -72,7 +72,7 @@ class Review:
         }
 
 
-def review(pooled: Pooled, count: int) -> list[Review]:
+def review(pooled: Pooled, count: int, *, annotated: bool = False) -> list[Review]:
     """The items most in need of annotation, the most urgent first.
 
     People are needed where annotators are expected to disagree (entropy), where one label would
@@ -84,6 +84,8 @@ def review(pooled: Pooled, count: int) -> list[Review]:
         What ``EDOEnsemble.describe`` returns.
     count : int
         How many items; all where there are fewer.
+    annotated : bool, default=False
+        Whether annotators have labelled the items: then reasons speak of what the model expects.
 
     Returns
     -------
@@ -100,10 +102,12 @@ def review(pooled: Pooled, count: int) -> list[Review]:
     >>> [one.item for one in review(ensemble.describe(P), 1)]
     ['1']
     """
-    return add_urgent([], pooled, count)
+    return add_urgent([], pooled, count, annotated=annotated)
 
 
-def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Review]:
+def add_urgent(
+    queue: Sequence[Review], pooled: Pooled, count: int, *, annotated: bool = False
+) -> list[Review]:
     """The ``count`` most urgent of a queue and of further items, such as those of another shard."""
     check_number("review", count, 1, whole=True, hint="ask for 50")
     scale, entropies = pooled.scale, pooled.entropy
@@ -125,7 +129,7 @@ def add_urgent(queue: Sequence[Review], pooled: Pooled, count: int) -> list[Revi
                 entropy=float(entropies[row]),
                 spread=spread,
                 urgency=float(urgency[row]),
-                reasons=_reasons(pooled.classes, p, spread, scale),
+                reasons=_reasons(pooled.classes, p, spread, scale, annotated),
             )
         )
     # Sorting keeps equally urgent ones in the order of the items.
@@ -151,7 +155,9 @@ def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
     return scale.per_item(nats, len(p)), scale.per_item(minority, len(p))
 
 
-def _reasons(classes: Sequence[str], p: Floats, spread: float, scale: Scale) -> dict[str, str]:
+def _reasons(
+    classes: Sequence[str], p: Floats, spread: float, scale: Scale, annotated: bool
+) -> dict[str, str]:
     """Why people should look at an item with pool p [C]; sizes decide the words."""
     names = [repr(name) for name in classes]
     if scale.kind == "multi-label":
@@ -161,22 +167,25 @@ def _reasons(classes: Sequence[str], p: Floats, spread: float, scale: Scale) -> 
     centre, distances, far = _distances(p, scale)
     difference, minority = float(p @ distances @ p), float(p[far].sum())
     runner_up = int(np.where(far, p, -1.0).argmax())
-    differing = f"two annotators would choose differently in {difference:.0%} of cases"
+    unsure, expecting = "annotators are expected to disagree", ""
+    if annotated:
+        unsure, expecting = "the model is unsure", "by its answer "
+    differing = f"{expecting}two annotators would choose differently in {difference:.0%} of cases"
     answer, otherwise = "the label", "choose otherwise"
     if scale.span is not None:
-        differing = f"two annotators would be {difference * scale.span:.1f} apart"
+        differing = f"{expecting}two annotators would be {difference * scale.span:.1f} apart"
         answer, nearest = "the median", distances[centre][far].min(initial=1.0) * scale.span
         otherwise = f"rate {nearest:g} or more away"
     kind, words = "minority", f"{answer} {names[centre]} hides a minority"
     if minority >= MAJORITY - 1e-9:
         kind, words = "no-majority", f"{answer} {names[centre]} has no majority ({p[centre]:.0%})"
     size = (
-        f"about {minority:.0%} are expected to {otherwise}, most often {names[runner_up]}"
-        f" ({p[runner_up]:.0%})"
+        f"{expecting}about {minority:.0%} are expected to {otherwise}, most often"
+        f" {names[runner_up]} ({p[runner_up]:.0%})"
     )
     farness, far_apart = spread / _largest_spread(scale), f"spread {spread:.2f}"
     findings = [
-        ("disagreement", "annotators are expected to disagree", differing, difference / DISAGREE),
+        ("disagreement", unsure, differing, difference / DISAGREE),
         (kind, words, size, minority / MINORITY),
         ("spread", "the members are far apart", far_apart, farness / APART),
     ]

@@ -36,7 +36,9 @@ ROLES = {
 }
 # Items of the review queue on a page.
 QUEUE = 10
-_NO_FOLDER = "name a folder made by `edo search`, `edo compare`, `edo demo --out` or `edo fit`"
+_NO_FOLDER = (
+    "name a folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or `edo fit`"
+)
 
 
 @dataclass
@@ -186,8 +188,9 @@ def _add_answers(data: ReportData, evaluation: Evaluation) -> None:
     would bring."""
     if evaluation.pooled.rows.people:  # items are reviewed, not pairs
         return
-    data.review = [entry.to_dict() for entry in review(evaluation.pooled, QUEUE)]
     jury, labels = evaluation.predictions, evaluation.annotations
+    queue = review(evaluation.pooled, QUEUE, annotated=labels is not None)
+    data.review = [entry.to_dict() for entry in queue]
     if labels is None or not (labels.annotations_per_item > 1).any():
         return
     is_shared = (labels.annotations_per_item > 1)[labels.item_codes]
