@@ -313,6 +313,12 @@ def test_labels_of_other_splits_count_too() -> None:
     assert Annotations.from_table(hard, split="dev").classes == ("no", "yes")
 
 
+def test_a_long_label_map_says_that_it_is_cut() -> None:
+    variants = [name for k in range(11) for name in (f"label {k}", f"Label {k}")]
+    with pytest.raises(InputError, match=r"label_map={.*} and 3 more; or"):
+        Annotations.from_table(spelled(*variants))
+
+
 def test_a_label_map_that_maps_nothing_is_refused() -> None:
     with pytest.raises(InputError, match=r"label_map has 'Ruude'.*'polite', 'rude'"):
         Annotations.from_table(spelled("rude", "polite"), label_map={"Ruude": "rude"})

@@ -37,6 +37,12 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
     assert read_texts(file, columns={"item": "id", "text": "body"}).items == ("1",)
 
 
+def test_an_empty_cell_beside_the_text_of_its_item_is_no_text(tmp_path: Path) -> None:
+    rows = "item,text,context\n1,,tea?\n1,yes,\n2,no,\n"
+    texts = read_texts(written(tmp_path / "t.csv", rows))
+    assert texts.texts == (("yes", "tea?"), ("no", ""))
+
+
 def test_rows_without_an_item_column_are_numbered(tmp_path: Path) -> None:
     assert read_texts(written(tmp_path / "t.csv", "text\ntea\nriver\n")).items == ("0", "1")
 
@@ -78,6 +84,7 @@ def test_conversations_are_pairs(lewidi: Path) -> None:
         ("item,text\n1,tea\n", {"item": "id"}, "no column 'id' for the item; its columns are"),
         ("item,text\n1,tea\n2,\n", {}, "1 of 2 has no text: '2'"),
         ("item,text\n1,tea\n1,river\n", {}, "item '1' has two texts"),
+        ("item,text\n1,\n1,tea\n1,river\n", {}, "item '1' has two texts"),
         ("item,text\n,tea\n", {}, "row 1 has no item"),
         ("item,text\n1,tea\n", {"label": "x"}, "columns item, text and context, but no 'label'"),
     ],

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
@@ -32,11 +33,14 @@ from edokit._errors import (
 from edokit._io.atomic import cannot_read, check_file, check_memory, check_start, whole_file
 from edokit._io.documents import check_utf8, json_text, parse_json
 from edokit._io.markup import spreadsheet_text
-from edokit._names import as_name, column_of, plain_type
+from edokit._names import as_name, column_of, plain_type, row_number
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
 _LONGEST_ROW = 1 << 26
+_SHEET_ROWS = (
+    b"edo_sheet_rows"  # metadata of a table: where in the sheet each row was, its header 0
+)
 _AGAIN = "the file may be cut off; export or download it again"
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
 """Where Arrow begins to quote the file, which may hold somebody's text."""
@@ -251,7 +255,10 @@ def _read_xlsx(path: Path) -> pa.Table:
             raise
         raise unreadable(path, "XLSX", error) from error
     if other_sheets:
-        warn(f"{path}: of {len(other_sheets) + 1} sheets the first one is read, {word(sheet)}")
+        warn(
+            f"{path}: of {len(other_sheets) + 1} sheets the first one is read, {word(sheet)}; if"
+            " the data are in another one, move it to the front or save it as CSV"
+        )
     frame = frame[(frame != "").any(axis=1)]
     columns = [
         (str(name), list(map(as_name, frame.iloc[:, k])))
@@ -261,7 +268,17 @@ def _read_xlsx(path: Path) -> pa.Table:
     return pa.table(
         [pa.array(cells, pa.string()).dictionary_encode() for _, cells in columns],
         [name for name, _ in columns],
+        metadata={_SHEET_ROWS: (frame.index.to_numpy(np.int32) + 1).tobytes()},
     )
+
+
+def place_in(table: pa.Table) -> Callable[[int], str]:
+    """How messages name a row of this table: one of a workbook by its number in the sheet."""
+    sheet_rows = (table.schema.metadata or {}).get(_SHEET_ROWS)
+    if sheet_rows is None:
+        return row_number
+    numbers = np.frombuffer(sheet_rows, np.int32)
+    return lambda row: row_number(int(numbers[row]))
 
 
 def _distinct(names: Sequence[str], path: Path) -> None:

@@ -299,12 +299,13 @@ def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
     if not mapping:
         return
     pairs = dict(list(mapping.items())[:_SHOWN])
+    more = f" and {len(mapping) - _SHOWN} more" if len(mapping) > _SHOWN else ""
     has_pairs = {*mapping.values()} & labels.names
     raise InputError(
         "labels that differ only in case, blanks or how a number is written: " + listed
         if has_pairs or len({*mapping.values()}) < len(mapping)
         else f"labels with blanks around them: {listed}",
         f"say that they are the same: {option('ignore_case', True)}, or one by one with"
-        f" {option('label_map', pairs)}; or that they are not, by declaring every"
+        f" {option('label_map', pairs)}{more}; or that they are not, by declaring every"
         f" class ({option('classes')})",
     )

@@ -574,7 +574,7 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
         if role not in ROLES:
             raise InputError(
                 f"columns maps {role!r}, which is none of {', '.join(ROLES)}",
-                f"write for example {option('columns', {'item': name})}",
+                f"columns without a role are kept as they are and need no {option('columns')}",
             )
         if name not in present:
             raise InputError(
@@ -593,13 +593,16 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
         required.append("label")
     missing = [role for role in required if role not in names]
     if missing:
+        texts = ""
+        if "text" not in names:
+            texts = f" (to train on texts also {option('columns', {'text': 'NAME'})})"
         raise InputError(
             f"a table of annotations has the columns {', '.join(required)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
             f" {headings(present)}",
-            f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}; if"
-            " there is a column per annotator, make it one row per annotation first, without the"
-            " gaps (pandas: DataFrame.melt, dropna)",
+            f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}"
+            f"{texts}; if there is a column per annotator, make it one row per annotation first,"
+            " without the gaps (pandas: DataFrame.melt, dropna)",
         )
     return names
 

@@ -241,21 +241,35 @@ def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str]) -> Texts
             f"texts have the columns item, text and context, but no {unknown[0]!r}", "leave it out"
         )
     names = {role: columns.get(role, role) for role in _ROLES}
-    texts: list[Text] = [*_column(table, names["text"], "text", path)]
+    roles = ["text"]
     if names["context"] in table.column_names or "context" in columns:
-        contexts = _column(table, names["context"], "context", path)
-        texts = [(str(text), context) for text, context in zip(texts, contexts, strict=True)]
-    if "item" not in columns and "item" not in table.column_names:
+        roles.append("context")
+    cells = [_column(table, names[role], role, path) for role in roles]
+    items = None
+    if "item" in columns or "item" in table.column_names:
+        items = _column(table, names["item"], "item", path)
+        cells = [_filled(column, items) for column in cells]
+    texts: list[Text] = [*cells[0]] if len(cells) == 1 else [*zip(*cells, strict=True)]
+    if items is None:
         return _numbered(texts)
     text_of: dict[str, Text] = {}
-    for item, text in zip(_column(table, names["item"], "item", path), texts, strict=True):
+    for item, text in zip(items, texts, strict=True):
         if text_of.setdefault(item, text) != text:
             raise InputError(f"{path}: item {item!r} has two texts", "give each item its own id")
     return Texts(tuple(text_of), tuple(text_of.values()))
 
 
+def _filled(cells: list[str], items: list[str]) -> list[str]:
+    """The cells of a column; an empty one takes the value of another row of its item."""
+    values: dict[str, str] = {}
+    for item, cell in zip(items, cells, strict=True):
+        values[item] = values.get(item) or cell
+    return [cell or values[item] for item, cell in zip(items, cells, strict=True)]
+
+
 def _column(table: Any, name: str, role: str, path: Path) -> list[str]:
     """A column of a table as text; items and annotators may have no gaps."""
+    from edokit._io.tables import place_in
     from edokit._names import encode
 
     if name not in table.column_names:
@@ -267,6 +281,6 @@ def _column(table: Any, name: str, role: str, path: Path) -> list[str]:
     encoded = encode(table[name], name)
     values = ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
     if role in ("item", "annotator") and "" in values:
-        row = values.index("") + 1
-        raise InputError(f"{path}: row {row} has no {role}", "fill the gap or drop the row")
+        place = place_in(table)(values.index(""))
+        raise InputError(f"{path}: {place} has no {role}", "fill the gap or drop the row")
     return values
