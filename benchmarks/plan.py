@@ -5,7 +5,7 @@
     python benchmarks/plan.py example LEWIDI2023_FOLDER
 
 `labels`: small pilots with few labels an item are drawn from data with many (train and dev, and the
-simulator). What they predict, the error of the soft label of some annotators and
+simulators). What they predict, the error of the soft label of some annotators and
 the spread of the difference between two models, is compared with what the other items show.
 `models`: a pilot of 400 items predicts the loss of a model that is trained on 1,200 others.
 `example`: the plan that the page shows.
@@ -38,9 +38,18 @@ def sources(lewidi2023: Path, lewidi2025: Path) -> Iterator[tuple[str, Annotatio
     """Data with many annotators an item, and how many labels an item must have."""
     crowd = edokit.simulate("crowd", random_state=0, items=(3000, 1, 1)).annotations
     yield "simulator, crowd", crowd, 5
+    yield "simulated ratings", ratings(3000, 10), 10
     yield "MD-Agreement", train_and_dev(lewidi2023 / "MD-Agreement"), 5
     yield "CSC (ratings)", train_and_dev(lewidi2025 / "CSC"), 6
     yield "MP", train_and_dev(lewidi2025 / "MP"), 8
+
+
+def ratings(items: int, annotators: int) -> Annotations:
+    """Annotators whose ratings are normal with standard deviation 0.7, rounded to nine points."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(5, 1.8, (items, 1)).clip(1, 9)
+    rated = rng.normal(means, 0.7, (items, annotators)).round().clip(1, 9).astype(int)
+    return Annotations.from_matrix(rated, scale="ordinal:1,2,3,4,5,6,7,8,9")
 
 
 def train_and_dev(folder: Path) -> Annotations:

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import edokit
 from commands import answer, assert_one_line, edo
 from edokit import Annotations, InputError, Predictions, Scale, write_annotations
 from edokit.auditing import Answers
+from edokit.metrics import item_values
 from edokit.planning import (
     PlanOptions,
     draw_distributions,
     draw_soft_labels,
-    fit_prior,
     soft_label_errors,
 )
 
@@ -41,11 +42,14 @@ def truth() -> Any:
 # --- Soft labels ----------------------------------------------------------------------------------
 
 
-def test_the_prior_is_recovered() -> None:
+def test_distributions_are_drawn_from_the_posterior_of_dirichlet_items() -> None:
     prior = np.array([0.5, 1.5, 1.0])
     q = np.random.default_rng(0).dirichlet(prior, 4000)
-    counts = np.random.default_rng(1).multinomial(4, q).astype(float)
-    assert fit_prior(counts) == pytest.approx(prior, rel=0.15)
+    counts = np.random.default_rng(1).multinomial(4, q)
+    labels = np.full(4000, 4)
+    drawn = draw_distributions(counts / 4, labels, Scale(), np.random.default_rng(2))
+    unanimous = counts[:, 1] == 4
+    assert drawn[unanimous].mean(axis=0) == pytest.approx([0.5 / 7, 5.5 / 7, 1 / 7], abs=0.03)
 
 
 def test_the_error_of_the_soft_label_is_the_variance_within_items_over_annotators(
@@ -60,21 +64,61 @@ def test_the_error_of_the_soft_label_is_the_variance_within_items_over_annotator
         assert estimate == pytest.approx(expected, rel=0.1)
 
 
-def test_what_pilots_predict_is_what_other_items_show() -> None:
-    """Two labels of 150 items predict the distance between one, two and five annotators and ten."""
-    inside = []
+def camps(rng: Any, items: int) -> Any:
+    """Distributions over two classes, on which annotators are often divided."""
+    share = rng.beta(0.5, 0.5, items)
+    return np.column_stack([1 - share, share])
+
+
+def ratings(rng: Any, items: int) -> Any:
+    """Normal distributions with standard deviation 0.7, rounded to nine points."""
+    means = rng.normal(4, 1.8, (items, 1)).clip(0, 8)
+    edges = [-np.inf, *np.arange(8) + 0.5, np.inf]
+    return np.diff(norm.cdf((edges - means) / 0.7), axis=1)
+
+
+def sets(rng: Any, items: int) -> Any:
+    """Probabilities that each of two labels is chosen."""
+    return rng.beta([0.3, 2], [0.8, 2], (items, 2))
+
+
+@pytest.mark.parametrize(
+    ("scale", "draw", "metrics"),
+    [
+        (Scale(), camps, ("md", "bs")),
+        (Scale("ordinal", tuple(range(9))), ratings, ("rps", "w1")),
+        (Scale("multi-label"), sets, ("md",)),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_what_pilots_predict_is_what_other_items_show(
+    scale: Scale, draw: Any, metrics: tuple[str, ...]
+) -> None:
+    """Three labels of 150 items predict the error of one, two and five annotators."""
+    inside, ratios, values = [], [], item_values(scale)
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        share = rng.beta(0.5, 0.5, 3000)
-        q = np.column_stack([1 - share, share])
-        answers = Answers(pilot_of(q[:150], 2, seed))
-        soft = soft_label_errors(answers, (1, 2, 5), PlanOptions(samples=60), reference=10)
+        q = draw(rng, 3000)
+        classes = [str(c) for c in range(q.shape[1])]
+        pilot_labels = [draw_soft_labels(q[:150], 1, scale, rng) for _ in range(3)]
+        pilot = Annotations.from_table(
+            {
+                "item": list(range(150)) * 3,
+                "annotator": np.repeat(list("xyz"), 150),
+                "label": np.hstack([scale.names(scale.hard(x), classes) for x in pilot_labels]),
+            },
+            scale=f"{scale.kind}:{','.join(classes)}",
+        )
+        soft = soft_label_errors(Answers(pilot), (1, 2, 5), PlanOptions(samples=60))
         for k, count in enumerate((1, 2, 5)):
-            drawn, target = (draw_soft_labels(q, n, Scale(), rng) for n in (count, 10))
-            measured = np.abs(drawn - target).sum(axis=1).mean()
-            low, high = np.quantile(soft["md"][:, k], [0.025, 0.975])
-            inside.append(low <= measured <= high)
-    assert np.mean(inside) >= 0.85
+            drawn = draw_soft_labels(q, count, scale, rng)
+            for name in metrics:
+                measured = values[name](drawn, q, scale.hard(q)).mean()
+                low, high = np.quantile(soft[name][:, k], [0.025, 0.975])
+                inside.append(low <= measured <= high)
+                ratios.append(np.median(soft[name][:, k]) / measured)
+    assert np.mean(inside) >= 0.85  # the values of a pilot are right or wrong together
+    assert np.mean(ratios) == pytest.approx(1, abs=0.06)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +211,11 @@ def test_the_budget_buys_items(truth: Any) -> None:
     assert any("no item with 500 annotators" in note for note in plan.notes)
 
 
-def test_all_may_agree() -> None:
-    plan = edokit.plan(Annotations.from_matrix([[0, 0, 0], [1, 1, 1]] * 40), **QUICK)
-    assert plan.curve[0]["soft_label"]["md"][0] < 0.05
+@pytest.mark.parametrize("scale", [None, "ordinal:0,1,2"])
+def test_all_may_agree(scale: str | None) -> None:
+    pilot = Annotations.from_matrix([[0, 0, 0], [1, 1, 1]] * 40, scale=scale)
+    plan = edokit.plan(pilot, **QUICK)
+    assert plan.curve[0]["soft_label"]["md" if scale is None else "w1"][0] < 0.05
     assert any("up to 4% of the items" in note for note in plan.notes)  # three in eighty
 
 

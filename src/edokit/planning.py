@@ -1,9 +1,9 @@
 """Planning of annotation: how many annotators, how many items, and what they buy.
 
-A pilot shows how the annotators of an item differ. The answers of a given number of annotators are
-simulated: the distribution of each item is drawn from its Dirichlet posterior given the pilot
-labels, with a prior fitted to all items. So every metric of every answer scale is computed in one
-way.
+A pilot shows how the annotators of an item differ. What so many of them would answer is simulated
+from the distribution that each item may have given its pilot labels: Dirichlet, fitted so that two
+answers to an item differ as much as those of two annotators in the pilot. So every metric of every
+answer scale is computed in one way.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from edokit.runs import InputReader, merge_options
 from edokit.scales import Scale
 
 ANNOTATORS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
-# Bounds of the logarithm of the prior's concentration.
-_CONCENTRATIONS = (-6.0, 7.0)
+# Lowest, first and highest values of log κ and of the smoothing of draws.
+_DRAW_PARAMETERS = ((-6.0, 0.0), (0.0, 0.3), (7.0, 0.95))
 # Items of a pilot that are simulated at most; more change little.
 _MOST_ITEMS = 4000
 # Metrics left out for soft labels, whose zeros may make the CE infinite.
@@ -369,45 +369,69 @@ def _models_to_compare(
     return (models[0], models[1]), names
 
 
-def fit_prior(counts: Floats) -> Floats:
-    """The Dirichlet prior [C] of the distributions that items have, from counts of labels [N, C].
-
-    Its mean is the share of each class; its concentration has the highest likelihood.
-    """
-    from scipy.optimize import minimize_scalar
-    from scipy.special import gammaln
-
-    labels = counts.sum(axis=1)
-    mean = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * counts.shape[1])
-
-    def loss(log_concentration: float) -> float:
-        total = np.exp(log_concentration)
-        by_class = gammaln(counts + total * mean) - gammaln(total * mean)
-        return -float((by_class.sum(axis=1) - gammaln(labels + total) + gammaln(total)).sum())
-
-    best = minimize_scalar(loss, bounds=_CONCENTRATIONS, method="bounded")
-    return np.asarray(np.exp(best.x) * mean)
-
-
 def draw_distributions(shares: Floats, labels: Ints, scale: Scale, rng: Any) -> Floats:
-    """A distribution that each item may have [N, C], given its soft label and number of labels."""
+    """A distribution that each item may have [N, C], given its soft label and number of labels.
+
+    Every item has two labels or more.
+    """
     tables = [
-        _draw(table * labels[:, None], scale, rng) for table in scale.tables(shares)
+        _draw(table, labels[:, None], scale, rng) for table in scale.tables(shares)
     ]  # one, or of sets one a label [N, 2]
     rows = np.stack(tables, axis=1).reshape(-1, tables[0].shape[1])
     return scale.from_rows(rows, shares.shape[1])
 
 
-def _draw(counts: Floats, scale: Scale, rng: Any) -> Floats:
-    """Draw distributions [N, C] given counts of labels: over parts of the classes, then in each."""
-    parts = scale.parts(counts.shape[1])
-    totals = np.column_stack([counts[:, part].sum(axis=1) for part in parts])
-    draws = np.maximum(rng.standard_gamma(totals + fit_prior(totals)), 1e-300)
-    draws /= draws.sum(axis=1, keepdims=True)
-    within = [
-        _draw(counts[:, part], scale, rng) if part.stop - part.start > 1 else 1.0 for part in parts
-    ]
-    return np.hstack([draws[:, [k]] * inside for k, inside in enumerate(within)])
+def _draw(shares: Floats, labels: Ints, scale: Scale, rng: Any) -> Floats:
+    """Distributions [N, C] from Dirichlet((n − 1) · soft label + κ · what others answer).
+
+    For κ = 1 + α this is the posterior where the distributions of items are Dirichlet with
+    concentration α. On an ordinal scale, draws are smoothed over near points. κ and the smoothing
+    are such that two answers to an item differ as much as those of two annotators do.
+    """
+    from scipy.optimize import least_squares
+
+    classes, others = shares.shape[1], others_answers(shares, labels)
+    vectors = scale.vectors(classes, absolute=True)
+    distances = [np.square(vectors[:, None] - vectors).sum(axis=2)]
+    steps = distances[0] * (classes - 1)
+    if scale.positions is not None and classes > 2:
+        # Where both can't be met, the distance has priority.
+        distances.append(0.1 * (1 - np.eye(classes)))
+    # The squared distance between the labels of two annotators of an item.
+    targets = [(shares @ d * shares * labels / (labels - 1)).sum(axis=1).mean() for d in distances]
+
+    def concentrations(log_weight: float) -> Floats:
+        return np.asarray((labels - 1) * shares + np.exp(log_weight) * others)
+
+    def kernel(smoothing: float = 0.0) -> Floats:
+        near = shares.mean(axis=0) * smoothing ** np.square(steps) + 1e-12 * np.eye(classes)
+        return np.asarray(near / near.sum(axis=1, keepdims=True))
+
+    def gaps(x: Floats) -> Floats:
+        a, smooth = concentrations(x[0]), kernel(*x[1:])
+        total = a.sum(axis=1)
+        products = [smooth @ d @ smooth.T for d in distances]
+        sums_of_pairs = [
+            (a @ product * a).sum(axis=1) + a @ np.diag(product) for product in products
+        ]
+        drawn = [(pairs / total / (total + 1)).mean() for pairs in sums_of_pairs]
+        return np.subtract(drawn, targets)
+
+    lower, start, upper = (ends[: len(distances)] for ends in _DRAW_PARAMETERS)
+    x = least_squares(gaps, start, bounds=(lower, upper)).x
+    draws = np.maximum(rng.standard_gamma(concentrations(x[0])), 1e-300)
+    return np.asarray(draws / draws.sum(axis=1, keepdims=True) @ kernel(*x[1:]))
+
+
+def others_answers(shares: Floats, labels: Ints) -> Floats:
+    """What another annotator would answer [N, C], given one label of an item.
+
+    Pairs of annotators of all items show it. So what is near on a scale stays together.
+    """
+    counts = shares * labels
+    weighted = counts / (labels * (labels - 1))
+    pairs = np.maximum(weighted.T @ counts - np.diag(weighted.sum(axis=0)), 0.0)
+    return np.asarray(shares @ (pairs / np.maximum(pairs.sum(axis=1, keepdims=True), 1e-300)))
 
 
 def draw_soft_labels(q: Floats, annotators: int, scale: Scale, rng: Any) -> Floats:
@@ -426,6 +450,7 @@ def soft_label_errors(
     """
     scale, rng = answers.scale, np.random.default_rng(options.random_state)
     shares, labels = answers.by_item(answers.shares), answers.counts
+    shares, labels = shares[answers.overlap], labels[answers.overlap]
     names = [name for name in main_metrics(scale) if name not in _NO_DISTANCE]
     values, shape = item_values(scale), (options.samples, len(counts))
     errors = {name: np.zeros(shape) for name in names}

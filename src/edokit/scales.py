@@ -299,13 +299,6 @@ class Scale:
         # Rounding leaves tiny variances where there are none.
         return np.sqrt(np.where(variance > 1e-12, variance, 0.0))
 
-    def parts(self, classes: int) -> list[slice]:
-        """Return the first split of a tree over the classes: into single classes, or into the lower
-        and the upper half of an ordinal scale."""
-        if self.positions is None or classes == 2:
-            return [slice(c, c + 1) for c in range(classes)]
-        return [slice(0, classes // 2), slice(classes // 2, classes)]
-
     def row_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the classes of the rows."""
         return ROW_CLASSES if self.is_multi_label else tuple(classes)
