@@ -63,7 +63,7 @@ class Diagnosis:
     per_annotator : list[dict[str, Any]]
         Labels, base rates, agreement with the others and group of each annotator.
     groups : dict[str, Any]
-        DeclaredScale or found groups: size, base rates, agreement within and between.
+        Declared or found groups: size and base rates.
     variance : dict[str, Any] or None
         Shares of the variance: items, annotators, groups by items, rest.
     test : dict[str, Any] or None

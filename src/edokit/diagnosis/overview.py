@@ -14,8 +14,7 @@ from edokit._names import class_order
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, find_attribute
 from edokit.datasets.info import class_ratio
-from edokit.diagnosis.variance import pair_agreement
-from edokit.diagnosis.vectors import LabelVectors, finite, label_sums, peer_agreement, squares
+from edokit.diagnosis.vectors import finite, label_sums, peer_agreement, squares
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:
@@ -224,15 +223,10 @@ def declared_groups(annotations: Annotations, groups: DeclaredGroups) -> tuple[I
 def describe_groups(
     annotations: Annotations, group: Ints, names: list[str]
 ) -> list[dict[str, Any]]:
-    """Size, base rates, and agreement within and across, group by group.
-
-    ``within`` and ``between`` are the agreement of pairs beyond the mean pair of the same item.
-    """
+    """Size and base rates, group by group."""
     classes = len(annotations.classes)
     rows = label_sums(annotations, np.eye(classes))
-    vectors = LabelVectors.of(annotations, annotations.scale.vectors(classes, absolute=True))
     label_group = group[annotations.annotator_codes]
-    within, between = pair_agreement(vectors, group, len(names))
     described = []
     for code, name in enumerate(names):
         group_rows = rows[label_group == code]
@@ -243,8 +237,6 @@ def describe_groups(
                 "annotators": int((group == code).sum()),
                 "annotations": len(group_rows),
                 **_base_rates(annotations, shares),
-                "within": within[code],
-                "between": between[code],
             }
         )
     return described

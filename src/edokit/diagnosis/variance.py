@@ -150,30 +150,6 @@ def _views(
     return np.array(result)
 
 
-def pair_agreement(
-    vectors: LabelVectors, group: Ints, count: int
-) -> tuple[list[float | None], list[float | None]]:
-    """How much pairs within each group, and of it with the others, agree beyond the mean pair of
-    the same item; None where there is no such pair."""
-    placed = group[vectors.annotator] >= 0
-    kinds = list(combinations_with_replacement(range(count), 2))
-    # Half the squared length is the variance, so twice the product is the agreement.
-    scaled = vectors.deviations[placed] * np.sqrt(2.0)
-    label_group = group[vectors.annotator][placed]
-    _, pairs, sums = _pair_sums(vectors.item[placed], label_group, scaled, vectors.items, kinds)
-    total = np.maximum(pairs.sum(axis=1), 1.0)
-    beyond = (sums - pairs * (sums.sum(axis=1) / total)[:, None]).sum(axis=0)
-    number = pairs.sum(axis=0)
-
-    def mean(of_kind: list[bool]) -> float | None:
-        total = float(number[of_kind].sum())
-        return float(beyond[of_kind].sum()) / total if total > 0 else None
-
-    within = [mean([kind == (g, g) for kind in kinds]) for g in range(count)]
-    between = [mean([g in kind and kind != (g, g) for kind in kinds]) for g in range(count)]
-    return within, between
-
-
 def _pair_sums(
     item: Ints, group: Ints, numbers: Floats, items: int, kinds: list[tuple[int, int]]
 ) -> tuple[Floats, Floats, Floats]:
