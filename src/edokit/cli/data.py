@@ -118,33 +118,21 @@ def split(
     """
     from edokit.datasets.info import describe_annotations
     from edokit.datasets.read import write_annotations
-    from edokit.datasets.split import split_items, split_moves
+    from edokit.datasets.split import split_items
     from edokit.runs import output_files
 
     with output_files(out, inputs=[source], overwrite=overwrite), console.progress() as bars:
         console.add_bar(bars, "reading, comparing texts")
-        before = reading.annotations(source)
         annotations = split_items(
-            before,
+            reading.annotations(source),
             None if shares is None else _shares(shares),
             from_splits=from_splits,
             random_state=random_state,
         )
         write_annotations(annotations, out)
-    moves, result = split_moves(before, annotations), describe_annotations(annotations)
-    listed = [{"from": old or None, "to": new, "items": n} for (old, new), n in moves.items()]
-
-    def show() -> None:
-        _print_described(str(out), result)
-        console.print_records(
-            "Items by split, before and after",
-            [
-                {"before": move["from"], "after": move["to"], "items": move["items"]}
-                for move in listed
-            ],
-        )
-
-    console.print_result({"out": str(out), "moves": listed, **result}, show, json)
+    result = describe_annotations(annotations)
+    values = {"out": str(out), **result}
+    console.print_result(values, lambda: _print_described(str(out), result), json)
 
 
 def get(
@@ -192,7 +180,6 @@ def simulate(
     *,
     truth: Path | None = None,
     items: Annotated[Any, options.parser(options.whole_numbers, "NUMBERS")] = None,
-    n_classes: int | None = None,
     structured: float | None = None,
     random_state: int = 0,
     overwrite: options.Overwrite = False,
@@ -209,8 +196,6 @@ def simulate(
         Also a table with the shares of the whole population, item by item.
     items : list of int, optional
         Items of train, dev and test, e.g. 600,100,100.
-    n_classes : int, optional
-        How many classes or points; the regime's by default.
     structured : float, optional
         The lasting part of the disagreement: 0 is pure noise, 1 has none.
     random_state : int, default=0
@@ -227,7 +212,6 @@ def simulate(
             regime,
             random_state=random_state,
             items=items,
-            n_classes=n_classes,
             structured=structured,
         )
         people = simulation.annotations

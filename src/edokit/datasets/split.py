@@ -99,11 +99,6 @@ def split_items(
     return replace(annotations, splits=splits)
 
 
-def split_moves(before: Annotations, after: Annotations) -> dict[tuple[str, str], int]:
-    """How many items came from one split (empty for none) to another, or stayed."""
-    return dict(Counter(zip(_splits(before), _splits(after), strict=True)))
-
-
 def _splits(annotations: Annotations) -> Strings:
     """The split of each item, empty where there is none."""
     none = np.full(len(annotations.items), "", dtype=object)

@@ -151,18 +151,6 @@ class Regime:
         train, dev, test = (math.ceil(n * items) for n in self.items)
         return replace(self, items=(train, dev, test))
 
-    def with_classes(self, n_classes: int) -> Regime:
-        """The same with n classes; above the first, each is half as frequent as the one before."""
-        check_number("n_classes", n_classes, 2, whole=True)
-        if n_classes == len(self.balance):
-            return self
-        rule = f"the labels of regime {self.name!r} are {', '.join(self.labels)}"
-        _check(not self.labels, "n_classes", n_classes, rule)
-        above = 1.0 - self.balance[0]
-        halving = [0.5**c for c in range(n_classes - 1)]
-        shares = [above * part / sum(halving) for part in halving]
-        return replace(self, balance=(self.balance[0], *shares))
-
 
 def _named_regimes() -> dict[str, Regime]:
     """The regimes in ``regimes.json``, by name."""

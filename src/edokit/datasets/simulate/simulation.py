@@ -151,7 +151,6 @@ def simulate(
     *,
     random_state: int = 0,
     items: tuple[int, int, int] | float | None = None,
-    n_classes: int | None = None,
     structured: float | None = None,
 ) -> Simulation:
     """Simulate annotations of short posts, with the truth behind them known.
@@ -166,8 +165,6 @@ def simulate(
         Seed; the same seed gives the same data.
     items : tuple of three int, or float, default=None
         Items in train, dev and test, or a fraction of the regime's.
-    n_classes : int, default=None
-        How many classes, mildest first; the regime's if None.
     structured : float, default=None
         The lasting part of the disagreement, from 0 (pure noise) to 1 (pure structure).
 
@@ -190,7 +187,7 @@ def simulate(
     >>> simulation.truth.shape
     (100, 2)
     """
-    regime = _chosen_regime(regime, items, n_classes, structured)
+    regime = _chosen_regime(regime, items, structured)
     people_stream, *streams = _streams(random_state)
     # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
     about, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
@@ -252,7 +249,6 @@ def _names(codes: Codes, regime: Regime) -> Strings:
 def _chosen_regime(
     regime: str | Regime,
     items: tuple[int, int, int] | float | None,
-    n_classes: int | None,
     structured: float | None,
 ) -> Regime:
     if isinstance(regime, str):
@@ -260,8 +256,6 @@ def _chosen_regime(
         regime = REGIMES[regime]
     if items is not None:
         regime = regime.sized(items)
-    if n_classes is not None:
-        regime = regime.with_classes(n_classes)
     if structured is not None:
         regime = replace(regime, structured=structured)
     return regime
