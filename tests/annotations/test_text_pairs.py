@@ -68,13 +68,6 @@ def test_one_reply_to_two_posts_is_no_duplicate():
     assert sorted(parts.splits) == ["dev"] * 4 + ["train"] * 4
 
 
-def test_cleaning_reaches_contexts(tmp_path: Path):
-    path = tmp_path / "pairs.csv"
-    rows = {**ROWS, "context": [f"{context} https://example.org" for context in ROWS["context"]]}
-    write_annotations(Annotations.from_table(rows), path)
-    assert "example" not in "".join(read_annotations(path, clean=True).contexts)
-
-
 def test_a_field_of_an_export_is_the_context(tmp_path: Path):
     tasks = [
         {

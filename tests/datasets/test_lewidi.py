@@ -13,7 +13,6 @@ import pytest
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations.long_table import Policies
 from edokit.datasets.lewidi import read_lewidi
-from edokit.datasets.read import read_annotations
 
 TURNS = {"prev_agent": "Hello", "prev_user": "Hi", "agent": "Tea?", "user": "No tea"}
 DATASETS = ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement")
@@ -131,10 +130,9 @@ def test_an_annotator_listed_twice_counts_twice_unless_told_otherwise(tmp_path: 
         read_lewidi(path, policies=Policies(duplicates="error"))
 
 
-def test_text_is_raw_unless_cleaning_is_asked_for(tmp_path: Path) -> None:
+def test_text_is_raw(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", item(text="<user> tea, 4 o'clock ☕"))
     assert read_lewidi(path).texts.tolist() == ["<user> tea, 4 o'clock ☕"]
-    assert read_annotations(path, clean=True).texts.tolist() == ["tea oclock"]
 
 
 def test_a_file_of_2025_is_not_called_damaged(tmp_path: Path) -> None:

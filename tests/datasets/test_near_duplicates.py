@@ -21,6 +21,7 @@ from edokit.datasets.near_duplicates import (
     Texts,
     near_duplicate_groups,
     normal_form,
+    without_markup,
 )
 from edokit.datasets.split import split_items
 
@@ -190,3 +191,8 @@ def test_texts_of_dev_and_test_that_stand_in_train_of_the_real_files(
         )
         dev = len(texts["dev"])
         assert (known[:dev].sum(), known[dev:].sum()) == expected
+
+
+def test_an_address_with_an_at_sign_inside_is_no_mention() -> None:
+    assert without_markup("write to anna@example") == "write to anna@example"
+    assert without_markup("@anna see www.example.org &amp; <b>go</b>").split() == ["see", "&", "go"]

@@ -279,18 +279,6 @@ def test_one_split_is_kept_of_any_source(tmp_path: Path) -> None:
     assert read_annotations(table, split="dev").items.tolist() == ["dev"]
 
 
-def test_texts_of_every_source_can_be_cleaned(tmp_path: Path) -> None:
-    write_table(pa.table(TABLE), tmp_path / "a.csv")
-    for path, options in (
-        (tmp_path / "a.csv", {}),
-        (dump(tmp_path / "lewidi.json", LEWIDI), {}),
-        (dump(tmp_path / "studio.json", LABEL_STUDIO), {"control": "polite"}),
-        (dump(tmp_path / "argilla.json", ARGILLA), {"question": "polite"}),
-    ):
-        assert read_annotations(path, **options).texts.tolist() == ["tea at <b>four</b>"]
-        assert read_annotations(path, clean=True, **options).texts.tolist() == ["tea at four"]
-
-
 def test_errors_about_an_export_name_the_file(tmp_path: Path) -> None:
     path = dump(tmp_path / "export.json", LABEL_STUDIO)
     with pytest.raises(InputError) as caught:

@@ -194,8 +194,6 @@ class Reading(ColumnNames):
         Argilla: the name of the question; Potato: of the annotation scheme.
     dialogue : str, optional
         ConvAbuse's conversations: user-last, user-first or user-only.
-    clean : bool, optional
-        Clean texts as the paper does (markup, URLs, mentions, …).
     """
 
     classes: Names = None
@@ -211,7 +209,6 @@ class Reading(ColumnNames):
     control: str | None = None
     question: str | None = None
     dialogue: str | None = None
-    clean: bool | None = None
 
     def annotations(self, source: Path) -> "Annotations":
         """The annotations in a source, or those of ``--split``."""

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from edokit._errors import EDOWarning
 from edokit.annotations.core import Annotations
-from edokit.datasets.clean import has_arabic
 from edokit.datasets.near_duplicates import THRESHOLD, NearDuplicates
 
 
@@ -29,14 +28,13 @@ def describe_annotations(
     -------
     dict
         ``items``, ``annotators``, ``annotations``, ``classes``, ``scale``, ``columns`` (that
-        describe items), ``attributes`` (of the annotators), ``texts``, and ``splits`` with, for
+        describe items), ``attributes`` (of the annotators), and ``splits`` with, for
         each split: ``items``, ``annotators``, ``annotations``, ``annotations_per_item`` [fewest,
         most], ``classes`` (items by hard label; of sets, items with each label),
         ``annotations_per_class`` (of probabilities, their sums), ``ratio`` (largest
-        class to smallest), ``soft_classes`` (mean soft label), ``ties`` (and how many of them have
-        no published label), ``unanimous`` (share of items), ``entropy`` (mean, nats), ``coverage``
-        (share of the items that an annotator labelled) and ``repeated`` (annotations by someone who
-        had labelled the item before). ``near_duplicates`` counts the items of each split whose text
+        class to smallest), ``ties`` (and how many of them have no published label), ``unanimous``
+        (share of items), ``entropy`` (mean, nats) and ``coverage`` (share of the items that an
+        annotator labelled). ``near_duplicates`` counts the items of each split whose text
         is also in the first (train, if there is one): ``verbatim`` but for case, links, mentions
         and punctuation, and ``near``, which includes these.
     """
@@ -52,15 +50,8 @@ def describe_annotations(
         "attributes": sorted(annotations.attributes),
         "splits": {name: _describe_split(part) for name, part in parts.items()},
     }
-    if annotations.texts is not None:
-        lengths = np.array([len(text) for text in annotations.texts])
-        described["texts"] = {
-            "empty": int((lengths == 0).sum()),
-            "characters": [int(lengths.min()), int(np.median(lengths)), int(lengths.max())],
-            "arabic": sum(map(has_arabic, annotations.texts)),
-        }
-        if near_duplicates:
-            described["near_duplicates"] = _describe_duplicates(annotations)
+    if annotations.texts is not None and near_duplicates:
+        described["near_duplicates"] = _describe_duplicates(annotations)
     return described
 
 
@@ -73,8 +64,7 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
     # Of sets: how many items have each label.
     per_class = hard.sum(axis=0) if hard.ndim > 1 else np.bincount(hard, minlength=shares.shape[1])
     per_label = part.counts.sum(axis=0)
-    coverage, mean = part.coverage, part.soft_labels.mean(axis=0)
-    labelled = np.rint(coverage * len(part.items)).astype(np.int64)
+    coverage = part.coverage
     return {
         "items": len(part.items),
         "annotators": len(part.annotators),
@@ -83,7 +73,6 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
         "classes": dict(zip(part.classes, per_class.tolist(), strict=True)),
         "annotations_per_class": dict(zip(part.classes, per_label.tolist(), strict=True)),
         "ratio": class_ratio(per_class),
-        "soft_classes": dict(zip(part.classes, mean.tolist(), strict=True)),
         "ties": {
             "items": int(part.evenly_split.sum()),
             "without_published_label": int(part.tied.sum()),
@@ -95,7 +84,6 @@ def _describe_split(part: Annotations) -> dict[str, Any]:
             "median": float(np.median(coverage)),
             "max": float(coverage.max()),
         },
-        "repeated": int(len(part) - labelled.sum()),
     }
 
 

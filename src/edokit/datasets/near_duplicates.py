@@ -9,8 +9,10 @@ agent count as much as what the user says.
 
 from __future__ import annotations
 
+import html
+import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -21,7 +23,6 @@ import pandas as pd
 
 from edokit._errors import InputError, option
 from edokit._types import Bools, Ints
-from edokit.datasets.clean import Characters, without_markup
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -35,6 +36,22 @@ _ROUNDING = 1e-9
 
 Texts = Sequence[str] | npt.NDArray[np.object_]
 
+_MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>")
+_URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)
+_MENTION = re.compile(r"(?<!\w)@\w+")
+
+
+class Characters(dict[int, str]):
+    """A table for ``str.translate`` that works out a character when it first meets it."""
+
+    def __init__(self, become: Callable[[str], str]) -> None:
+        self.become = become
+
+    def __missing__(self, code: int) -> str:
+        self[code] = self.become(chr(code))
+        return self[code]
+
+
 _WORDS = Characters(lambda char: char if unicodedata.category(char)[0] in "LMN" else " ")
 
 
@@ -46,6 +63,12 @@ def normal_form(text: str) -> str:
     folded = unicodedata.normalize("NFKC", without_markup(text)).casefold()
     words = " ".join(folded.translate(_WORDS).split())
     return words or " ".join(text.split())
+
+
+def without_markup(text: str) -> str:
+    """The text without markup (entities such as ``&amp;`` are resolved), URLs and mentions."""
+    text = _MARKUP.sub(" ", html.unescape(text))
+    return _MENTION.sub(" ", _URL.sub(" ", text))
 
 
 def near_duplicate_groups(texts: Texts, threshold: float = THRESHOLD) -> Ints:

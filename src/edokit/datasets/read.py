@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, wa
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json
 from edokit._io.tables import OTHER_FILES, READABLE_SUFFIXES, place_in, read_table, write_table
-from edokit._names import as_names, row_number
+from edokit._names import row_number
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies, from_long_table, is_share
@@ -148,7 +148,6 @@ def read_annotations(
     split: str | None = None,
     classes: Sequence[object] | None = None,
     duplicates: Literal["error", "first", "all"] | None = None,
-    clean: bool = False,
     columns: Mapping[str, str] | None = None,
     label_map: Mapping[str, str] | None = None,
     dialogue: Literal["user-last", "user-first", "user-only"] | None = None,
@@ -173,8 +172,6 @@ def read_annotations(
     duplicates : {"error", "first", "all"}, default=None
         What to do when an annotator labels an item twice: refuse, keep the first, or keep all.
         None means "all" for LeWiDi, else "error".
-    clean : bool, default=False
-        Clean texts as the paper does: no markup, URLs, mentions, punctuation or digits.
     columns : mapping of str to str, default=None
         Other column names, as in ``{"item": "id"}``. In an export: the fields that hold the
         ``item`` and the ``text``.
@@ -233,9 +230,6 @@ def read_annotations(
         arguments["scale"] = scale
     with errors_in(path):
         annotations = kind.read(path, **arguments)
-    if clean:
-        texts, contexts = _cleaned(annotations.texts), _cleaned(annotations.contexts)
-        annotations = replace(annotations, texts=texts, contexts=contexts)
     if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
         warn(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"
@@ -246,18 +240,11 @@ def read_annotations(
     return annotations
 
 
-def _cleaned(texts: Strings | None) -> Strings | None:
-    from edokit.datasets.clean import clean_text
-
-    return None if texts is None else as_names(map(clean_text, texts))
-
-
 def read_items(
     source: str | Path,
     *,
     format: str | None = None,
     split: str | None = None,
-    clean: bool = False,
     **options: Any,
 ) -> Items:
     """Texts and annotators of the items in any source; labels that are held out are not missed."""
@@ -267,13 +254,10 @@ def read_items(
         of_labels = ("scale", "classes", "duplicates", *POLICIES)
         reading = {name: value for name, value in options.items() if name not in of_labels}
         with errors_in(path):
-            items = kind.items(path, split=split, **_reader_options(kind, reading))
-        if clean:
-            items = replace(items, texts=_cleaned(items.texts), contexts=_cleaned(items.contexts))
-        return items
+            return kind.items(path, split=split, **_reader_options(kind, reading))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)  # no label is used here
-        annotations = read_annotations(path, format=format, split=split, clean=clean, **options)
+        annotations = read_annotations(path, format=format, split=split, **options)
     annotators: list[dict[str, None]] = [{} for _ in annotations.items]
     for item, annotator in zip(annotations.item_codes, annotations.annotator_codes, strict=True):
         annotators[item][str(annotations.annotators[annotator])] = None
