@@ -146,6 +146,30 @@ class Export:
             r for r in relevant if r.labels[question] or (is_set and r.labels[question] == [])
         ]
         labels = [[*dict.fromkeys(response.labels[question] or ())] for response in answered]
+        annotations = from_long_table(
+            self._table(answered, labels, is_set),
+            attributes=[],
+            scale=self.scale,
+            place=lambda row: self.place(answered[row].item),
+            **self.options,
+        )
+        self._warn_of_unlabelled(items, {response.item for response in answered})
+        for number, note in (
+            (len(relevant) - len(answered), f"without a label for {question!r} left out"),
+            (labels.count([]), "without a choice counted as the empty set"),
+            (
+                sum(not response.annotator for response in answered),
+                "without an annotator counted as one annotator each",
+            ),
+        ):
+            if number:
+                warn(f"{counted(number, self.answer)} {note}")
+        return annotations
+
+    def _table(
+        self, answered: Sequence[Response], labels: Sequence[list[str]], is_set: bool
+    ) -> pd.DataFrame:
+        """A row for each response, with its labels."""
         # Where some have several labels all are lists, as in a table: a choice called calm/heated
         # is one label.
         is_list = is_set or any(len(names) > 1 for names in labels)
@@ -160,27 +184,15 @@ class Export:
             }
             for response, names in zip(answered, labels, strict=True)
         ]
-        annotations = from_long_table(
-            pd.DataFrame(rows).fillna(""),
-            attributes=[],
-            scale=self.scale,
-            place=lambda row: self.place(answered[row].item),
-            **self.options,
-        )
-        labelled = {response.item for response in answered}
+        return pd.DataFrame(rows).fillna("")
+
+    def _warn_of_unlabelled(self, items: Collection[str], labelled: Collection[str]) -> None:
+        """Name items that nobody labelled."""
         if unlabelled := [item for item in dict.fromkeys(items) if item not in labelled]:
             warn(
                 f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
                 f" annotation and are left out: {examples(unlabelled)}"
             )
-        for number, note in (
-            (len(relevant) - len(answered), f"without a label for {question!r} left out"),
-            (labels.count([]), "without a choice counted as the empty set"),
-            (next(unnamed) - 1, "without an annotator counted as one annotator each"),
-        ):
-            if number:
-                warn(f"{counted(number, self.answer)} {note}")
-        return annotations
 
     def _choose(
         self, name: str | None, responses: Sequence[Response], items: Collection[str]

@@ -233,12 +233,38 @@ def read_lewidi(
             f"choose another {option('split')}, or read the texts alone: edo score --texts",
         )
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
+    table, names = _table(labelled, dialogue, _metadata(Path(path)))
+    noted = items[0].scale
+    if classes is None and noted is not None and DeclaredScale(scale or noted).classes is None:
+        classes = DeclaredScale(noted).classes or BINARY
+    with errors_in(path):
+        annotations = from_long_table(
+            table,
+            classes=classes,
+            policies=replace(policies, duplicates=policies.duplicates or "all"),
+            attributes=names,
+            multi_choice=multi_choice,
+            scale=scale or noted,
+            place=lambda row: f"item {table['item'][row]!r}",
+        )
+    if without := len(items) - len(labelled):
+        splits = _splits([item for item in items if not item.answers])
+        warn(
+            f"{are(without, len(items), HAVE, 'item')} no annotations and"
+            f" {'is' if without == 1 else 'are'} left out: the labels of {splits} are held out"
+        )
+    return annotations
+
+
+def _table(
+    labelled: Sequence[Item2023 | Item2025], dialogue: str, attributes: pd.DataFrame
+) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each annotation, and the columns that describe annotators."""
     rows: list[dict[str, Any]] = []
     for item in labelled:
         shared = {**item.columns, **item.texts(dialogue), "item": item.name, "split": item.split}
         rows += [shared | answer for answer in item.answers]
     table = pd.DataFrame(rows)
-    attributes = _metadata(Path(path))
     # The keys of MP's metadata lack the prefix Ann.
     keys = table["annotator"].where(
         table["annotator"].isin(attributes.index), table["annotator"].str.removeprefix("Ann")
@@ -249,26 +275,7 @@ def read_lewidi(
         # Not every item names the groups of its annotators.
         groups = table.groupby("annotator")["group"].transform("first")
         table["group"], names = table["group"].fillna(groups), ["group"]
-    noted = items[0].scale
-    if classes is None and noted is not None and DeclaredScale(scale or noted).classes is None:
-        classes = DeclaredScale(noted).classes or BINARY
-    with errors_in(path):
-        annotations = from_long_table(
-            table.fillna(""),
-            classes=classes,
-            policies=replace(policies, duplicates=policies.duplicates or "all"),
-            attributes=names,
-            multi_choice=multi_choice,
-            scale=scale or noted,
-            place=lambda row: f"item {rows[row]['item']!r}",
-        )
-    if without := len(items) - len(labelled):
-        splits = _splits([item for item in items if not item.answers])
-        warn(
-            f"{are(without, len(items), HAVE, 'item')} no annotations and"
-            f" {'is' if without == 1 else 'are'} left out: the labels of {splits} are held out"
-        )
-    return annotations
+    return table.fillna(""), names
 
 
 def read_lewidi_items(
