@@ -7,7 +7,6 @@ import io
 import threading
 import urllib.error
 import urllib.request
-import zipfile
 from collections.abc import Iterator
 from email.message import Message
 from functools import partial
@@ -286,29 +285,8 @@ class TestLocalCopy:
         assert not (tmp_path / "out").exists()
 
     def test_a_copy_that_is_no_folder_is_refused(self, tmp_path: Path, copy: Path) -> None:
-        with pytest.raises(InputError, match="no folder or whole zip"):
+        with pytest.raises(InputError, match="no folder with a whole copy"):
             get_lewidi2023(tmp_path / "out", copy)
-
-    def test_a_zip_is_a_copy_too(self, tmp_path: Path) -> None:
-        whole, cut = tmp_path / "whole.zip", tmp_path / "cut.zip"
-        for path, contents in ((whole, CONTENT), (cut, {**CONTENT, "Tea_dev.json": b"cut"})):
-            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, content in contents.items():
-                    archive.writestr(f"anywhere/Tea_dataset/{name}", content)
-        get_lewidi2023(tmp_path / "out", whole)
-        assert files_in(tmp_path / "out") == ALL
-        with pytest.raises(InputError, match=r"Tea_dev\.json in .*cut\.zip has 3 bytes"):
-            get_lewidi2023(tmp_path / "other", cut)
-        assert not (tmp_path / "other").exists()
-
-    def test_a_damaged_zip_is_one_line(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, content in CONTENT.items():
-                archive.writestr(name, content)
-        path.write_bytes(path.read_bytes().replace(b"invented", b"INVENTED", 1))
-        with pytest.raises(InputError, match=r"can't read Tea_train\.json from .*a\.zip"):
-            get_lewidi2023(tmp_path / "out", path)
 
     def test_a_copy_onto_itself_changes_nothing(self, copy: Path) -> None:
         self.lay_out(copy / "Tea")

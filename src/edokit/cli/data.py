@@ -154,7 +154,7 @@ def get(
     out : Path, optional
         Where the dataset goes; else a folder of its name.
     source : Path, optional
-        A local copy, a folder or a zip, instead of the official repository.
+        The folder of a local copy, instead of the official repository.
     timeout : float, default=600
         Seconds that all downloads together may take.
     """

@@ -8,8 +8,6 @@ import json
 import time
 import urllib.error
 import urllib.request
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Overdue
@@ -95,8 +93,7 @@ def get_dataset(
     out : str or Path
         Where the files go, as ``out/HS-Brexit/HS-Brexit_train.json`` and so on.
     source : str or Path, default=None
-        A local copy, a folder or a zip; either all of its files are taken or none. None downloads
-        them.
+        The folder of a local copy; either all of its files are taken or none. None downloads them.
     progress : callable, default=None
         Called with the number of files that are there, of how many, and the last one's name.
     timeout : float, default=600
@@ -176,25 +173,11 @@ def _download(file: Published, open_url: Callable[[str], BinaryIO], end: float) 
 
 
 def _local_content(source: Path, file: Published) -> bytes:
-    """The content of the first copy of a file in a folder or zip."""
-    if source.is_dir():
-        for path in sorted(source.rglob(file.name)):
-            return _checked(path.read_bytes(), file, str(path))
-    else:
-        try:
-            with zipfile.ZipFile(source) as archive:
-                for entry in archive.namelist():
-                    if PurePosixPath(entry).name == file.name:
-                        with archive.open(entry) as body:
-                            content = body.read(_LARGEST + 1)
-                        return _checked(content, file, f"{entry} in {source}")
-        except (OSError, zipfile.BadZipFile, RuntimeError, zlib.error) as error:
-            raise InputError(
-                f"can't read {file.name} from {source}, which is no folder or whole zip: {error}",
-                f"check {option('source')}, or get it again",
-            ) from error
+    """The content of the first copy of a file in a folder."""
+    for path in sorted(source.rglob(file.name)):
+        return _checked(path.read_bytes(), file, str(path))
     raise InputError(
-        f"the local copy {source} is not complete: it has no {file.name}",
+        f"{source} is no folder with a whole copy: it has no {file.name}",
         f"take the folder {PurePosixPath(file.path).parts[0]} of {REPOSITORY}",
     )
 
