@@ -62,6 +62,47 @@ def test_the_interval_holds_the_truth_nearly_always() -> None:
     assert inside >= 34  # 38 are expected
 
 
+def noisy_near_copies(seed: int) -> edokit.Audit:
+    """Seven near copies with small errors, beside three annotators an item who often differ."""
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(0.3, 0.7, 300)
+    shared, own = rng.normal(0, 0.06, (300, 1)), rng.normal(0, 0.02, (300, 7))
+    people = people_of(q, 3, rng)
+    return edokit.audit(jury_of(q[:, None] + shared + own, people), people, learned=False)
+
+
+def test_members_never_count_as_more_judges_than_they_are_and_noise_is_said() -> None:
+    """The error of the mean is hidden by the noise of the labels in half of the cases."""
+    inside, estimates, undecided = 0, [], 0
+    for seed in range(40):
+        found = noisy_near_copies(seed)
+        assert found.judges is not None
+        low, estimate, high = found.judges.low, found.judges.estimate, found.judges.high
+        assert low is not None
+        assert estimate is not None
+        assert high is not None
+        assert 1 <= low <= estimate <= high <= 7
+        inside += low <= 7 / (1 + 6 * 0.9) <= high
+        estimates.append(estimate)
+        is_undecided = low < 2.5 and high > 5.5
+        assert is_undecided == ("can't tell" in found.headline[0])
+        undecided += is_undecided
+        assert not any("not correlated" in line for line in found.headline)
+    assert inside >= 36
+    assert undecided > 4
+    assert np.median(estimates) == pytest.approx(7 / (1 + 6 * 0.9), abs=0.25)
+
+
+def test_correlations_have_an_interval_and_near_copies_are_near_copies() -> None:
+    for seed in range(5):
+        found = noisy_near_copies(seed)
+        for row in found.members:
+            low, high = row["correlation_interval"]  # low: None where noise leaves no error
+            assert -1 <= (low or -1) <= row["correlation"] <= high <= 1
+            assert high > 0.85
+    assert "can't tell" not in edokit.audit(*correlated(0, 0.9), learned=False).headline[0]
+
+
 def test_copies_are_one_judge() -> None:
     jury, people = correlated(1, 0.5)
     copies = jury_of(np.repeat(jury.probabilities[:, :1, 1], 3, axis=1), people)
@@ -304,6 +345,7 @@ def test_the_command_shows_what_python_finds(tmp_path: Path) -> None:
     assert "independent judges" in done.stdout
     assert "replace an annotator" in done.stdout
     found = edokit.audit(jury, people, replace=True, learned=False, samples=50)
+    assert any(line.startswith("The plain average of the members") for line in found.headline)
     content = answer(*words)
     assert content == json.loads(json.dumps(found.to_dict()))
     assert "learned weights" not in found.tables()[0].notes[0]

@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 # The share of annotators that a candidate must win against to pass.
 _PASS_RATE = 0.5
+# A correlation of errors that hardly matters.
+_UNCORRELATED = 0.05
 UNIFORM, LEARNED, CONSTANT, ENSEMBLE = "uniform", "learned", "constant", "ensemble"
 ALL = "all"
+_SUBJECTS = {UNIFORM: "The plain average of the members", ENSEMBLE: "The ensemble"}
 
 
 @dataclass(frozen=True)
@@ -100,18 +103,19 @@ class Audit:
         Level of the intervals.
     judges : Interval or None
         The effective number of independent judges: how many with independent errors would, as a
-        uniform mean, have the error of these members'. Its ends are None where items can't bound
-        them. None for a jury of one.
+        uniform mean, have the error of these members'; from 1 to the number of members. Estimate
+        and ends are None where copies have no error. None for a jury of one.
     correlation : float or None
         The mean correlation of the members' errors against the human distribution; the
         reciprocal is what ever more members of this kind would count as.
     correlations : dict of str to dict
-        That of each two members; None where a member has no error beyond the noise of the labels.
+        That of each two members, given that all count as the estimated number of judges; None
+        where a member has no error beyond the noise of the labels.
     members : list of dict
         Of each ``member`` its ``loss``, the mean ``correlation`` of its errors with those of the
-        others, its ``cost``, and what the uniform mean (``uniform``) and learned weights
-        (``learned``) lose without it: ``difference``, ``interval`` and ``verdict`` ("free": worse
-        by 1 % at most).
+        others (``correlation_interval``: as the ends of ``judges`` imply), its ``cost``, and what
+        the uniform mean (``uniform``) and learned weights (``learned``) lose without it:
+        ``difference``, ``interval`` and ``verdict`` ("free": worse by 1 % at most).
     spare : list of str
         Members that learned weights can do without, all at once, for 1 % of the loss at most.
     strata : list of dict
@@ -159,21 +163,28 @@ class Audit:
     def _about_judges(self) -> str:
         judges = self.judges or Interval(None, None, None)
         count = counted(len(self.members), "member")
-        if judges.estimate is None:
-            line = f"The mean of the {count} has no error beyond the noise of the annotators: "
-            if judges.low is None:
-                return line + "these items can't show how many independent judges they are."
-            return line + f"they count as {judges.low:.1f} independent judges or more."
-        if self.correlation is None or self.correlation <= 0:
-            errors = "Their errors are not correlated."
-        else:
+        if judges.estimate is None or judges.low is None or judges.high is None:
+            return (
+                f"The mean of the {count} has no error beyond the noise of the annotators: these"
+                " items can't show how many independent judges they are."
+            )
+        ends = f"{judges.low:.1f} to {judges.high:.1f}"
+        quarter = (len(self.members) - 1) / 4
+        if judges.low < 1 + quarter and judges.high > 1 + 3 * quarter:
+            return (
+                f"These items can't tell how many independent judges the {count} are: {ends} are"
+                f" possible ({self.level:.0%} interval). Ask more annotators, or about more items."
+            )
+        correlation = self.correlation or 0.0
+        errors = "Their errors are hardly correlated."
+        if correlation > _UNCORRELATED:
             errors = (
-                f"Their errors correlate by {self.correlation:.2f}: however many more of this kind"
-                f" were asked, they would count as {1 / self.correlation:.1f}."
+                f"Their errors correlate by {correlation:.2f}: however many more of this kind"
+                f" were asked, they would count as {1 / correlation:.1f}."
             )
         return (
             f"{count} count as {judges.estimate:.1f} independent judges ({self.level:.0%} interval"
-            f" {_number(judges.low)} to {_number(judges.high)}). {errors}"
+            f" {ends}). {errors}"
         )
 
     def _about_members(self) -> str:
@@ -196,7 +207,7 @@ class Audit:
         verdict = "can" if row["passes"] else "can't be shown to be able to"
         rows = row["annotators"]
         lines = [
-            f"{name} {verdict} replace an annotator: it wins against"
+            f"{_SUBJECTS.get(name, name)} {verdict} replace an annotator: it wins against"
             f" {sum(r['wins'] for r in rows)} of {counted(len(rows), 'annotator')} (winning rate"
             f" {row['winning_rate']:.2f}, {_PASS_RATE:g} is asked for, ε {self.epsilon:g}); it is"
             f" as good as or better than the one left out with probability {row['advantage']:.2f}"
@@ -232,7 +243,7 @@ class Audit:
             {
                 "member": row["member"],
                 short: row["loss"],
-                "corr.": None if row["correlation"] is None else f"{row['correlation']:.2f}",
+                "corr.": _correlation(row),
                 **{
                     f"without it: Δ{short} {kind}": f"{_short_ends(row[kind]['interval'])}"
                     f" {row[kind]['verdict']}"
@@ -247,7 +258,8 @@ class Audit:
         if not any(LEARNED in row for row in self.members):
             losers = "the uniform mean loses"
         note = (
-            "corr.: of its errors with those of the others, without the noise of the labels."
+            "corr.: of its errors with those of the others, without the noise of the labels, and as"
+            " the interval of the number of judges implies; ?: lost in it."
             f" Δ{short}: interval of what {losers} without it alone; free: 1% at most."
         )
         return Table.of("What each member adds", records, [note])
@@ -487,40 +499,53 @@ def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -
     q = answers.by_item(answers.shares)[answers.overlap]
     errors = answers.vectors(P) - answers.vectors(q)[:, None]
     noise = (answers.spread / answers.counts)[answers.overlap]
-    # Squared errors of a member and of the members' mean, without the noise of the labels.
-    single = np.square(errors).sum(axis=2).mean(axis=1) - noise
-    pooled = np.square(errors.mean(axis=1)).sum(axis=1) - noise
-    judges = _ratio(single, pooled, options)
-    covariance = np.einsum("nkd,nld->kl", errors, errors) / len(errors) - noise.mean()
+    mean_error = errors.mean(axis=1)
+    # How far members are from their mean, and its squared error without the noise of the labels.
+    apart = np.square(errors - mean_error[:, None]).sum(axis=2).mean(axis=1)
+    pooled = np.square(mean_error).sum(axis=1) - noise
     size = len(jury.members)
-    correlation = None
-    if judges.estimate is not None:
-        correlation = (size / judges.estimate - 1) / (size - 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variances = np.where(np.diag(covariance) > 0, np.diag(covariance), np.nan)
-        matrix = np.clip(covariance / np.sqrt(np.outer(variances, variances)), -1, 1)
+    judges = _effective_number(apart, pooled, size, options)
+    products = np.einsum("nkd,nld->kl", errors, errors) / len(errors)
+
+    def correlations(count: float | None) -> Floats:
+        """Those of each two members [K, K], if all count as so many judges."""
+        rest = (
+            pooled.mean() if count is None or count - 1 < _ROUNDING else apart.mean() / (count - 1)
+        )
+        covariance = products - np.square(mean_error).sum(axis=1).mean() + rest
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deviations = np.sqrt(np.where(np.diag(covariance) > 0, np.diag(covariance), np.nan))
+            return np.asarray(np.clip(covariance / np.outer(deviations, deviations), -1, 1))
+
+    matrix, *ends = map(correlations, (judges.estimate, judges.high, judges.low))
     trade_off = _learned(jury, answers.labelled, options) if options.learned else None
     return {
         "judges": judges,
-        "correlation": correlation,
+        "correlation": judges.estimate and (size / judges.estimate - 1) / (size - 1),
         "correlations": {
             name: dict(zip(jury.members, map(_defined, row), strict=True))
             for name, row in zip(jury.members, matrix, strict=True)
         },
-        "members": _members(jury, answers, matrix, trade_off),
+        "members": _members(jury, answers, [matrix, *ends], trade_off),
         "spare": _spare(jury, trade_off),
     }
 
 
-def _ratio(single: Floats, pooled: Floats, options: AuditOptions) -> Interval:
-    """The ratio of two means over items with its interval; None where it has no bound."""
+def _effective_number(apart: Floats, pooled: Floats, size: int, options: AuditOptions) -> Interval:
+    """How many independent judges members count as: 1 + apart / pooled, at most ``size``.
+
+    The noise of the labels may hide the error of the members' mean. The estimate is the median over
+    those resamples that leave enough of it for errors that do not correlate negatively.
+    """
+    if apart.max() < _ROUNDING:  # copies
+        return Interval(*[1.0 if pooled.mean() > 0 else None] * 3)
     rng = np.random.default_rng(options.random_state)
-    means = resampled_means([single, pooled], options.samples, rng, None)
-    # The inverse is finite, and as good as 0 where the members' mean has no error left.
-    inverse = np.where(means > 0, means, 0.0)[1] / np.where(means > 0, means, np.inf)[0]
-    low, high = quantiles(inverse, options.level)
-    estimate = float(single.mean() / pooled.mean()) if pooled.mean() > 0 else None
-    return Interval(estimate, *(1 / end if end > 0 else None for end in (high, low)))
+    apart_means, pooled_means = resampled_means([apart, pooled], options.samples, rng, None)
+    counts = 1 + apart_means / np.maximum(pooled_means, apart_means / (size - 1))
+    low, high = quantiles(counts, options.level)
+    is_below = pooled_means > apart_means / (size - 1)
+    estimate = np.median(counts[is_below]) if is_below.any() else high
+    return Interval(float(np.clip(estimate, low, high)), low, high)
 
 
 def _learned(jury: Predictions, labelled: Annotations, options: AuditOptions) -> TradeOff:
@@ -532,7 +557,7 @@ def _learned(jury: Predictions, labelled: Annotations, options: AuditOptions) ->
 
 
 def _members(
-    jury: Predictions, answers: Answers, matrix: Floats, trade_off: TradeOff | None
+    jury: Predictions, answers: Answers, matrices: Sequence[Floats], trade_off: TradeOff | None
 ) -> list[dict[str, Any]]:
     """What each member adds to the uniform mean and to learned weights; lowest loss first."""
     P, size = np.asarray(jury.probabilities, dtype=np.float64), len(jury.members)
@@ -546,13 +571,14 @@ def _members(
         error = float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
         cost = jury.member_info.get(name, {}).get(COST)
         loss = float((mean_losses + gaps).mean())
-        correlations = np.delete(matrix[k], k)
+        correlations, *ends = (np.delete(matrix[k], k) for matrix in matrices)
         row = {
             "member": name,
             "loss": float(answers.losses(P[answers.item_codes, k]).mean()),
             "correlation": None
             if np.isnan(correlations).all()
             else float(np.nanmean(correlations)),
+            "correlation_interval": [_defined(end.mean()) for end in ends],
             "cost": None if cost is None else float(cost),
             UNIFORM: _drop(Reduced((name,), remaining, None, loss, float(gaps.mean()), error)),
         }
@@ -719,6 +745,12 @@ def _defined(value: float) -> float | None:
 
 def _number(value: float | None, digits: int = 1) -> str:
     return "no limit" if value is None else f"{value:.{digits}f}"
+
+
+def _correlation(row: Mapping[str, Any]) -> str:
+    """``0.72 (0.10–0.95)``, with ``?`` where it is lost in the noise of the labels."""
+    values = (row["correlation"], *row["correlation_interval"])
+    return "{} ({}–{})".format(*("?" if value is None else f"{value:.2f}" for value in values))
 
 
 def _short_ends(ends: Sequence[float], digits: int = 4) -> str:
