@@ -189,6 +189,7 @@ def test_one_model_is_compared_with_a_constant(truth: Any) -> None:
     )
     plan = edokit.plan(pilot, predictions=jury, **QUICK)
     assert plan.compared == ["0", "a constant answer"]
+    assert any("a budget of 1200 annotations is best spent" in line for line in plan.headline)
 
 
 def test_a_model_learns_more_from_more_items() -> None:

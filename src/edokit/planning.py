@@ -143,6 +143,11 @@ class Plan:
         return f"Plan({counted(self.items, 'item')}, {counted(self.labels, 'label')}, {self.best})"
 
     @property
+    def _budget(self) -> str:
+        unit = " annotations" if self.price == 1 and not self.item_price else ""
+        return f"a budget of {money(self.budget)}{unit}"
+
+    @property
     def headline(self) -> list[str]:
         """The decision in sentences."""
         rows, lines = {row["annotators"]: row for row in self.curve}, []
@@ -154,7 +159,7 @@ class Plan:
             if counts := self.best.get(purpose):
                 row, alike = rows[counts[0]], sorted(counts)
                 lines.append(
-                    f"{words}, {money(self.budget)} is best spent on"
+                    f"{words}, {self._budget} is best spent on"
                     f" {counted(row['annotators'], 'annotator')} for each of"
                     f" {counted(row['items'], 'item')}"
                     + (f"; {alike[0]} to {alike[-1]} are not clearly worse." if alike[1:] else ".")
@@ -206,7 +211,7 @@ class Plan:
             f"Δ: the smallest difference between {' and '.join(self.compared)} that a test of"
             f" level {1 - self.level:.0%} shows with probability {self.power:.0%}."
         )
-        return Table.of(f"What {money(self.budget)} buys", records, [note] * bool(self.compared))
+        return Table.of(f"What {self._budget} buys", records, [note] * bool(self.compared))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo plan --json`` prints it.
