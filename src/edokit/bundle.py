@@ -140,6 +140,8 @@ class Bundle:
         # with the members of annotators as one.
         names = ensemble.members_
         self._on_pairs = bool(members.pooled) or any(name.endswith(ANONYMOUS) for name in names)
+        # Then an answer for an annotator is pooled by those that know the annotator alone.
+        self._on_items = ensemble.fitted_.pairs is None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -214,7 +216,8 @@ class Bundle:
             As for ``predict_proba``.
         annotators : sequence of str or of iterables of str, default=None
             For each text the annotator, or annotators, whose answer is to be predicted: the mean
-            over them. Annotators that no member knows get the anonymous answer.
+            over them. Annotators that no member knows get the anonymous answer. Where weights were
+            learned on items, members that know an annotator answer for that annotator alone.
         **view
             As for ``describe_parts``: ``panel``, ``answer_for`` and ``level``.
 
@@ -263,13 +266,17 @@ class Bundle:
         if panel is not None and not isinstance(panel, Panel):
             panel = Panel(panel if isinstance(panel, str) else tuple(panel))  # type: ignore[arg-type]
         by_annotator = self._on_pairs or panel is not None
+        if annotators is not None and self._on_items and not self.members.has_voices:
+            by_annotator = True
         for part in parts:
             names = {} if annotators is None and by_annotator else annotators
             if panel is not None:
                 names = dict.fromkeys(part.items, panel.annotators)
             part.check_lengths(self.max_length)
-            predictions = self.members.predict(part, by_annotator=by_annotator, annotators=names)
-            pooled = self.ensemble.describe(predictions, answer_for=answer_for)
+            predictions = self.members.predict(
+                part, by_annotator=by_annotator, annotators=names, note_mixed=not self._on_items
+            )
+            pooled = self.ensemble.describe(predictions, answer_for=answer_for, only_knowing=True)
             if panel is not None:
                 yield pooled.panel(panel, level=level)
             else:
@@ -283,7 +290,9 @@ class Bundle:
         if not isinstance(annotators, Mapping):
             annotators = dict.fromkeys(texts.items, tuple(annotators))
         texts.check_lengths(self.max_length)
-        return self.members.predict(texts, by_annotator=True, annotators=annotators)
+        return self.members.predict(
+            texts, by_annotator=True, annotators=annotators, note_mixed=not self._on_items
+        )
 
     def __repr__(self) -> str:
         names = ", ".join(self.classes)

@@ -454,7 +454,7 @@ def _read_answers(
     if probabilities is not None:
         answers = _as_predictions(probabilities, labelled, invalid)
     elif members is not None and ensemble is not None:
-        answers = ensemble.describe(members).as_predictions()
+        answers = ensemble.describe(members, only_knowing=True).as_predictions()
     else:
         raise InputError(
             "there is nothing to evaluate",

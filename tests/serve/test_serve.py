@@ -96,7 +96,6 @@ def test_the_answers_are_those_of_the_command_line(
         assert [one["probabilities"][name] for one in each] == table[f"p_{name}"].tolist()
 
 
-@pytest.mark.filterwarnings("ignore:1 of 2 members knows no annotators:edokit.EDOWarning")
 @pytest.mark.filterwarnings("ignore:the step for md was fitted on:edokit.EDOWarning")
 def test_answers_of_annotators_of_a_panel_and_for_a_metric(server: Server, bundle: Path) -> None:
     loaded: Any = edokit.load(bundle)

@@ -320,7 +320,9 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             setattr(self, f"{name}_", getattr(fitted, name))
         return self
 
-    def describe(self, predictions: Any, *, answer_for: str | None = None) -> Pooled:
+    def describe(
+        self, predictions: Any, *, answer_for: str | None = None, only_knowing: bool = False
+    ) -> Pooled:
         """Pooled probabilities with their entropy and the spread of the members.
 
         Parameters
@@ -330,6 +332,10 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             is in memory at a time. Rows may be pairs of an item and an annotator.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Also make ``answers`` for this metric.
+        only_knowing : bool, default=False
+            Answer for an annotator by the members that know the annotator alone, where weights
+            were learned on items: such weights do not say who knows people. A member knows an
+            annotator if its answer is not the anonymous one.
 
         Returns
         -------
@@ -348,12 +354,19 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         fitted = self.fitted_
         step = None if answer_for is None else self.answer_step(answer_for)
         if isinstance(predictions, Shards):
-            parts = [self.describe(shard, answer_for=answer_for) for shard in predictions]
+            parts = [
+                self.describe(shard, answer_for=answer_for, only_knowing=only_knowing)
+                for shard in predictions
+            ]
             return Pooled.concatenate(parts)
         members = pooled_members(
             predictions, fitted.members, fitted.classes, fitted.weights, fitted.scale
         )
-        pooled, spread = fitted.pool_members(np.asarray(members.probabilities, dtype=np.float64))
+        P = np.asarray(members.probabilities, dtype=np.float64)
+        if only_knowing and fitted.pairs is None and members.rows.people:
+            pooled, spread = fitted.pool_known(P, members.is_known)
+        else:
+            pooled, spread = fitted.pool_members(P)
         answers = None if step is None else step.apply(pooled, fitted.scale)
         described = members.classes, pooled, spread, fitted.scale
         return Pooled(members.rows, *described, answer_for, answers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from edokit._errors import InputError, counted, money
 from edokit._io.documents import Count, Json, Names, ReadAs
-from edokit._types import Floats, Ints
+from edokit._types import Bools, Floats, Ints
 from edokit.ensemble.answers import Answer, Positive, Temperature
 from edokit.ensemble.inputs import Options, from_flat, options_of_settings
 from edokit.metrics import entropy_items
@@ -385,6 +385,32 @@ class Fitted:
             columns.append(self.scale.from_rows(pooled, part.shape[2]))
             spreads.append(spread_items(self.scale.coordinates(part), weights[has_weight]))
         return np.concatenate(columns, axis=1), np.mean(spreads, axis=0)
+
+    def pool_known(self, P: Floats, is_known: Bools) -> tuple[Floats, Floats]:
+        """The same, each row by the members that know its annotator (``is_known`` [N, k]) alone."""
+        pooled, spread = np.empty((len(P), P.shape[2])), np.empty(len(P))
+        has_weight = self.weights > 0
+        patterns, codes = np.unique(is_known, axis=0, return_inverse=True)
+        for code, pattern in enumerate(patterns):
+            rows, chosen = codes.ravel() == code, has_weight.copy()
+            chosen[has_weight] = pattern
+            fitted = self.only(chosen)
+            members = fitted.weights[has_weight] > 0
+            pooled[rows], spread[rows] = fitted.pool_members(P[rows][:, members])
+        return pooled, spread
+
+    def only(self, chosen: Bools) -> Fitted:
+        """The same with the weights of some members [K] alone; unchanged where they carry none."""
+
+        def renormalised(weights: Floats) -> Floats:
+            kept = np.where(chosen, weights, 0.0)
+            totals = kept.sum(axis=-1, keepdims=True)
+            return np.where(totals > 0, kept / np.where(totals > 0, totals, 1.0), weights)
+
+        if self.label_weights is None:
+            return replace(self, weights=renormalised(self.weights))
+        by_label = renormalised(self.label_weights)
+        return replace(self, weights=by_label.mean(axis=0), label_weights=by_label)
 
     def _pool(self, rows: Floats, weights: Floats) -> Floats:
         """The pool [n, C] of rows [n, k, C] with these weights [k]."""

@@ -389,7 +389,7 @@ def predict_to_file(
             if isinstance(part, Pooled):
                 yield part
             else:
-                pooled = ensemble.describe(part, answer_for=answer_for)
+                pooled = ensemble.describe(part, answer_for=answer_for, only_knowing=True)
                 yield pooled if panel is None else pooled.panel(panel, level=level)
 
     summary = _Summary(review)
@@ -496,5 +496,8 @@ def compare_panels(
     InputError
         If a panel's annotators have no answers, or the panels answered different items.
     """
-    parts = [ensemble.describe(part, answer_for=answer_for) for part in _in_parts(predictions)]
+    parts = [
+        ensemble.describe(part, answer_for=answer_for, only_knowing=True)
+        for part in _in_parts(predictions)
+    ]
     return Pooled.concatenate(parts).compare(one, other, level=level)

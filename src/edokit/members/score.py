@@ -200,15 +200,24 @@ class LoadedMembers:
                 annotators[annotator] = None
         return tuple(annotators)
 
+    @property
+    def has_voices(self) -> bool:
+        """Whether some of the members were trained on one annotator each."""
+        return any(_annotator_of(self._listed[name]) for name in self.names)
+
     def predict(
         self,
         texts: Texts | Sequence[Text],
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
         by_annotator: bool = False,
+        note_mixed: bool = True,
         step: Step = lambda done, total, member: None,
     ) -> Predictions:
-        """Predict texts; parameters, result and errors as those of `score_members`."""
+        """Predict texts; parameters, result and errors as those of `score_members`.
+
+        ``note_mixed``: warn of members that know no annotators also where others do.
+        """
         from edokit.predictions.core import Predictions
 
         checked = Texts.of(texts)
@@ -231,7 +240,7 @@ class LoadedMembers:
             if by_annotator:
                 items, row_annotators = [items[row] for row in rows.texts], rows.annotators
                 answers = self._pool_voices(answers, rows)
-            rows.warn()
+            rows.warn(note_mixed)
         return Predictions.from_arrays(
             np.stack(list(answers.values()), axis=1),
             items=items,
@@ -425,7 +434,12 @@ class _AnnotatorRows:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # `warn` reports all members at once
             rows = [texts[row] for row in self.texts]
-            return predict_texts(member, rows, annotators=self._names)
+            answers = predict_texts(member, rows, annotators=self._names)
+        # To strangers exactly the anonymous answer, whatever else is in a batch on a GPU.
+        known = {*member.known_annotators}
+        strangers = [row for row, names in enumerate(self._names) if known.isdisjoint(names)]
+        answers[strangers] = answers[self.texts[strangers] - len(texts)]
+        return answers
 
     def spoken_by(self, group: str, voices: Mapping[str, Floats]) -> Floats:
         """Each row by its annotator's own member, and by the mean of all for everybody else."""
@@ -434,10 +448,10 @@ class _AnnotatorRows:
         mean = np.mean(list(voices.values()), axis=0)
         return np.array([voices.get(name, mean)[row] for row, name in enumerate(self.annotators)])
 
-    def warn(self) -> None:
+    def warn(self, note_mixed: bool) -> None:
         """Report members and annotators for which the annotator made no difference."""
         without = [name for name, unused in self.unused.items() if unused]
-        if without:
+        if without and (note_mixed or len(without) == len(self.unused)):
             warn(
                 f"{are(len(without), len(self.unused), ('knows', 'know'), 'member')} no annotators,"
                 f" so that only the text counts: {examples(without)} (to learn annotators, train"

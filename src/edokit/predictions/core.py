@@ -20,7 +20,7 @@ from edokit._names import (
     check_positions,
     check_unique,
 )
-from edokit._types import Floats, Strings
+from edokit._types import Bools, Floats, Strings
 from edokit.annotations.core import Annotations
 from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale, number_list
@@ -314,6 +314,16 @@ class Predictions:
                 "score the items without naming annotators",
             )
         return replace(answers, rows=answers.rows.by_item())
+
+    @property
+    def is_known(self) -> Bools:
+        """Whether a member answers for the annotator of a row [N, K] otherwise than anonymously.
+
+        False where an item has no anonymous answer to compare with.
+        """
+        nobody = self.rows.positions(self.rows.by_item())[self.rows.item_codes]
+        differs = (self.probabilities != self.probabilities[nobody]).any(axis=2)
+        return np.asarray(differs & (nobody >= 0)[:, None])
 
     def panel_means(self) -> Predictions:
         """Return the mean answer for the annotators of each item; items stay as they are."""
