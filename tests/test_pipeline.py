@@ -80,6 +80,7 @@ def finished(
     result = Run.load(folder)
     assert shown.stdout.rstrip().endswith(result.summary)
     assert all(command in shown.stdout for command in result.commands)
+    assert f"edo predict {folder} --texts new.csv --as {result.distinct_annotator}" in shown.stdout
     return result, before, cards(folder)
 
 
@@ -101,7 +102,8 @@ def test_a_run_answers_for_texts_at_once(finished: Any) -> None:
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     loaded = edokit.load(folder)
     np.testing.assert_array_equal(loaded.predict_proba(TEXTS), probabilities)
-    whose = loaded.predict_proba(TEXTS, annotators=[loaded.known_annotators[0]] * 2)
+    assert finished[0].distinct_annotator in loaded.known_annotators
+    whose = loaded.predict_proba(TEXTS, annotators=[finished[0].distinct_annotator] * 2)
     assert not np.allclose(whose, probabilities)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -89,6 +90,10 @@ def _print(result: Run) -> None:
     console.print_lines([*notes, "The same, step by step:"])
     console.print_lines((f"  {line}" for line in result.commands), copied=True)
     page = result.folder / "report.html"
+    views = []
+    if name := result.distinct_annotator:
+        words = ["edo", "predict", str(result.folder), "--texts", "new.csv", "--as", name]
+        views = [f"For one person's view: {shlex.join([*words, '--out', 'view.csv'])}"]
     console.print_lines(
-        [f"Page: {page}. For new texts: edo serve {result.folder}", "", result.summary]
+        [f"Page: {page}. For new texts: edo serve {result.folder}", *views, "", result.summary]
     )
