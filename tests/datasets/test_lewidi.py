@@ -187,10 +187,7 @@ def test_two_datasets_in_one_folder_are_refused(tmp_path: Path) -> None:
 def test_the_file_name_gives_the_split_where_the_item_says_another(tmp_path: Path) -> None:
     write(tmp_path / "Tea_dev.json", item())
     write(tmp_path / "Tea_test.json", item())
-    with pytest.warns(
-        EDOWarning, match=r"Tea_test\.json are in split 'test', as the file is named"
-    ):
-        assert read_lewidi(tmp_path).items.tolist() == ["dev-1", "test-1"]
+    assert read_lewidi(tmp_path).items.tolist() == ["dev-1", "test-1"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,11 @@ def plain(found: Diagnosis) -> dict[str, object]:
     return json.loads(json.dumps(found.to_dict(), allow_nan=False))
 
 
+def in_groups(annotations: Annotations, groups: list[str]) -> Annotations:
+    """The annotations, with a group for each annotator."""
+    return replace(annotations, attributes={"group": np.array(groups, dtype=object)})
+
+
 def test_camps_are_named_counted_and_advised_on() -> None:
     found = diagnose(camps(items=400, sizes=(4, 4)), permutations=39)
     assert plain(found).keys() == KEYS
@@ -72,28 +78,20 @@ def test_structure_without_enough_answers_per_person_is_left_to_random_select() 
     assert choices(found)["labels"] == "few"
 
 
-def test_declared_groups_are_taken_by_attribute_or_mapping() -> None:
+def test_declared_groups_are_an_attribute() -> None:
     annotations = camps(items=200, sizes=(3, 3))
-    camp = dict(zip(annotations.annotators, annotations.attributes["camp"], strict=True))
     by_attribute = diagnose(annotations, groups="camp", permutations=0)
-    same = diagnose(annotations, groups=camp, permutations=0)
-    assert same.variance == by_attribute.variance
     assert by_attribute.groups["attribute"] == "camp"
     assert [group["name"] for group in by_attribute.groups["groups"]] == ["camp-0", "camp-1"]
     assert by_attribute.test is None
 
 
-@pytest.mark.parametrize(
-    ("groups", "words"),
-    [
-        ("party", "'camp'"),
-        ({"ann-0": "x"}, "7 of 8 have no entry"),
-        ({f"ann-{a}": None for a in range(8)}, "no annotator to a group"),
-    ],
-)
-def test_groups_that_do_not_fit_are_refused(groups: object, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        diagnose(camps(items=20), groups=groups, permutations=0)  # type: ignore[arg-type]
+def test_groups_that_do_not_fit_are_refused() -> None:
+    people = camps(items=20)
+    with pytest.raises(InputError, match="'camp'"):
+        diagnose(people, groups="party", permutations=0)
+    with pytest.raises(InputError, match="no annotator to a group"):
+        diagnose(in_groups(people, [""] * 8), groups="group", permutations=0)
 
 
 @pytest.mark.parametrize("permutations", [-1, 5, 2.5, True])
@@ -104,9 +102,7 @@ def test_shuffles_too_few_to_say_anything_are_refused(permutations: object) -> N
 
 def test_declared_groups_of_one_person_are_said_to_be_unknowable() -> None:
     annotations = noise(items=100, annotators=3)
-    found = diagnose(
-        annotations, groups=dict(zip(annotations.annotators, "xyz", strict=True)), permutations=39
-    )
+    found = diagnose(in_groups(annotations, list("xyz")), groups="group", permutations=39)
     assert found.variance["group_item"] is None
     assert "two annotators" in found.variance["reason"]
     assert any("one annotator each" in limit for limit in found.limits)
@@ -148,8 +144,7 @@ def test_groups_that_never_meet_cannot_be_compared() -> None:
     labels[:40, :3] = rng.integers(2, size=(40, 3))
     labels[40:, 3:] = rng.integers(2, size=(40, 3))
     annotations = Annotations.from_matrix(labels)
-    groups = dict(zip(annotations.annotators, "xxxyyy", strict=True))
-    found = diagnose(annotations, groups=groups, permutations=39)
+    found = diagnose(in_groups(annotations, list("xxxyyy")), groups="group", permutations=39)
     assert found.variance["group_item"] is None
     assert found.test["group_item"]["p"] is None
     shares = [found.variance[part] for part in ("item", "annotator", "rest")]
@@ -329,8 +324,8 @@ def test_annotators_with_few_labels_are_not_compared() -> None:
 def test_groups_are_shown_with_their_base_rates() -> None:
     labels = [["yes", "yes", "no", None], ["yes", "no", "no", None]] * 20
     people = Annotations.from_matrix(labels, annotators=["a", "b", "c", "d"])
-    camps = {"a": "strict", "b": "strict", "c": "mild", "d": "mild"}
-    found = diagnose(people, groups=camps, permutations=0)
+    camps = ["strict", "strict", "mild", "mild"]
+    found = diagnose(in_groups(people, camps), groups="group", permutations=0)
     mild, strict = found.groups["groups"]
     assert (mild["shares"]["yes"], strict["shares"]["yes"]) == (0.0, 0.75)
     assert "strict: 2 annotators, 80 labels, 'yes' 75%" in str(found)

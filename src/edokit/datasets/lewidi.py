@@ -359,23 +359,13 @@ def _items(file: Path, file_split: str | None) -> Iterator[Item2023 | Item2025]:
     items = to_model(content, kind, file, title="a LeWiDi file", hint=_HINT)
     # One file holds conversations throughout, or none.
     is_dialogue = model is Item2023 and any(parse_dialogue(item.text) for item in items.values())
-    other_splits = []
     for key, published in items.items():
-        own_split = (published.split or "").strip()
-        split = file_split or own_split
+        split = file_split or (published.split or "").strip()
         name = {"name": f"{split}-{key}", "split": split, "is_dialogue": is_dialogue}
         item = published.model_copy(update=name)
         if fault := item.fault if split else "does not name its split":
             raise InputError(f"item {key!r} of {file} {fault}", _HINT)
-        if own_split and own_split != split:
-            other_splits.append(own_split)
         yield item
-    if other_splits:
-        warn(
-            f"the items of {file.name} are in split {file_split!r}, as the file is named, though"
-            f" the field 'split' of {len(other_splits)} of them is"
-            f" {examples(dict.fromkeys(other_splits))}"
-        )
 
 
 def _has_two_texts(content: dict[str, Any]) -> bool:

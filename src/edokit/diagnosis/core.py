@@ -25,7 +25,7 @@ from edokit.diagnosis.clusters import (
     find_structure,
     stability,
 )
-from edokit.diagnosis.overview import DeclaredGroups, declared_groups
+from edokit.diagnosis.overview import declared_groups
 from edokit.diagnosis.permutation import LEVEL, permutation_test
 from edokit.diagnosis.variance import Part, decompose
 from edokit.diagnosis.vectors import LabelVectors
@@ -161,7 +161,7 @@ class Diagnosis:
 def diagnose(
     annotations: Annotations | str | Path,
     *,
-    groups: DeclaredGroups | None = None,
+    groups: str | None = None,
     permutations: int = PERMUTATIONS,
     random_state: int = 0,
     step: Callable[[int, int], None] = lambda done, total: None,
@@ -172,9 +172,9 @@ def diagnose(
     ----------
     annotations : Annotations, str or Path
         Who labelled which item how; a path is read with `edokit.read_annotations`.
-    groups : str or mapping, optional
-        Groups of the annotators: the name of an attribute, or a mapping from annotator to group. By
-        default groups are searched for in the labels.
+    groups : str, optional
+        The attribute of the annotators that says which group they belong to. By default groups are
+        searched for in the labels.
     permutations : int, default=99
         Permutations of the test for structure, at least 39; 0 for no test.
     random_state : int, default=0
@@ -223,8 +223,7 @@ def diagnose(
     if declared is None:
         group, names, findings = _found_groups(vectors, analysis)
     else:
-        attribute = groups if isinstance(groups, str) else None
-        group, findings = declared, {"kind": "declared", "attribute": attribute}
+        group, findings = declared, {"kind": "declared", "attribute": groups}
     results: dict[str, Any] = {
         "coverage": overview.coverage(annotations),
         "balance": overview.balance(annotations),

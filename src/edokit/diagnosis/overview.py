@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, examples, option
+from edokit._errors import EDOWarning, InputError, option
 from edokit._names import class_order
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, find_attribute
@@ -189,28 +189,12 @@ def describe_annotators(
     ]
 
 
-DeclaredGroups = str | Mapping[Any, Any]
-
-
-def declared_groups(annotations: Annotations, groups: DeclaredGroups) -> tuple[Ints, list[str]]:
+def declared_groups(annotations: Annotations, attribute: str) -> tuple[Ints, list[str]]:
     """The group of each annotator [A], -1 for none, and the groups' names.
 
-    ``groups`` names an attribute of the annotators, or maps annotators to groups. Empty text and
-    None are no group.
+    The groups are the values of an attribute of the annotators; empty text is no group.
     """
-    annotators = [str(name) for name in annotations.annotators]
-    if isinstance(groups, str):
-        values = list(find_attribute(annotations, groups))
-    else:
-        by_name = {str(name): value for name, value in groups.items()}
-        if missing := [name for name in annotators if name not in by_name]:
-            raise InputError(
-                f"{are(len(missing), len(annotators), HAVE)} no entry in {option('groups')}:"
-                f" {examples(missing)}",
-                "add them; None means no group",
-            )
-        values = [by_name[name] for name in annotators]
-    group_of = ["" if value is None else str(value) for value in values]
+    group_of = list(map(str, find_attribute(annotations, attribute)))
     names = list(class_order({name for name in group_of if name}))
     if not names:
         raise InputError(
