@@ -9,6 +9,7 @@ import pytest
 from diagnose_cases import answered, camps, noise, strict, with_careless
 
 from edokit import Annotations
+from edokit.diagnosis.advice import advise
 from edokit.diagnosis.careless import RATES, chance_of_gain, find_careless
 from edokit.diagnosis.core import Diagnosis, diagnose
 from edokit.diagnosis.overview import describe_annotators
@@ -155,13 +156,20 @@ def test_careless_annotators_are_found_among_many_classes() -> None:
 def test_a_slight_effect_is_called_slight_and_leads_to_no_advice() -> None:
     rng = np.random.default_rng(0)
     chance = rng.beta(0.8, 1.2, size=(4000, 1)) + np.array([0.03, -0.03, 0.03, -0.03, 0, 0])
-    found = diagnose(answered(np.clip(chance, 0, 1), None, rng), permutations=39)
+    data = answered(np.clip(chance, 0, 1), None, rng)
+    found = diagnose(data, permutations=39)
     assert found.test["structured"]
     assert found.variance["structured"] < 0.1
     assert choices(found)["structure"] == "slight"
     assert choices(found)["supervision"] == "soft"
     assert found.advice[0].text.startswith("The disagreement has only a slight structure")
     assert "of the variance of the labels" in found.advice[0].text
+    names = ("coverage", "balance", "groups", "variance", "test", "careless")
+    results = {name: getattr(found, name) for name in names}
+    results["variance"] = {**found.variance, "structured": 0.003}
+    text = advise(data, results)[0][0].text
+    assert "too small to matter" in text
+    assert "0%" not in text
 
 
 def test_the_words_grow_with_the_effect() -> None:
