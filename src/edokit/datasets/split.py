@@ -84,15 +84,10 @@ def split_items(
     dealt = _deal(sizes, order, whole_numbers(targets, n), rng)
     empty = [name for k, name in enumerate(names) if k not in dealt]
     if empty:
-        groups_text = (
-            f" in {counted(len(sizes), 'group')} of near-duplicates" if (sizes > 1).any() else ""
-        )
         raise InputError(
-            f"the split {examples(empty)} would get none of the {n} items{groups_text}",
-            "give it a larger share"
-            + (
-                f", or let near-duplicates part: {option('threshold', None)}" if groups_text else ""
-            ),
+            f"the split {examples(empty)} would get none of the {n} items, which are"
+            f" {counted(len(sizes), 'group')} of near-duplicates",
+            "give it a larger share",
         )
     splits = _splits(annotations).copy()
     splits[rows] = np.array(names, dtype=object)[dealt[groups]]
