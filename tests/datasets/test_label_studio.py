@@ -113,7 +113,6 @@ def test_one_task_may_stand_alone() -> None:
 def test_exports_are_recognised_and_other_json_is_not() -> None:
     assert is_label_studio(two_tasks())
     assert is_label_studio(two_tasks()[0])
-    assert is_label_studio([{"data": {}, "completions": []}])
     for other in (
         None,
         [],
@@ -149,13 +148,6 @@ def test_a_model_may_not_add_a_control() -> None:
     tasks = two_tasks()
     tasks[0]["predictions"] = [{"result": [result(["x"], control="guess")]}]
     assert len(read_label_studio(tasks)) == 5
-
-
-def test_legacy_completions_are_annotations() -> None:
-    tasks = two_tasks()
-    for each in tasks:
-        each["completions"] = each.pop("annotations")
-    assert read_label_studio(tasks).to_table().equals(read_label_studio(two_tasks()).to_table())
 
 
 def test_an_annotation_without_the_control_is_left_out_and_counted() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from edokit._errors import are, examples, warn
 from edokit._io.documents import Document
@@ -81,19 +81,13 @@ class Task(Document):
 
     id: Name | None = None
     data: dict[str, Any]
-    annotations: list[Annotation] | None = Field(
-        None, validation_alias=AliasChoices("annotations", "completions")
-    )
+    annotations: list[Annotation] | None = None
 
 
 def is_label_studio(data: Any) -> bool:
     """Whether parsed JSON looks like a Label Studio export."""
     record = data[0] if isinstance(data, list) and data else data
-    return (
-        isinstance(record, Mapping)
-        and "data" in record
-        and ("annotations" in record or "completions" in record)
-    )
+    return isinstance(record, Mapping) and "data" in record and "annotations" in record
 
 
 def read_label_studio(source: Any, *, control: str | None = None, **options: Any) -> Annotations:
