@@ -65,9 +65,10 @@ def work(cases: Any, folder: Path, name: str, options: list[str]) -> None:
     """Fuzz the readers of one kind of file, until libFuzzer ends the process."""
     import atheris
 
-    place, corpus = folder / "input", folder / "corpus"
-    place.mkdir()
-    corpus.mkdir()
+    # Forked from one that has imported the readers: what is saved again needs a folder of its own.
+    place, corpus, cases._AGAIN = folder / "input", folder / "corpus", folder / "again"
+    for new_folder in (place, corpus, cases._AGAIN):
+        new_folder.mkdir()
     whole = cases.whole_files(place)
     (corpus / "whole").write_bytes(whole[name])
     path = place / name

@@ -38,6 +38,14 @@ def parts(share: float, jobs: int, page: Path | None) -> dict[str, list[str]]:
     }
 
 
+def with_rows(table: str, page: Path) -> str:
+    """The table of a page, with these rows in place of those of the same parts."""
+    new = {line.split(" | ")[0]: line for line in table.splitlines()}
+    lines = page.read_text(encoding="utf-8").splitlines()
+    begin, end = (lines.index(f"<!-- soak: {side} -->") for side in ("begin", "end"))
+    return "\n".join(new.get(line.split(" | ")[0], line) for line in lines[begin + 1 : end])
+
+
 def put_between(page: Path, mark: str, text: str) -> None:
     """Replace what is between the marks of a page."""
     first, last = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
@@ -63,7 +71,7 @@ def main() -> int:
     """Run all parts, also those after one that failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--share", type=float, default=1.0, help="of the full length")
-    parser.add_argument("--only", help="the part whose name begins so")
+    parser.add_argument("--only", help="the part whose name begins so; other rows of the page stay")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--write", type=Path, help="put the table into this page")
     asked = parser.parse_args()
@@ -80,7 +88,7 @@ def main() -> int:
     table = "\n".join(rows)
     print(table)
     if asked.write is not None:
-        put_between(asked.write, "soak", table)
+        put_between(asked.write, "soak", with_rows(table, asked.write) if asked.only else table)
     return int(failed)
 
 
