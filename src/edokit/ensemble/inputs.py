@@ -69,6 +69,8 @@ class Options:
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Options:
         """The options that these parameters of `EDOEnsemble` stand for, checked."""
+        for name in parameters:
+            one_of("parameter", name, [part.name for part in fields(cls)])
         values = {name: value for name, value in parameters.items() if value is not None}
         preset = values.get("preset", "default")
         values["objective"] = objective_in_force(preset, values.get("objective"))
