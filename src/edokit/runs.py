@@ -154,37 +154,38 @@ class InputReader:
         self._options = {name: value for name, value in options.items() if value is not None}
         if "learn" in self._options:
             one_of("learn", self._options["learn"], LEARN)
-        self._read: dict[str, tuple[Path, dict[str, Any]]] = {}
+        self.inputs: dict[str, Input] = {}  # what a run record keeps of the files, by role
 
     @property
     def paths(self) -> list[Path]:
         """The files that were read."""
-        return [path for path, _ in self._read.values()]
+        return [Path(source.path) for source in self.inputs.values()]
 
-    def inputs(self) -> dict[str, Input]:
-        """What a run record keeps of them, by role."""
-        return {
-            role: Input(str(p), digest(p), options) for role, (p, options) in self._read.items()
-        }
+    def _note(self, role: str, path: str | Path, options: dict[str, Any]) -> dict[str, Any]:
+        """Keep the digest of a file that is about to be read: it may change or go meanwhile."""
+        sha256 = None
+        with suppress(InputError):  # reading it says what is wrong
+            sha256 = digest(Path(path))
+        self.inputs[role] = Input(str(path), sha256, options)
+        return options
 
     def predictions(self, role: str, source: Any) -> Any:
         """Predictions, from a file or as they are."""
         if not isinstance(source, str | Path):
             return source
-        self._note_predictions(role, source)
-        return _read_predictions(*self._read[role])
+        return _read_predictions(Path(source), self._note_predictions(role, source))
 
-    def _note_predictions(self, role: str, path: str | Path) -> None:
+    def _note_predictions(self, role: str, path: str | Path) -> dict[str, Any]:
         names = ("scale", "learn")
         options = {name: self._options[name] for name in names if name in self._options}
-        self._read[role] = (Path(path), options)
+        return self._note(role, path, options)
 
     def annotations(self, role: str, source: Any, split: str | Sequence[str] | None = None) -> Any:
         """The annotations of one or several splits (None: all), from a file or as they are."""
         splits = _split_names(split)
         if isinstance(source, str | Path):
-            self._read[role] = (Path(source), self._reading_options(splits))
-            return _read_annotations(*self._read[role])
+            options = self._note(role, source, self._reading_options(splits))
+            return _read_annotations(Path(source), options)
         if self._options:
             names = ", ".join(map(option, sorted(self._options)))
             raise InputError(
@@ -205,7 +206,7 @@ class InputReader:
         arguments = {"annotations": annotations, "splits": splits}
         if not isinstance(annotations, str | Path):
             return arguments
-        self._read["annotations"] = (Path(annotations), self._reading_options(splits))
+        self._note("annotations", annotations, self._reading_options(splits))
         return {**arguments, **self._options}
 
     def _reading_options(self, splits: list[str]) -> dict[str, Any]:

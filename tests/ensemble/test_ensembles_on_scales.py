@@ -435,7 +435,7 @@ def test_the_commands_fit_a_scale_and_answer_for_a_metric(
         for words in ((), ("--for", metric)):
             assert status(*asked, "--out", folder / "out.csv", "--overwrite", *words) == 0
         line = " ".join(capsys.readouterr().out.split())
-        assert f"answers for {metric}, not the pool" in line
+        assert f"answers for {metric}, all else describes the pool" in line
         lines = (folder / "out.csv").read_text().splitlines()
         assert len(lines) == 1 + len(ITEMS)
         assert f'"{metric}"' in lines[1]

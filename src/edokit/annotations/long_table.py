@@ -595,7 +595,7 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
     if missing:
         texts = ""
         if "text" not in names:
-            texts = f" (to train on texts also {option('columns', {'text': 'NAME'})})"
+            texts = f" (and {option('columns', {'text': 'NAME'})})"
         raise InputError(
             f"a table of annotations has the columns {', '.join(required)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"

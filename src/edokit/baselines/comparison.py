@@ -194,7 +194,7 @@ class Comparison:
             if isinstance(ours, EDOEnsemble):
                 ours.save(folder / "ensemble", overwrite=overwrite)
             seed = int(self.facts["seed"])
-            RunRecord("compare", self.files.inputs(), seed=seed, command=command).save(folder)
+            RunRecord("compare", self.files.inputs, seed=seed, command=command).save(folder)
 
 
 @dataclass(frozen=True)

@@ -644,8 +644,8 @@ def fit(
         fitted = fit_inputs(predictions, labels, parameters)
         if out is not None:
             write_fitted(fitted, out)
-            if inputs := reader.inputs():
-                RunRecord("fit", inputs, options.random_state, command).save(Path(out))
+            if reader.inputs:
+                RunRecord("fit", reader.inputs, options.random_state, command).save(Path(out))
     return ensemble._keep(fitted)
 
 

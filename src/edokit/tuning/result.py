@@ -155,7 +155,7 @@ def search(
         tested = (test_predictions, test_annotations, test_split)
         test = _test_data(files, tested, annotations, data, fit)
         # A search may take hours, and files may change meanwhile.
-        recorded = {} if folder is None else files.inputs()
+        recorded = {} if folder is None else files.inputs
         default = None if folder is None else folder / JOURNAL
         opened = stack.enter_context(open_storage(plan.storage or default))
         trials, done_before = run_study(opened, plan, data, progress=progress)

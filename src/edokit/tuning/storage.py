@@ -239,9 +239,12 @@ def masked(url: URL) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without Optuna's log lines and its warnings about experimental methods."""
+    """Without Optuna's log lines and its warnings about experimental methods.
+
+    Optuna also logs that a lost database failed, which is an error by itself.
+    """
     level = logging.get_verbosity()
-    logging.set_verbosity(logging.WARNING)
+    logging.set_verbosity(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
