@@ -140,7 +140,7 @@ def test_crowd_kits_names_are_understood_where_ours_are_absent() -> None:
         (ROWS, {"item": "id"}, "no column 'id' for 'item'; the columns are 'item'"),
         (ROWS, {"thing": "item"}, "'thing', which is none of item, annotator"),
         (ROWS, {"lang": "item"}, "columns without a role are kept as they are"),
-        ({"a": [1]}, {}, "on texts also columns={'text': 'NAME'}"),
+        ({"a": [1]}, {}, "and columns={'text': 'NAME'}"),
     ],
 )
 def test_an_unknown_column_is_refused_with_those_that_are_there(

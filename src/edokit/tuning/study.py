@@ -299,9 +299,10 @@ def run_study(
             f"give {location}, or leave {option('worker')} out",
         )
     study = open_study(opened.storage, plan, data)
-    done_before = min(len(finished(study)), plan.trials)
-    run(study, plan, data, progress=progress)
-    return read_trials(finished(study), plan, data), done_before
+    with quiet():
+        done_before = min(len(finished(study)), plan.trials)
+        run(study, plan, data, progress=progress)
+        return read_trials(finished(study), plan, data), done_before
 
 
 def run(study: Study, plan: Plan, data: FitData, *, progress: Progress | None = None) -> None:
