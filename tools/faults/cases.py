@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -175,10 +176,11 @@ def nothing(out: Path) -> dict[str, Any]:
 
 
 def seen(out: Path) -> list[Path]:
-    """Files under their final names."""
+    """Files under their final names; a command that is running may remove folders meanwhile."""
+    files = (Path(folder) / name for folder, _, names in os.walk(out) for name in names)
     return sorted(
         file
-        for file in out.rglob("*")
+        for file in files
         if file.is_file() and not any(part.startswith(".") for part in file.relative_to(out).parts)
     )
 
