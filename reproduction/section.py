@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from edokit._io.atomic import whole_file
 from edokit._io.markup import Cell, Table
+from reproduction.latex import latex
 
 Draw = Callable[[Path], list[Path]]
 """Writes a figure to a path without ending; the files it wrote."""
@@ -45,7 +47,9 @@ class Section:
         """Every table as Markdown, CSV and LaTeX, and the figures."""
         written: list[Path] = []
         for name, table in self.tables.items():
-            written += table.write(folder, name)
+            written += [*table.write(folder, name), folder / f"{name}.tex"]
+            with whole_file(written[-1]) as temporary:
+                temporary.write_text(latex(table), encoding="utf-8")
         for name, draw in self.figures.items():
             written += draw(folder / name)
         return written

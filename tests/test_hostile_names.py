@@ -15,7 +15,7 @@ from commands import edo
 from edokit import Annotations, EDOEnsemble, Predictions, write_annotations, write_predictions
 from edokit._errors import EDOWarning, InputError, printable
 from edokit._io.documents import json_text
-from edokit._io.markup import Table, latex_text, markdown_text, spreadsheet_text, xml_attribute
+from edokit._io.markup import Table, markdown_text, spreadsheet_text, xml_attribute
 from edokit.baselines.comparison import compare
 from edokit.ensemble.reviews import predict_to_file, review, write_review
 from edokit.report import collect, write_report
@@ -133,7 +133,7 @@ def test_a_comparison_prints_no_name_raw(made: tuple[Path, Annotations, Predicti
     found = compare(
         *parts[0], *parts[1], methods=["uniform"], extra=extra, samples=0, ties="random"
     )
-    for kind in ("markdown", "csv", "latex"):
+    for kind in ("markdown", "csv"):
         assert not steers(found.text(kind))
     assert "<script" not in found.text("markdown")
     names = [row[0] for row in csv.reader(io.StringIO(found.text("csv")))]
@@ -195,7 +195,7 @@ def test_a_page_holds_no_name_raw(
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_each_form_shows_a_name_as_text(name: str) -> None:
-    for shown in (printable(name), markdown_text(name), latex_text(name), xml_attribute(name)):
+    for shown in (printable(name), markdown_text(name), xml_attribute(name)):
         assert shown.isprintable()
     assert "<" not in markdown_text(name)
     ElementTree.fromstring(f"<a b={xml_attribute(name)}/>")

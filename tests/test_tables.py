@@ -10,6 +10,7 @@ import pytest
 
 from edokit._errors import InputError
 from edokit._io.markup import ENDINGS, FORMATS, Table
+from reproduction.latex import latex
 
 TABLE = Table(
     "Half of it: 50 %",
@@ -34,7 +35,7 @@ def test_markdown_keeps_its_columns_whatever_the_cells_hold() -> None:
 
 
 def test_latex_holds_nothing_that_pdflatex_stumbles_over() -> None:
-    text = TABLE.latex()
+    text = latex(TABLE)
     assert r"a\_b$|$c & \textbf{0.1235} & 3 \\" in text
     assert r"$\lambda$ \& co & -- & 10 \\" in text
     assert r"\caption{Half of it: 50 \%. Best: $\lambda$\_Div = 0.}" in text
@@ -42,19 +43,19 @@ def test_latex_holds_nothing_that_pdflatex_stumbles_over() -> None:
 
 
 def test_every_sign_of_latex_is_escaped_once() -> None:
-    text = Table("", ["x"], [["\\ ~ ^ { } # $ − ± … ≈"]]).latex()
+    text = latex(Table("", ["x"], [["\\ ~ ^ { } # $ − ± … ≈"]]))
     assert r"\textbackslash{} \textasciitilde{} \textasciicircum{} \{ \} \# \$ $-$" in text
     assert "\\caption" not in text
 
 
 def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(InputError, match="'markdown', 'csv', 'latex'"):
+    with pytest.raises(InputError, match="'markdown', 'csv'"):
         TABLE.text("html")
 
 
 def test_all_forms_are_written_side_by_side(tmp_path: Path) -> None:
     written = TABLE.write(tmp_path / "new", "one")
-    assert [path.name for path in written] == ["one.md", "one.csv", "one.tex"]
+    assert [path.name for path in written] == ["one.md", "one.csv"]
     for path, kind in zip(written, FORMATS, strict=True):
         assert path.read_text(encoding="utf-8") == TABLE.text(kind)
         assert path.suffix == f".{ENDINGS[kind]}"

@@ -201,7 +201,7 @@ def test_tables_say_the_same_in_every_form(found: Comparison) -> None:
     assert float(edo["ce"]) == found["edo"].ce
     assert float(edo["ce_vs_uniform_p_value"]) == found["edo"].against["ce"].p_value
     shown = f"{found['edo'].ce:.4f}"
-    for text in (found.text("markdown"), found.text("latex"), found.table().markdown()):
+    for text in (found.text("markdown"), found.table().markdown()):
         assert shown in text
     with pytest.raises(InputError, match="markdown"):
         found.text("html")
@@ -271,7 +271,7 @@ def test_a_folder_keeps_results_tables_answers_and_the_ensemble(
     assert json.loads((kept / "compare" / "methods.json").read_text()) == json.loads(
         json.dumps(found.to_dict())
     )
-    for ending, kind in (("md", "markdown"), ("csv", "csv"), ("tex", "latex")):
+    for ending, kind in (("md", "markdown"), ("csv", "csv")):
         assert (kept / "compare" / f"methods.{ending}").read_text() == found.text(kind)
     assert EDOEnsemble.load(kept / "ensemble").members_ == found.fitted["edo"].members_
     record = RunRecord.load(kept)

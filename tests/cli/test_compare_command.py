@@ -113,9 +113,7 @@ def test_a_split_that_was_forgotten_is_named(files: Path) -> None:
     assert "--test-split test" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("form", "start"), [("markdown", "**"), ("csv", "method,"), ("latex", "% needs")]
-)
+@pytest.mark.parametrize(("form", "start"), [("markdown", "**"), ("csv", "method,")])
 def test_compare_prints_tables_to_copy(files: Path, form: str, start: str) -> None:
     done = edo(*words(files, "--methods", "edo", "--format", form))
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Names from data in Markdown, LaTeX, XML and spreadsheets, and tables in these forms.
+"""Names from data in Markdown, XML and spreadsheets, and tables in these forms.
 
 A name may hold anything: markup, controls, marks that turn the direction of text. Wherever it is
 put, it stays text (`printable` does so for a terminal, `json_text` for JSON, `edokit.report` for
@@ -21,33 +21,11 @@ from edokit._io.atomic import whole_file
 
 Cell = str | int | float | None
 
-ENDINGS = {"markdown": "md", "csv": "csv", "latex": "tex"}
+ENDINGS = {"markdown": "md", "csv": "csv"}
 """How a file in each form of a table ends."""
 FORMATS = tuple(ENDINGS)
 """Names of these forms."""
 
-# What pdfLaTeX does not take as it is: signs of its own, other signs of text, mathematics.
-_WORDS = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "“": "``",
-    "”": "''",
-    "’": "'",
-}
-_MATHS = (
-    r"− -, ± \pm, × \times, ≤ \leq, ≥ \geq, ≈ \approx, ↑ \uparrow, ↓ \downarrow, → \to, · \cdot,"
-    r"< <, > >, | |, ‖ \|, ² ^2, ₁ _1, ₂ _2, α \alpha, β \beta, γ \gamma, δ \delta, η \eta,"
-    r"λ \lambda, μ \mu, π \pi, ρ \rho, σ \sigma, φ \varphi, Δ \Delta, Σ \Sigma"
-)
-_LATEX = (
-    {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    | _WORDS
-    | {sign: f"${code}$" for sign, code in map(str.split, _MATHS.split(","))}
-)
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|$~"} | {"<": "&lt;", ">": "&gt;"})
 _ENTITY = re.compile(r"&(?=#?\w+;)")
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
@@ -60,11 +38,6 @@ def markdown_text(text: str) -> str:
     """Text that Markdown shows as it is, on one line: no HTML, no links, no columns."""
     line = _ENTITY.sub("&amp;", printable(" ".join(text.split()))).translate(_MARKDOWN)
     return _EMPHASIS.sub(r"\\_", line)
-
-
-def latex_text(text: str) -> str:
-    """Text that pdfLaTeX shows as it is."""
-    return "".join(_LATEX.get(sign, sign) for sign in printable(" ".join(text.split())))
 
 
 def xml_text(text: str) -> str:
@@ -165,31 +138,8 @@ class Table:
         writer.writerows([[_plain(cell) for cell in row] for row in self.rows])
         return out.getvalue()
 
-    def latex(self) -> str:
-        """A ``table`` with ``booktabs`` rules; the notes are in its caption."""
-        rows = [[latex_text(text) for text in row] for row in self.shown()]
-        for i, j in self.bold:
-            rows[i][j] = f"\\textbf{{{rows[i][j]}}}"
-        end = "" if not self.title or self.title.endswith((".", "?", "!")) else "."
-        caption = " ".join(latex_text(part) for part in (self.title + end, *self.notes) if part)
-        lines = [
-            "% needs \\usepackage{booktabs}",
-            "\\begin{table}[tbh]",
-            "\\centering",
-            *([f"\\caption{{{caption}}}"] if caption else []),
-            f"\\begin{{tabular}}{{@{{}}l{'r' * (len(self.header) - 1)}@{{}}}}",
-            "\\toprule",
-            " & ".join(map(latex_text, self.header)) + r" \\",
-            "\\midrule",
-            *(" & ".join(row) + r" \\" for row in rows),
-            "\\bottomrule",
-            "\\end{tabular}",
-            "\\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
-
     def write(self, folder: Path, name: str) -> list[Path]:
-        """Write ``name.md``, ``name.csv`` and ``name.tex`` into a folder."""
+        """Write ``name.md`` and ``name.csv`` into a folder."""
         written = []
         for kind, ending in ENDINGS.items():
             path = folder / f"{name}.{ending}"

@@ -149,8 +149,8 @@ class Comparison:
         """The main metrics, and the CE (RPS) against constant and uniform mean, with intervals."""
         return _text_table(self)
 
-    def text(self, kind: Literal["markdown", "csv", "latex"]) -> str:
-        """The table with the headline as Markdown or LaTeX, or every number as CSV."""
+    def text(self, kind: Literal["markdown", "csv"]) -> str:
+        """The table with the headline as Markdown, or every number as CSV."""
         if kind != "csv":
             table = self.table()
             return replace(table, notes=[*self.headline, *table.notes]).text(kind)
@@ -161,8 +161,8 @@ class Comparison:
         return slice_table(self.slices, self.facts["level"])
 
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
-        """Write ``compare/`` (methods.json, the table as Markdown, CSV and LaTeX, the methods'
-        predictions on test), EDO's ``ensemble/`` and ``run.json``.
+        """Write ``compare/`` (methods.json, the table as Markdown and CSV, the methods' predictions
+        on test), EDO's ``ensemble/`` and ``run.json``.
 
         Parameters
         ----------

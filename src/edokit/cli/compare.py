@@ -83,7 +83,7 @@ def compare(
     out : Path, optional
         Folder for the results, tables and EDO's ensemble.
     form : str, optional
-        Print it as markdown, csv or latex.
+        Print it as markdown or csv.
     """
     if form is not None:
         one_of("format", form, FORMATS)
