@@ -19,6 +19,7 @@ and dev; the test labels are held out).
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from dataclasses import replace
@@ -274,9 +275,9 @@ def lewidi2025(folder: Path, permutations: int) -> None:
     for name in ("Paraphrase", "CSC", "VariErrNLI"):
         read = read_annotations(folder / name)
         table = read.to_table().to_pandas().drop(columns="answer_scale")
-        classes = Annotations.from_table(
-            table, multi_choice="join" if read.scale.is_multi_label else "error"
-        )
+        if read.scale.is_multi_label:
+            table["label"] = [" & ".join(sorted(json.loads(labels))) for labels in table["label"]]
+        classes = Annotations.from_table(table)
         for one in (read, classes):
             found = diagnose(one, permutations=permutations)
             parts = [_share(found.variance[part]) for part in PARTS]

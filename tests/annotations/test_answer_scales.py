@@ -221,9 +221,10 @@ def test_a_declared_scale_replaces_the_one_that_the_table_notes():
 
 
 def test_an_empty_set_needs_a_multi_label_scale():
+    rows = {"item": ["a", "b"], "annotator": ["x", "x"], "label": ["1", "[]"]}
     for scale in (None, "ordinal"):
-        with pytest.raises(InputError, match=r"row 3.*empty set.*1 such row"):
-            Annotations.from_table(SETS, scale=scale, multi_choice="first")
+        with pytest.raises(InputError, match=r"row 2 has a set of labels.*'\[\]'.*1 such row"):
+            Annotations.from_table(rows, scale=scale)
 
 
 def test_a_label_that_is_no_number_names_its_row():

@@ -266,27 +266,20 @@ def test_a_blank_label_is_a_gap_that_somebody_typed() -> None:
 def test_several_labels_in_a_cell_are_not_a_class(mark: str) -> None:
     both = f"neutral{mark}entailment"
     table = spelled("entailment", "neutral", both, both)
-    with pytest.raises(InputError, match=r"row 3 has several.*2 such rows"):
+    with pytest.raises(InputError, match=r"row 3 has a set of labels.*2 such rows"):
         Annotations.from_table(table)
-    split = Annotations.from_table(table, multi_choice="split")
-    assert split.classes == ("entailment", "neutral")
-    assert split.soft_labels.tolist() == [[1, 0], [0, 1], [0.5, 0.5], [0.5, 0.5]]
-    first = Annotations.from_table(table, multi_choice="first")
+    first = Annotations.from_table(table, label_map={both: "neutral"})
     assert first.hard_labels().tolist() == [0, 1, 1, 1]
-    joined = Annotations.from_table(table, multi_choice="join")
-    assert joined.classes == ("entailment", "entailment & neutral", "neutral")
-    # What was decided is not asked again.
-    assert Annotations.from_table(joined.to_table()).classes == joined.classes
     declared = Annotations.from_table(table, classes=["entailment", "neutral", both])
     assert declared.classes == ("entailment", "neutral", both)
 
 
-def test_lists_written_as_text_are_several_labels() -> None:
+def test_lists_written_as_text_are_sets_of_labels() -> None:
     table = spelled('["calm"]', '["calm", "dry"]', '["dry"]')
-    with pytest.raises(InputError, match="several labels"):
+    with pytest.raises(InputError, match="a set of labels"):
         Annotations.from_table(table)
-    made = Annotations.from_table(table, multi_choice="split")
-    assert made.soft_labels.tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
+    made = Annotations.from_table(table, scale="multi-label")
+    assert made.soft_labels.tolist() == [[1, 0], [1, 1], [0, 1]]
 
 
 def test_a_label_with_a_comma_of_its_own_is_one_label() -> None:

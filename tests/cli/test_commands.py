@@ -142,14 +142,15 @@ def test_labels_that_need_a_decision_are_asked_for_once(tmp_path: Path) -> None:
     source.write_text("\n".join(["item,annotator,label", *lines]), encoding="utf-8")
     several = edo("data", "info", source)
     assert several.returncode == 2
-    assert "rows.csv: row 5 has several labels in one cell" in several.stderr
-    assert "--multi-choice split" in several.stderr
-    twice = edo("data", "info", source, "--multi-choice", "split")
+    assert "rows.csv: row 5 has a set of labels" in several.stderr
+    assert "--scale multi-label" in several.stderr
+    sets = ("--scale", "multi-label")
+    twice = edo("data", "info", source, *sets)
     assert "'Rude' (1 row, first row 2) and 'rude' (3 rows, first row 1)" in twice.stderr
     assert "--label-map Rude=rude" in twice.stderr
-    given = ("--multi-choice", "split", "--label-map", "Rude=rude")
+    given = (*sets, "--label-map", "Rude=rude")
     assert answer("data", "info", source, *given)["classes"] == ["calm", "rude"]
-    apart = ("--multi-choice", "join", "--classes", 'calm,rude,Rude,"calm & rude"')
+    apart = ("--classes", "calm,rude,Rude,calm;rude")
     assert len(answer("data", "info", source, *apart)["classes"]) == 4
 
 

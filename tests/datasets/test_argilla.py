@@ -195,23 +195,11 @@ SEVERAL = {
 }
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        ("first", [[0.5, 0.5], [1.0, 0.0]]),
-        ("split", [[0.75, 0.25], [0.5, 0.5]]),
-        ("join", [[0.5, 0.5], [0.0, 1.0]]),
-    ],
-)
-def test_several_labels_follow_the_policy(policy: str, expected: list[list[float]]) -> None:
-    read = read_argilla(flat(SEVERAL), multi_choice=policy)
-    np.testing.assert_allclose(read.soft_labels, expected)
-    assert read.classes[1] == ("calm & heated" if policy == "join" else "heated")
-
-
-def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
-    with pytest.raises(InputError, match=r"record 'a' has several labels .*heated.*calm"):
+def test_several_labels_are_refused_unless_they_are_sets() -> None:
+    with pytest.raises(InputError, match=r"record 'a' has a set of labels .*heated.*calm"):
         read_argilla(flat(SEVERAL))
+    read = read_argilla(flat(SEVERAL), scale="multi-label")
+    np.testing.assert_allclose(read.soft_labels, [[1.0, 0.5], [1.0, 1.0]])
 
 
 # --- Records --------------------------------------------------------------------------------------
@@ -332,12 +320,6 @@ def test_a_malformed_export_is_refused_in_one_line_that_names_the_record(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("option", ["multi_choice"])
-def test_unknown_policies_are_refused(option: str) -> None:
-    with pytest.raises(InputError, match=f"{option} must be one of"):
-        read_argilla(flat(), **{option: "maybe"})
-
-
 # --- Hostile input --------------------------------------------------------------------------------
 
 ANYTHING = anything(
@@ -345,7 +327,7 @@ ANYTHING = anything(
     ["\ud800", "calm", "submitted", "draft", "[1", "[" * 3],
 )
 SHAPES: list[Any] = [
-    flat(SEVERAL, split="dev"),
+    flat(split="dev"),
     columns(flat()),
     nested(),
     columns(nested()),
@@ -355,9 +337,8 @@ SHAPES: list[Any] = [
 OPTIONS = st.fixed_dictionaries(
     {
         "question": st.sampled_from([None, "tone", "topic"]),
-        "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
-        "classes": st.sampled_from([None, ["calm", "heated", "calm & heated"]]),
+        "classes": st.sampled_from([None, ["calm", "heated"]]),
         "policies": st.builds(Policies, duplicates=st.sampled_from(["error", "first", "all"])),
         "split": st.sampled_from([None, None, "dev"]),
     }

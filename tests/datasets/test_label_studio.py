@@ -266,47 +266,18 @@ def with_several_labels() -> list[dict[str, Any]]:
     ]
 
 
-def test_several_labels_are_refused_unless_a_policy_is_named() -> None:
-    with pytest.raises(
-        InputError,
-        match=r"task '4' has several labels .*heated.*calm",
-    ):
+def test_several_labels_are_refused_unless_they_are_sets() -> None:
+    with pytest.raises(InputError, match=r"task '4' has a set of labels .*heated.*calm"):
         read_label_studio(with_several_labels())
+    read = read_label_studio(with_several_labels(), scale="multi-label")
+    assert shares(read)["4"] == {"calm": 1.0, "dry": 0.0, "heated": 1.0}
 
 
-def test_several_labels_are_cut_to_the_first() -> None:
-    read = read_label_studio(with_several_labels(), multi_choice="first")
-    assert shares(read)["4"] == {"calm": 0.5, "dry": 0.0, "heated": 0.5}
-
-
-def test_several_labels_share_one_answer() -> None:
-    read = read_label_studio(with_several_labels()[:1], multi_choice="split")
-    assert read.label_probabilities is not None
-    np.testing.assert_allclose(read.label_probabilities, [[0.5, 0.5], [0.5, 0.5]])
-    whole = read_label_studio(with_several_labels(), multi_choice="split")
-    np.testing.assert_allclose(whole.soft_labels, [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])
-    declared = read_label_studio(
-        with_several_labels(), multi_choice="split", classes=["heated", "calm", "dry", "odd"]
-    )
-    np.testing.assert_allclose(declared.soft_labels, [[0.5, 0.5, 0, 0], [0, 0, 1, 0]])
-
-
-def test_several_labels_join_to_a_class_whatever_their_order() -> None:
-    read = read_label_studio(with_several_labels(), multi_choice="join")
-    assert shares(read)["4"] == {"calm & heated": 1.0, "dry": 0.0}
-
-
-@pytest.mark.parametrize("multi_choice", ["first", "split", "join"])
-def test_a_choice_that_looks_like_two_others_is_one_label(multi_choice: str) -> None:
+def test_a_choice_that_looks_like_two_others_is_one_label_of_a_set() -> None:
     others = task(7, annotation(1, "calm"), annotation(2, "heated"))
     tasks = [*with_several_labels(), task(6, annotation(1, "calm/heated")), others]
-    read = read_label_studio(tasks, multi_choice=multi_choice)
+    read = read_label_studio(tasks, scale="multi-label")
     assert shares(read)["6"]["calm/heated"] == 1
-
-
-def test_sharing_out_keeps_plain_labels_where_nobody_gave_several() -> None:
-    read = read_label_studio(two_tasks(), multi_choice="split")
-    assert read.label_codes is not None
 
 
 def test_the_same_label_twice_is_one_label() -> None:
@@ -314,16 +285,14 @@ def test_the_same_label_twice_is_one_label() -> None:
     assert shares(read_label_studio(tasks)) == {"4": {"calm": 1.0}}
 
 
-@pytest.mark.parametrize("multi_choice", ["split", "join"])
 @pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")
-def test_a_published_label_that_nobody_gave_is_a_class_only_if_declared(multi_choice: str) -> None:
-    tasks = with_several_labels()
+def test_a_published_label_that_nobody_gave_is_a_class_only_if_declared() -> None:
+    tasks = two_tasks()
     tasks[0]["data"]["hard_label"] = "odd"
     with pytest.raises(InputError, match="'odd'"):
-        read_label_studio(tasks, multi_choice=multi_choice)
-    classes = ["calm", "calm & heated", "dry", "heated", "odd"]
-    read = read_label_studio(tasks, multi_choice=multi_choice, classes=classes)
-    assert read.hard_labels().tolist() == [4, 2]
+        read_label_studio(tasks)
+    read = read_label_studio(tasks, classes=["calm", "heated", "odd"])
+    assert read.hard_labels()[0] == 2
 
 
 def test_spellings_of_one_label_are_named_by_task() -> None:
@@ -547,12 +516,6 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
         read_label_studio(path)
 
 
-@pytest.mark.parametrize("option", ["multi_choice"])
-def test_unknown_policies_are_refused(option: str) -> None:
-    with pytest.raises(InputError, match=f"{option} must be one of"):
-        read_label_studio(two_tasks(), **{option: "maybe"})
-
-
 # --- Hostile input --------------------------------------------------------------------------------
 
 ANYTHING = anything(
@@ -561,7 +524,7 @@ ANYTHING = anything(
 )
 BEA = {"id": 8, "email": "bea@example.org"}
 VALID = [
-    task(4, annotation(ANN, "heated", "calm"), annotation(BEA, "calm")),
+    task(4, annotation(ANN, "heated"), annotation(BEA, "calm")),
     task(5, annotation(ANN, "dry", ground_truth=True), annotation(BEA, "calm")),
     task(6, annotation(BEA, results=[result([["a", "b"]], kind="taxonomy")])),
 ]
@@ -572,9 +535,8 @@ for _task in VALID:
 OPTIONS = st.fixed_dictionaries(
     {
         "control": st.sampled_from([None, "tone", "topic"]),
-        "multi_choice": st.sampled_from(["split", "first", "join", "error"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
-        "classes": st.sampled_from([None, ["calm", "heated", "dry", "calm & heated", "a / b"]]),
+        "classes": st.sampled_from([None, ["calm", "heated", "dry", "a / b"]]),
         "policies": st.builds(Policies, duplicates=st.sampled_from(["error", "first", "all"])),
         "split": st.sampled_from([None, "dev"]),
     }

@@ -189,10 +189,8 @@ def test_files_that_are_not_as_published(change: dict[str, Any], names: str, tmp
 
 def test_sets_are_refused_where_one_class_was_declared(tmp_path: Path):
     path = _write(tmp_path, "VariErrNLI_test", a=ITEM)
-    with pytest.raises(InputError, match=r"several labels.*multi_choice='split'"):
+    with pytest.raises(InputError, match=r"set of labels.*scale='multi-label'"):
         read_annotations(path, scale="nominal")
-    shares = read_annotations(path, scale="nominal", multi_choice="split").soft_labels
-    assert shares.tolist() == [[0.25, 0, 0.75]]
 
 
 def test_the_scale_may_be_declared_otherwise(tmp_path: Path):

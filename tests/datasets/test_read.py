@@ -137,7 +137,7 @@ def test_options_of_an_export_are_passed_through(tmp_path: Path) -> None:
     read = read_annotations(
         path,
         control="mood",
-        multi_choice="first",
+        label_map={'["calm", "glad"]': "calm"},
         columns={"item": "key", "text": "post"},
         classes=["glad", "calm"],
     )

@@ -27,7 +27,6 @@ from edokit._errors import (
 )
 from edokit._names import as_names, check_positions, check_unique
 from edokit._types import Bools, Codes, Floats, Strings
-from edokit.annotations.labels import MultiChoice
 from edokit.rows import Rows, in_order, sums
 from edokit.scales import NOMINAL, Scale, ScaleLike
 
@@ -130,7 +129,6 @@ class Annotations:
         split: str | None = None,
         attributes: Sequence[str] | None = None,
         label_map: Mapping[Any, object] | None = None,
-        multi_choice: MultiChoice = "error",
         scale: ScaleLike | None = None,
         **policies: Any,
     ) -> Annotations:
@@ -158,9 +156,6 @@ class Annotations:
             Columns that describe the annotators, instead of all that do.
         label_map : mapping, optional
             Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
-        multi_choice : {"error", "first", "split", "join"}, default="error"
-            What to do with several labels in one cell (``rude,mocking``): raise, keep the first,
-            share the annotation between them, or make each combination a class.
         scale : Scale or str, optional
             ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
             ``ordinal:low=0,mid=1,high=3``; by default what a column ``answer_scale`` says, else
@@ -199,7 +194,6 @@ class Annotations:
             split=split,
             attributes=attributes,
             label_map=label_map,
-            multi_choice=multi_choice,
             scale=scale,
         )
 

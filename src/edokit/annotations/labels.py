@@ -1,4 +1,4 @@
-"""Labels of a column as classes; variants and several labels in a cell need an explicit choice."""
+"""Labels of a column as classes; variants and sets of labels need an explicit choice."""
 
 from __future__ import annotations
 
@@ -9,44 +9,36 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, counted, examples, one_of, option, warn, word
-from edokit._names import Encoded, as_name, as_names, class_order, recode, renamed, spelling_key
+from edokit._errors import InputError, counted, examples, option, warn, word
+from edokit._names import Encoded, as_name, as_names, recode, renamed, spelling_key
 from edokit._types import Floats
 
-MultiChoice = Literal["error", "first", "split", "join"]
-"""Several labels in one annotation: refuse them, keep the first, share the annotation between them,
-or make each combination a class."""
-MULTI_CHOICE_HINT = (
-    f"choose {option('scale', 'multi-label')} if annotations are sets of labels, or"
-    f" {option('multi_choice', 'split')} to share the annotation between its labels, 'first' to"
-    " keep the first, 'join' to make each combination a class"
-)
 _SEPARATORS = re.compile(r"[,;|/+]")
 _SHOWN = 8
 """Pairs of labels that a hint spells out."""
 
 
 class Labels(NamedTuple):
-    """Labels of rows, and the parts of those that share a row."""
+    """Labels of rows; of sets, cells with the labels in each."""
 
     encoded: Encoded
-    parts: Mapping[str, Sequence[str]]
+    sets: Mapping[str, Sequence[str]]
 
     @property
     def names(self) -> set[str]:
         """The single labels."""
-        single = {name for name in self.encoded.names if name not in self.parts}
-        return single.union(*self.parts.values())
+        single = {name for name in self.encoded.names if name not in self.sets}
+        return single.union(*self.sets.values())
 
     def rows(self, name: str) -> npt.NDArray[np.intp]:
         """The rows with a label, also among others."""
         cells = enumerate(self.encoded.names)
-        codes = [code for code, cell in cells if name in self.parts.get(cell, [cell])]
+        codes = [code for code, cell in cells if name in self.sets.get(cell, [cell])]
         return np.flatnonzero(np.isin(self.encoded.codes, codes))
 
     def first(self, place: Callable[[int], str]) -> Callable[[str], str]:
@@ -58,19 +50,16 @@ class Labels(NamedTuple):
 
         return place_of
 
-    def shares(self, classes: Sequence[str], place: Callable[[int], str], *, sets: bool) -> Floats:
-        """Each row as probabilities [M, C], divided evenly between its labels; of sets, 1 for each
-        of its labels and 0 for the others."""
-        cells = [self.parts.get(name, [name]) for name in self.encoded.names]
+    def indicators(self, classes: Sequence[str], place: Callable[[int], str]) -> Floats:
+        """Each set as 1 for each of its labels and 0 for the others [M, C]."""
+        cells = [self.sets.get(name, [name]) for name in self.encoded.names]
         lengths = np.array([len(cell) for cell in cells], dtype=np.intp)
         parts, place_of = as_names(chain.from_iterable(cells)), self.first(place)
         listed = Encoded(np.arange(len(parts), dtype=np.int32), parts)
         codes = recode(listed, classes, "label", "classes", lambda k: place_of(parts[k]))
-        owners = np.repeat(np.arange(len(cells)), lengths)
-        rows = np.zeros((len(cells), len(classes)))
-        rows[owners, codes] = 1 if sets else 1 / lengths[owners]
-        shares: Floats = rows[self.encoded.codes]
-        return shares
+        chosen = np.zeros((len(cells), len(classes)))
+        chosen[np.repeat(np.arange(len(cells)), lengths), codes] = 1
+        return np.asarray(chosen[self.encoded.codes])
 
 
 def read_labels(
@@ -80,7 +69,7 @@ def read_labels(
     *,
     classes: Iterable[str] | None,
     label_map: Mapping[str, str] | None = None,
-    multi_choice: MultiChoice | Literal["sets"] = "error",
+    sets: bool = False,
     ignore_case: bool = False,
 ) -> Labels:
     """The labels of a column; ambiguous ones are refused unless an option says how to read them.
@@ -96,32 +85,19 @@ def read_labels(
         The declared classes: what is among them is one label.
     label_map : mapping of str to str, optional
         Labels to read as others, as `as_label_map` returns them.
-    multi_choice : {"error", "first", "split", "join"}, default="error"
-        What to do with several labels in one cell; ``sets`` where cells are sets of labels.
+    sets : bool, default=False
+        Whether cells are sets of labels.
     ignore_case : bool, default=False
         Labels that differ only in case, blanks or how a number is written are the same.
     """
-    one_of("multi_choice", multi_choice, (*get_args(MultiChoice), "sets"))
     declared = None if classes is None else set(classes)
     labels = renamed(column, label_map or {})
-    sets = multi_choice == "sets"
     if sets:
         _refuse_broken_lists(labels, declared, place)
-    elif declared is None:
-        _refuse_empty_sets(labels, name, place)
-    parts = (set_parts if sets else _several)(list(labels.names), declared)
-    if parts and multi_choice == "error":
-        row, count = _first_of(parts, labels)
-        raise InputError(
-            f"{place(row)} has several labels in one cell of column {name!r}:"
-            f" {word(labels.names[labels.codes[row]])} ({count})",
-            f"{MULTI_CHOICE_HINT}; where it is one label, declare every class with"
-            f" {option('classes')}",
-        )
-    if multi_choice in ("first", "join"):
-        merged = {cell: joined(names, multi_choice) for cell, names in parts.items()}
-        labels, parts = renamed(labels, merged), {}
-    result = Labels(labels, parts)
+        result = Labels(labels, set_parts(list(labels.names), declared))
+    else:
+        _refuse_sets(labels, name, declared, place)
+        result = Labels(labels, {})
     if ignore_case:
         return _one_spelling(result, classes or (), place)
     if declared is None:
@@ -129,26 +105,29 @@ def read_labels(
     return result
 
 
-def _refuse_empty_sets(labels: Encoded, name: str, place: Callable[[int], str]) -> None:
-    """Refuse cells without a label where each annotation is one."""
-    if empty := [cell for cell in labels.names if _listed(cell) == []]:
-        row, count = _first_of(empty, labels)
+def _refuse_sets(
+    labels: Encoded, name: str, declared: set[str] | None, place: Callable[[int], str]
+) -> None:
+    """Refuse cells with a list, or with several labels, where each annotation is one label.
+
+    A name such as 1/2 or R+B is one label unless its parts are labels, too.
+    """
+    single = {spelling_key(label) for label in declared or labels.names}
+
+    def is_set(cell: str) -> bool:
+        parts = _split(cell)
+        has_several = len(parts) > 1 and single.issuperset(map(spelling_key, parts))
+        return cell not in (declared or ()) and (has_several or _listed(cell) is not None)
+
+    if sets := [code for code, cell in enumerate(labels.names) if is_set(cell)]:
+        rows = np.flatnonzero(np.isin(labels.codes, sets))
         raise InputError(
-            f"{place(row)} has an empty set of labels in column {name!r} ({count})",
-            f"choose {option('scale', 'multi-label')} if any number of labels may be chosen, else"
-            " fill in or drop these rows",
+            f"{place(int(rows[0]))} has a set of labels in column {name!r}:"
+            f" {word(labels.names[labels.codes[rows[0]]])} ({counted(len(rows), 'such row')})",
+            f"choose {option('scale', 'multi-label')} if annotations are sets of labels; if this is"
+            f" one label, declare every class with {option('classes')}, or read it as another with"
+            f" {option('label_map')}",
         )
-
-
-def _first_of(cells: Iterable[str], labels: Encoded) -> tuple[int, str]:
-    """The first row with one of these cells, and how many there are, in words."""
-    rows = np.flatnonzero(np.isin(labels.names[labels.codes], list(cells)))
-    return int(rows[0]), counted(len(rows), "such row")
-
-
-def joined(labels: Sequence[str], multi_choice: str) -> str:
-    """One label for several: the first, or all of them whatever their order."""
-    return labels[0] if multi_choice == "first" else " & ".join(class_order(labels))
 
 
 def as_label_map(
@@ -175,29 +154,6 @@ def as_points(names: Iterable[str], declared: Iterable[str] | None) -> dict[str,
             if math.isfinite(number := float(name.replace("−", "-"))):
                 points[name] = as_name(number)
     return points
-
-
-def _several(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
-    """The parts of each name that holds several labels; declared classes are one label."""
-    cells: dict[str, list[str]] = {}
-    for name in names:
-        if name in (declared or ()):
-            continue
-        if (listed := _listed(name)) is not None:
-            cells[name] = listed
-            continue
-        parts = _split(name)
-        if len(parts) > 1 and all(parts):
-            cells[name] = parts
-    single = {spelling_key(name) for name in declared or names if name not in cells}
-    single |= {spelling_key(parts[0]) for parts in cells.values() if len(parts) == 1}
-    # A name such as 1/2 or R+B is one label unless its parts are labels, too.
-    split = any({*map(spelling_key, parts)} <= single for parts in cells.values() if parts)
-    return {
-        name: list(dict.fromkeys(parts))
-        for name, parts in cells.items()
-        if parts and (_listed(name) or (split and not single.isdisjoint(map(spelling_key, parts))))
-    }
 
 
 def set_parts(names: Sequence[str], declared: set[str] | None) -> dict[str, list[str]]:
@@ -285,12 +241,12 @@ def _one_spelling(labels: Labels, declared: Iterable[str], place: Callable[[int]
     mapping, listed = _variants(labels, place, declared)
     if mapping:
         warn(f"labels that differ only in case, blanks or as numbers are the same: {listed}")
-    parts = {
+    sets = {
         cell: list(dict.fromkeys(mapping.get(name, name) for name in names))
-        for cell, names in labels.parts.items()
+        for cell, names in labels.sets.items()
     }
-    whole_cells = {old: new for old, new in mapping.items() if old not in labels.parts}
-    return Labels(renamed(labels.encoded, whole_cells), parts)
+    whole_cells = {old: new for old, new in mapping.items() if old not in labels.sets}
+    return Labels(renamed(labels.encoded, whole_cells), sets)
 
 
 def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:

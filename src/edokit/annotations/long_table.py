@@ -38,7 +38,6 @@ from edokit.annotations.core import (
 )
 from edokit.annotations.labels import (
     Labels,
-    MultiChoice,
     as_label_map,
     as_points,
     read_labels,
@@ -108,7 +107,6 @@ def from_long_table(
     split: str | None = None,
     attributes: Sequence[str] | None = None,
     label_map: Mapping[Any, object] | None = None,
-    multi_choice: MultiChoice | Literal["sets"] = "error",
     scale: ScaleLike | None = None,
     place: Place = row_number,
 ) -> Annotations:
@@ -118,7 +116,7 @@ def from_long_table(
     classes = declared.classes if classes is None else ordered_classes(classes, ())
     names = _roles(table.column_names, columns or {})
     source = _LongTable(table, names, declared, classes, place, policies).without_dropped()
-    labels, mapping = source.labels(label_map, multi_choice)
+    labels, mapping = source.labels(label_map)
     if split is not None:
         source, labels = source.of_split(split, labels)
     if source.table.num_rows == 0:
@@ -253,7 +251,7 @@ class _LongTable:
         return np.asarray(matches[column.codes], dtype=bool)
 
     def labels(
-        self, label_map: Mapping[Any, object] | None, multi_choice: MultiChoice | Literal["sets"]
+        self, label_map: Mapping[Any, object] | None
     ) -> tuple[Labels | None, Mapping[str, str]]:
         """The labels of all splits, if there is such a column, and the names that replace others.
 
@@ -274,7 +272,7 @@ class _LongTable:
             self.place,
             classes=self.classes,
             label_map=mapping,
-            multi_choice="sets" if self.is_set else multi_choice,
+            sets=self.is_set,
             ignore_case=self.policies.ignore_case,
         )
         if self.policies.ignore_case:
@@ -341,9 +339,9 @@ class _LongTable:
                 " column seems to hold something else",
                 f"map the right column with {option('columns', {'label': 'NAME'})}",
             )
-        if self.is_set or labels.parts:
-            shares = labels.shares(order, self.place, sets=self.is_set)
-            return order, {"label_codes": None, "label_probabilities": shares}
+        if self.is_set:
+            chosen = labels.indicators(order, self.place)
+            return order, {"label_codes": None, "label_probabilities": chosen}
         codes = recode(labels.encoded, order, "label", "classes", self.place, can_map=True)
         return order, {"label_codes": codes}
 

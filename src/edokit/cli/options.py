@@ -180,8 +180,6 @@ class Reading(ColumnNames):
         Drop annotations with these labels, e.g. skip,unsure.
     drop_annotator : list of str, optional
         Drop the annotations of these annotators.
-    multi_choice : str, optional
-        Several labels in one annotation: error, first, split or join.
     scale : str, optional
         The answer scale: nominal, ordinal, multi-label, or with its classes, e.g.
         ordinal:low=0,mid=1,high=3.
@@ -203,7 +201,6 @@ class Reading(ColumnNames):
     ignore_case: bool | None = None
     drop_label: Names = None
     drop_annotator: Names = None
-    multi_choice: str | None = None
     scale: str | None = None
     format: str | None = None
     control: str | None = None

@@ -23,7 +23,7 @@ from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import TEXTS, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike
 
-OPTIONS = ("columns", "label_map", "multi_choice")
+OPTIONS = ("columns", "label_map")
 """What every export takes; see `Export`."""
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How fields begin that hold no text, but the address of an image or a recording."""

@@ -18,7 +18,6 @@ from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, 
 from edokit._io.documents import Document, parse_json, read_json, read_text, to_model
 from edokit._names import as_name, as_names
 from edokit.annotations.core import Annotations
-from edokit.annotations.labels import MultiChoice
 from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.read import Items, Source
@@ -208,7 +207,6 @@ def read_lewidi(
     classes: Sequence[object] | None = None,
     policies: Policies = STRICT,
     dialogue: str = "user-last",
-    multi_choice: MultiChoice = "error",
     scale: ScaleLike | None = None,
 ) -> Annotations:
     """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
@@ -243,7 +241,6 @@ def read_lewidi(
             classes=classes,
             policies=replace(policies, duplicates=policies.duplicates or "all"),
             attributes=names,
-            multi_choice=multi_choice,
             scale=scale or noted,
             place=lambda row: f"item {table['item'][row]!r}",
         )
@@ -283,7 +280,6 @@ def read_lewidi_items(
     *,
     split: str | None = None,
     dialogue: str = "user-last",
-    multi_choice: MultiChoice = "error",
 ) -> Items:
     """The texts of one file or a folder and who annotated them, with labels or without."""
     one_of("dialogue", dialogue, DIALOGUE_TEXTS)
@@ -422,6 +418,6 @@ SOURCE = Source(
     "a LeWiDi JSON file or a folder of its splits",
     read_lewidi,
     _is_lewidi,
-    options=("dialogue", "multi_choice"),
+    options=("dialogue",),
     items=read_lewidi_items,
 )

@@ -151,7 +151,6 @@ def read_annotations(
     columns: Mapping[str, str] | None = None,
     label_map: Mapping[str, str] | None = None,
     dialogue: Literal["user-last", "user-first", "user-only"] | None = None,
-    multi_choice: Literal["error", "first", "split", "join"] | None = None,
     scale: ScaleLike | None = None,
     **options: Any,
 ) -> Annotations:
@@ -179,10 +178,6 @@ def read_annotations(
         Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
     dialogue : {"user-last", "user-first", "user-only"}, default=None
         LeWiDi: how ConvAbuse's conversations become texts.
-    multi_choice : {"error", "first", "split", "join"}, default=None
-        What to do with several labels in one annotation (in a table: ``rude,mocking``): refuse
-        them (None), keep the first, share the annotation between them, or make each combination a
-        class.
     scale : Scale or str, default=None
         The answer scale: ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
         ``ordinal:low=0,mid=1,high=3``. None means what the file says, else nominal, with a warning
@@ -219,8 +214,7 @@ def read_annotations(
         DeclaredScale(scale)  # refused before the file is read
     kind = _kind(path, format)
     policies = {name: options.pop(name) for name in POLICIES if name in options}
-    options |= {"columns": columns, "label_map": label_map}
-    options |= {"dialogue": dialogue, "multi_choice": multi_choice}
+    options |= {"columns": columns, "label_map": label_map, "dialogue": dialogue}
     arguments = _reader_options(kind, options) | {
         "split": split,
         "classes": classes,
@@ -379,5 +373,5 @@ TABLE = Source(
     f"a table ({', '.join(READABLE_SUFFIXES)})",
     read_annotation_table,
     _is_table,
-    options=("columns", "attributes", "label_map", "multi_choice"),
+    options=("columns", "attributes", "label_map"),
 )
