@@ -141,8 +141,11 @@ def reheaded(content: bytes, rng: random.Random) -> bytes:
     """An array of which the type, the shape or the bytes became others."""
     if not content.startswith(b"\x93NUMPY") or rng.random() < 0.4:
         return damaged(content, rng)
-    with np.errstate(all="ignore"):
+    try:
         array = np.lib.format.read_array(io.BytesIO(content))
+    except Exception:  # damaged before, in a way that numpy does not foresee
+        return damaged(content, rng)
+    with np.errstate(all="ignore"):
         kinds = ("f4", "f8", "i4", "i8", "u1", "bool", "U3", "S2", "c16", "M8[s]", "f2")
         change = rng.randrange(6)
         flat = array.ravel()

@@ -135,6 +135,7 @@ class Zygote:
         """
         self._count += 1
         log, steps = (self._folder / f"{self._count}.{kind}" for kind in ("log", "steps"))
+        log.touch()  # the command may be killed before it opens it
         request = {
             "argv": [str(word) for word in argv],
             "log": str(log),
