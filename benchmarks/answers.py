@@ -15,7 +15,6 @@ import argparse
 import json
 import warnings
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import numpy as np
 from scales import pool
 
 from edokit import EDOEnsemble, simulate
-from edokit.ensemble.answers import _STEPS, ORDERED_STEP, _best_temperature
+from edokit.ensemble.answers import _STEPS, LOGS, ORDERED_STEP, least_steps
 from edokit.metrics import md_items, w1_items
 
 FOLDS, ROUNDS = 5, 4
@@ -82,8 +81,9 @@ def held_out(p: Any, q: Any, step: str, metric: str) -> Any:
         fold = np.random.default_rng(r).permutation(len(p)) % FOLDS
         for k in range(FOLDS):
             rest = fold != k
-            temperature, *_ = _best_temperature(partial(losses_at, rows=rest), losses_at(1.0, rest))
-            found[r, ~rest] = losses_at(temperature, ~rest)
+            losses = np.array([losses_at(temperature, rest) for temperature in np.exp(LOGS)])
+            (best,) = least_steps(losses, np.ones((1, rest.sum())))
+            found[r, ~rest] = losses_at(np.exp(LOGS[best]), ~rest)
     return found.mean(axis=0)
 
 
