@@ -18,7 +18,7 @@ from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations, Ties
 from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
-from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices, worst_slice
+from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices
 from edokit.ensemble.fitted import Constant
 from edokit.ensemble.inputs import as_predictions, select_members
 from edokit.metrics import (
@@ -145,11 +145,10 @@ class Evaluation:
 
     @property
     def headline(self) -> list[str]:
-        """What must not be missed: no better than a constant, one label for all, a bad slice."""
+        """What must not be missed: no better than a constant, one label for all."""
         about: Any = {"subject": self.subject, "source": self.constant.source}
         return [
             *worth(self.scores[0], self.scores[-1], self.items, **about),
-            *worst_slice(self.slices, self.level),
             *(self._about_annotators() if self.pairs else ()),
         ]
 

@@ -40,13 +40,6 @@ from edokit.baselines.scores import (
     score_methods,
     worth,
 )
-from edokit.baselines.slices import (
-    Slice,
-    find_slices,
-    score_slices,
-    slice_table,
-    worst_slice,
-)
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.ensemble import inputs
 from edokit.ensemble.estimator import EDOEnsemble
@@ -90,8 +83,6 @@ class Comparison:
         Methods that could not be fitted on these data, with the reason.
     files : InputReader
         The files that were read, for the record of the run.
-    slices : tuple of Slice
-        The same methods by the values of item columns, the one of the headline first.
 
     Examples
     --------
@@ -105,7 +96,6 @@ class Comparison:
     facts: Mapping[str, Any] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     files: InputReader = field(default_factory=InputReader, repr=False)
-    slices: tuple[Slice, ...] = ()
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""
@@ -118,17 +108,14 @@ class Comparison:
 
     @property
     def headline(self) -> list[str]:
-        """What must not be missed: EDO (else the best method) beside the constant, a bad slice.
+        """What must not be missed: EDO (else the best method) is no better than the constant.
 
-        Empty where it is better than the constant answer in CE (on an ordinal scale: RPS) and in
-        F1, on all slices alike.
+        Empty where it is better in CE (on an ordinal scale: RPS) and in F1.
         """
-        ours, facts = _ours(self.scores), self.facts
-        items, source = facts["items"]["test"], facts["constant"]["source"]
-        return [
-            *worth(ours, self[CONSTANT], items, subject=ours.name, source=source),
-            *worst_slice(self.slices, facts["level"]),
-        ]
+        rivals = [score for score in self.scores if score.name != CONSTANT]
+        ours = {score.name: score for score in rivals}.get("edo") or lowest_score(rivals)
+        items, source = self.facts["items"]["test"], self.facts["constant"]["source"]
+        return worth(ours, self[CONSTANT], items, subject=ours.name, source=source)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``.
@@ -142,7 +129,6 @@ class Comparison:
             f"lowest_{self.lowest.headline}": self.lowest.name,
             "headline": self.headline,
             **self.facts,
-            "slices": [part.to_dict() for part in self.slices],
         }
 
     def table(self) -> Table:
@@ -155,10 +141,6 @@ class Comparison:
             table = self.table()
             return replace(table, notes=[*self.headline, *table.notes]).text(kind)
         return Table.of("", [_numbers(score) for score in self.scores]).text(kind)
-
-    def slice_table(self) -> Table:
-        """F1 and CE (RPS) of the first method by slice, uniform mean and constant beside."""
-        return slice_table(self.slices, self.facts["level"])
 
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
         """Write ``compare/`` (methods.json, the table as Markdown and CSV, the methods' predictions
@@ -184,11 +166,8 @@ class Comparison:
             inside = folder / "compare"
             write_json(self.to_dict(), inside / "methods.json")
             for kind, ending in ENDINGS.items():
-                (inside / f"slices.{ending}").unlink(missing_ok=True)  # of an earlier one
                 with whole_file(inside / f"methods.{ending}") as temporary:
                     temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
-            if self.slices:
-                self.slice_table().write(inside, "slices")
             write_predictions(self.test_predictions, inside / "test.npz")
             ours = self.fitted.get("edo")
             if isinstance(ours, EDOEnsemble):
@@ -209,8 +188,6 @@ class CompareOptions:
         ``constant`` and ``uniform`` are always there, and ``soft``, a single member trained on
         soft labels, where ``member_info`` of the predictions has such (``supervision: soft``, as
         `edokit.train_members` notes it).
-    by : str or sequence of str, default=None
-        Columns of the test items to compare by, as in `edokit.evaluate`.
     samples : int, default=1000
         Bootstrap samples of the intervals (and half the sign flips of the tests); 0 for neither.
     level : float, default=0.95
@@ -230,7 +207,6 @@ class CompareOptions:
     """
 
     methods: Iterable[str] | Literal["all"] | None = None
-    by: str | Sequence[str] | None = None
     samples: int = 1000
     level: float = 0.95
     ties: Ties = "first"
@@ -339,7 +315,6 @@ def compare(
         if not isinstance(labels, Annotations):
             labels = inputs.as_annotations(labels, len(labels), data.classes)
         data = replace(data, train_labels=labels.with_classes(data.classes))
-    parts = find_slices(data.test_labels, options.by)
     names, skipped = _method_names(options.methods)
     rows = _rows(names, data, extra or {}, InputReader(scale=reading.get("scale")))
     fits, failures = _fit_methods(rows, data, options, step)
@@ -348,17 +323,14 @@ def compare(
         options.samples, options.level, options.random_state, data.test.rows.clusters
     )
     scored = score_methods([fit.score for fit in fits], losses, REFERENCE, resampling, data.scale)
-    ours = _ours(scored)
-    ranked = [ours, *(score for score in scored if score is not ours)]
     probabilities = np.stack([fit.probabilities for fit in fits], axis=1)
     return Comparison(
         tuple(scored),
         {fit.score.name: fit.method for fit in fits},
         Predictions(probabilities, data.test.rows, tuple(losses), data.classes, scale=data.scale),
-        _facts(data, options, fits, list(parts)),
+        _facts(data, options, fits),
         skipped | failures,
         files,
-        score_slices(parts, ranked, losses, data.test_labels, resampling),
     )
 
 
@@ -537,9 +509,7 @@ def _fit_row(
     return _Fit(score, method, probabilities, losses)
 
 
-def _facts(
-    data: _Samples, options: CompareOptions, fits: Sequence[_Fit], columns: list[str]
-) -> dict[str, Any]:
+def _facts(data: _Samples, options: CompareOptions, fits: Sequence[_Fit]) -> dict[str, Any]:
     """What `Comparison.facts` holds."""
     scale, labels = data.scale, data.test_labels
     hard = labels.hard_labels(ties=options.ties, random_state=options.random_state)
@@ -571,14 +541,7 @@ def _facts(
         "level": options.level,
         "samples": options.samples,
         "seed": options.random_state,
-        "by": columns,
     }
-
-
-def _ours(scores: Sequence[Score]) -> Score:
-    """The score that headlines are about: EDO's, else the lowest but the constant's."""
-    rivals = [score for score in scores if score.name != CONSTANT]
-    return {score.name: score for score in rivals}.get("edo") or lowest_score(rivals)
 
 
 class _Row(NamedTuple):

@@ -1,15 +1,13 @@
-"""Methods on parts of the items: every value of an item column, and whether one is clearly worse.
+"""Methods on parts of the items: every value of an item column.
 
-Annotators are more divided on some items than on others, which alone makes the CE higher there. A
-slice is therefore called worse only if its CE is also further above the lowest possible one. (The
-lowest RPS, the headline metric of ordinal scales, is always 0.)
+Annotators are more divided on some items than on others, which alone makes the CE higher there: so
+every slice has the lowest possible value beside it. (That of the RPS is always 0.)
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +19,9 @@ from edokit._names import class_order
 from edokit._types import Bools, Floats
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
-from edokit.baselines.scores import CONSTANT, Score, score_methods, signed
-from edokit.metrics import METRIC, Interval, floor_items, headline_metric
-from edokit.metrics.resampling import Resampling, quantiles, resampled_sums
+from edokit.baselines.scores import CONSTANT, Score, score_methods
+from edokit.metrics import METRIC, floor_items, headline_metric
+from edokit.metrics.resampling import Resampling
 
 # Values of a column; of more, each slice has too few items to say anything.
 MOST_VALUES = 50
@@ -34,8 +32,6 @@ AGREEMENT = "agreement"
 """What items are sliced by where they have no such column: how their votes are divided."""
 # Divisions of votes that are a slice each; of more, slices go by the share of the largest part.
 _MOST_DIVISIONS = 12
-# Resamples beyond each end of an interval, so that it is no matter of chance.
-_TAIL = 10
 
 
 @dataclass(frozen=True)
@@ -52,10 +48,6 @@ class Slice:
         The lowest possible value of the headline metric on these items.
     scores : tuple of Score
         One per method, with intervals and tests where there are enough items.
-    against_rest : mapping of str to Interval
-        How much ``ce``, ``ce_above_floor`` (``rps`` … on an ordinal scale) and ``f1`` of the first
-        method differ from those on all other items; the intervals are corrected for the number of
-        slices.
     """
 
     column: str
@@ -63,7 +55,6 @@ class Slice:
     items: int
     floor: float
     scores: tuple[Score, ...]
-    against_rest: Mapping[str, Interval] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -82,7 +73,6 @@ class Slice:
             "items": self.items,
             f"{self.scores[0].headline}_floor": self.floor,
             "methods": [score.on_items() for score in self.scores],
-            "against_rest": {metric: asdict(ends) for metric, ends in self.against_rest.items()},
         }
 
 
@@ -141,112 +131,34 @@ def score_slices(
     labels: Annotations,
     resampling: Resampling,
 ) -> tuple[Slice, ...]:
-    """The methods on each slice; the first of ``scores`` is the one compared with the rest.
-
-    ``losses[name][metric]`` [N] are those of all items.
-    """
-    masks = [(c, value, mask) for c, parts in slices.items() for value, mask in parts.items()]
+    """The methods on each slice, from their losses on all items, ``losses[name][metric]`` [N]."""
     headline, clusters = headline_metric(labels.scale), resampling.clusters
-    floor, ours = floor_items(labels.soft_labels, headline, labels.scale), losses[scores[0].name]
-    above = ours[headline] - floor
-    measures = {headline: ours[headline], f"{headline}_above_floor": above, "f1": ours["f1"]}
+    floor = floor_items(labels.soft_labels, headline, labels.scale)
     codes = np.arange(len(floor)) if clusters is None else clusters
-    sizes = [[len(np.unique(codes[part])) for part in (mask, ~mask)] for _, _, mask in masks]
-    tested = [k for k, both_sizes in enumerate(sizes) if min(both_sizes) >= FEWEST_ITEMS]
-    # Two slices are one comparison, each the rest of the other; a single one has no rest.
-    comparisons = sum({1: 0, 2: 1}.get(len(parts), len(parts)) for parts in slices.values())
-    corrected = replace(resampling, level=1 - (1 - resampling.level) / max(comparisons, 1))
-    intervals = _against_rest([masks[k][2] for k in tested], measures, corrected)
-    against_rest = dict(zip(tested, intervals, strict=False))
     scored = []
-    for k, (column, value, mask) in enumerate(masks):
-        within = replace(
-            resampling,
-            clusters=None if clusters is None else np.unique(codes[mask], return_inverse=True)[1],
-            samples=resampling.samples if sizes[k][0] >= FEWEST_ITEMS else 0,
-        )
-        slice_scores = score_methods(
-            [Score(score.name, score.about) for score in scores],
-            {
-                name: {m: v[mask] for m, v in by_metric.items()}
-                for name, by_metric in losses.items()
-            },
-            "uniform",
-            within,
-            labels.scale,
-        )
-        floor_mean = float(floor[mask].mean())
-        results = (tuple(slice_scores), against_rest.get(k, {}))
-        scored.append(Slice(column, value, int(mask.sum()), floor_mean, *results))
+    for column, parts in slices.items():
+        for value, mask in parts.items():
+            distinct, within = np.unique(codes[mask], return_inverse=True)
+            slice_scores = score_methods(
+                [Score(score.name, score.about) for score in scores],
+                {
+                    name: {m: v[mask] for m, v in by_metric.items()}
+                    for name, by_metric in losses.items()
+                },
+                "uniform",
+                replace(
+                    resampling,
+                    clusters=None if clusters is None else within,
+                    samples=resampling.samples if len(distinct) >= FEWEST_ITEMS else 0,
+                ),
+                labels.scale,
+            )
+            floor_mean = float(floor[mask].mean())
+            scored.append(Slice(column, value, int(mask.sum()), floor_mean, tuple(slice_scores)))
     return tuple(scored)
 
 
-def _against_rest(
-    masks: Sequence[Bools], measures: Mapping[str, Floats], resampling: Resampling
-) -> list[dict[str, Interval]]:
-    """The difference between each slice and the rest, for each measure."""
-    if not resampling.samples or not masks:
-        return []
-    samples = max(resampling.samples, math.ceil(2 * _TAIL / (1 - resampling.level)))
-    everybody = np.ones(len(masks[0]), dtype=bool)
-    groups = [mask.astype(np.float64) for mask in (*masks, everybody)]
-    # By group the number of items, then each measure; of all items at the end.
-    columns = [group * values for values in (everybody, *measures.values()) for group in groups]
-
-    def differences(sums: Floats) -> Floats:
-        """Sums [B, M] -> [B, measures, slices]."""
-        by_group = sums.reshape(len(sums), -1, len(groups))
-        inside, outside = by_group[..., :-1], by_group[..., -1:] - by_group[..., :-1]
-        means: Floats = inside[:, 1:] / inside[:, :1] - outside[:, 1:] / outside[:, :1]
-        return means
-
-    rng = np.random.default_rng(resampling.random_state)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sums = resampled_sums(columns, samples, rng, resampling.clusters)[:, :-1]
-        resampled = differences(sums)
-        measured = differences(np.array([[column.sum() for column in columns]]))[0]
-
-    def interval(k: int, s: int) -> Interval:
-        values = resampled[:, k, s]
-        ends = quantiles(values[np.isfinite(values)], resampling.level)
-        return Interval(float(measured[k, s]), *ends)
-
-    return [
-        {metric: interval(k, s) for k, metric in enumerate(measures)} for s in range(len(masks))
-    ]
-
-
-def worst_slice(slices: Sequence[Slice], level: float) -> list[str]:
-    """A sentence that names the slice that is clearly worst in the headline metric, if any is."""
-    if not slices:
-        return []
-    metric = slices[0].scores[0].headline
-    measures = (metric, f"{metric}_above_floor")
-    worse = [
-        part
-        for part in slices
-        # Items are divided by their votes, so that divided ones are worse by construction.
-        if part.column != AGREEMENT
-        and part.against_rest
-        and all((part.against_rest[name].low or 0.0) > 0 for name in measures)
-    ]
-    if not worse:
-        return []
-    worst = max(worse, key=lambda part: part.against_rest[metric].estimate or 0.0)
-    ends, constant = worst.against_rest[metric], worst.score(CONSTANT)
-    constant_text = "" if constant is None else f" (constant {constant.metrics[metric]:.4f})"
-    ours = worst.scores[0].metrics[metric]
-    reason = ", and not only because annotators are more divided there"
-    return [
-        f"Worst slice in {METRIC[metric].short}: {worst.name}"
-        f" ({counted(worst.items, 'item')}) has {ours:.4f}"
-        f"{constant_text} against {ours - (ends.estimate or 0.0):.4f} on the rest"
-        f" (difference {signed(ends.low or 0.0)} to {signed(ends.high or 0.0)}, {level:.0%}"
-        f" corrected for the number of slices){reason if metric == 'ce' else ''}."
-    ]
-
-
-def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Table:
+def slice_table(slices: Sequence[Slice], level: float, subject: str) -> Table:
     """Items, F1 and headline metric (CE) of each slice with its interval, uniform and constant."""
     metric = slices[0].scores[0].headline
     name, records = METRIC[metric].short, []
@@ -266,7 +178,7 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str = "") -> Tab
             }
         )
     note = (
-        f"F1 and {name} of {subject or slices[0].scores[0].name}; beside it the {name} of the"
-        " uniform mean, of the constant answer, and the lowest possible on these items."
+        f"F1 and {name} of {subject}; beside it the {name} of the uniform mean, of the constant"
+        " answer, and the lowest possible on these items."
     )
     return Table.of("Slices", records, [note])

@@ -47,7 +47,6 @@ class Methods(CompareOptions):
     """
 
     methods: options.Names = None
-    by: options.By = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,10 +116,6 @@ def _show(comparison: Comparison, form: Any, json: bool) -> None:
         return
     if form is not None:
         console.write_line(comparison.text(form).removesuffix("\n"))
-        if comparison.slices:
-            console.write_line("\n" + comparison.slice_table().text(form).removesuffix("\n"))
         return
     table = comparison.table()
     console.print_table(table.title, table.header, table.shown(), table.notes, comparison.headline)
-    if comparison.slices:
-        console.print_tables(comparison.slice_table())

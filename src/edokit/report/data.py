@@ -283,7 +283,6 @@ class _Source:
         if data.comparison is not None and data.comparison.samples:
             # The intervals of the comparison that the page shows.
             options |= {"samples": data.comparison.samples, "level": data.comparison.level}
-            by = data.comparison.by if by is None else by
         evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, by=by, **options)
         if self.predictions is not None:
             if self.annotations is None:

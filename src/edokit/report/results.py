@@ -79,8 +79,6 @@ class Comparison(Document):
         Bootstrap samples.
     level : Annotated[float, Field(gt=0, lt=1)]
         Of the intervals.
-    by : list[str]
-        Item columns that it was sliced by.
     skipped : list[_Skipped]
         Methods that could not be fitted.
     """
@@ -88,7 +86,6 @@ class Comparison(Document):
     methods: list[_Method]
     samples: Count | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    by: list[str] = Field(default_factory=list)
     skipped: list[_Skipped] = Field(default_factory=list)
 
     @property
