@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import skops.io
-from member_cases import ForeignClassifier, small_people
+from member_cases import small_people
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -93,68 +93,23 @@ def test_a_text_classification_model_joins_trained_members(
     folders: tuple[Path, Path], tmp_path: Path
 ) -> None:
     model = classifier(tmp_path / "model", ["fine", "rude"])
-    train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path / "members", jobs=1)
-    assert edokit.add_member(tmp_path / "members", "bert", model, labels=LABELS) == LABELS
-    scored = score_members(tmp_path / "members", TEXTS, device="cpu")
-    assert scored.members == ("linear-01", "bert")
+    assert edokit.add_member(tmp_path / "added", "bert", model, labels=LABELS) == LABELS
+    scored = score_members([folders[0], tmp_path / "added"], TEXTS, device="cpu")
+    assert scored.members == ("linear-01", "linear-02", "bert")
     alone, _ = score_models({"alone": model}, TEXTS, device="cpu")
-    np.testing.assert_allclose(scored.probabilities[:, 1], alone.probabilities[:, 0], atol=1e-6)
+    np.testing.assert_allclose(scored.probabilities[:, 2], alone.probabilities[:, 0], atol=1e-6)
 
 
-def test_an_added_model_stays_a_member_when_the_folder_is_trained_again(
-    pipeline: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
+def test_trained_members_and_added_models_have_folders_of_their_own(
+    folders: tuple[Path, Path], pipeline: Path
 ) -> None:
-    folder, data = tmp_path / "members", tmp_path / "data.csv"
-    edokit.write_annotations(PEOPLE, data)
-    edokit.add_member(folder, "mine", pipeline, labels=LABELS, classes=["1", "0"])
-    before = score_members(folder, TEXTS).probabilities[:, 0, ::-1]
-    for members in (1, 2):
-        words = ("--members", members, "--jobs", 1, "--out", folder)
-        assert "mine" in printed("train", data, *words)
-    assert not [warning for warning in recwarn if "also holds" in str(warning.message)]
-    written = edokit.read_predictions(folder / "predictions" / "dev.npz")
-    assert written.members == ("linear-01", "linear-02", "mine")
-    model, dev = score_members(folder, PEOPLE.split("dev").texts, ["mine"]), written.probabilities
-    np.testing.assert_allclose(dev[:, 2], model.probabilities[:, 0], atol=1e-6)
-    scored = score_members(folder, TEXTS)
-    assert scored.members == ("linear-01", "linear-02", "mine")
-    np.testing.assert_allclose(scored.probabilities[:, 2], before)
-
-
-def test_an_added_model_of_another_package_is_trusted_in_training_as_well(tmp_path: Path) -> None:
-    train = PEOPLE.split("train")
-    model = make_pipeline(TfidfVectorizer(), ForeignClassifier())
-    model.fit(list(train.texts), train.hard_labels().astype(str))
-    skops.io.dump(model, tmp_path / "mine.skops")
-    folder, groups = tmp_path / "members", parse_groups("linear:1")
-    edokit.add_member(folder, "mine", tmp_path / "mine.skops", trust=["member_cases"])
-    failed = train_members(PEOPLE, groups, out=folder, jobs=1).failed
-    assert "trust='member_cases'" in failed[0].reason
-    trained = train_members(PEOPLE, groups, out=folder, jobs=1, trust=["member_cases"])
-    assert trained.predictions["dev"].members == ("linear-01", "mine")
-
-
-def test_training_beside_a_model_of_other_classes_is_refused(
-    pipeline: Path, tmp_path: Path
-) -> None:
-    edokit.add_member(tmp_path, "mine", pipeline)
-    before = (tmp_path / "manifest.json").read_bytes()
-    with pytest.raises(InputError, match=r"model mine, which was added .*'fine', 'rude'"):
-        train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, overwrite=True, jobs=1)
-    assert (tmp_path / "manifest.json").read_bytes() == before
-
-
-@pytest.mark.parametrize("key", ["classes", "options"])
-def test_a_card_that_lacks_what_training_needs_is_refused(
-    key: str, pipeline: Path, tmp_path: Path
-) -> None:
-    edokit.add_member(tmp_path, "mine", pipeline, labels=LABELS)
-    card = tmp_path / "members" / "mine" / "member.json"
-    content = json.loads(card.read_text())
-    del content[key]
-    card.write_text(json.dumps(content))
-    with pytest.raises(InputError, match=rf"member\.json.*{key}"):
-        train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, jobs=1)
+    trained, added = folders
+    before = [(folder / "manifest.json").read_bytes() for folder in folders]
+    with pytest.raises(InputError, match="holds trained members"):
+        edokit.add_member(trained, "mine", pipeline, labels=LABELS)
+    with pytest.raises(InputError, match="added to it: 'mine'"):
+        train_members(PEOPLE, parse_groups("linear:1"), out=added, overwrite=True, jobs=1)
+    assert [(folder / "manifest.json").read_bytes() for folder in folders] == before
 
 
 def test_a_name_that_two_folders_have_is_one_clear_message(

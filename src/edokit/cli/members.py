@@ -27,7 +27,7 @@ def add(
     Parameters
     ----------
     folder : Path
-        A folder of members (`edo train`), or a new one.
+        A new folder, or one of models that were added before.
     name : str
         The name of the member.
     model : str

@@ -80,8 +80,6 @@ class Training(TrainingOptions):
         Replace what is there already, also what edo did not write.
     forget_models : bool, default=False
         Keep the predictions, not the models.
-    trust : list of str, optional
-        Packages other than scikit-learn whose types models may hold that were added to the folder.
     dry_run : bool, default=False
         Show one prompt, the number of requests, their tokens and cost, and send none.
     """
@@ -89,7 +87,6 @@ class Training(TrainingOptions):
     keep_models: Annotated[bool, options.HIDDEN] = True
     source: Annotated[str, options.HIDDEN] = ""
     unlabelled: Annotated[Any, options.HIDDEN] = None
-    trust: options.Names = None
     forget_models: bool = False
     dry_run: bool = False
 

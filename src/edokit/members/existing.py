@@ -15,7 +15,7 @@ from edokit._io.atomic import discard, whole_folder
 from edokit._io.documents import Document, Names, read_model, write_json
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Floats
-from edokit.members.folder import new_manifest, read_manifest, scale_of, with_added
+from edokit.members.folder import member_cards, new_manifest, read_manifest, scale_of
 from edokit.members.groups import check_folder_name
 from edokit.members.jobs import (
     EXISTING,
@@ -248,14 +248,14 @@ def add_member(
     trust: Sequence[str] = (),
     overwrite: bool = False,
 ) -> dict[str, str]:
-    """Add a model that you have to a folder of members, where it is a member like any other.
+    """Add a model that you have to a folder of such models, where it is a member like any other.
 
-    `score_members` predicts with it, and so does the next training in the folder.
+    `score_members` and `Bundle.create` take this folder beside those of trained members.
 
     Parameters
     ----------
     folder : str or Path
-        A folder of members, or a new one.
+        A new folder, or one of models that were added before.
     name : str
         The name of the member.
     model : str or Path
@@ -296,6 +296,11 @@ def add_member(
             f"choose another name, or replace it with {option('overwrite', True)}",
         )
     with output_folder(folder, "members", overwrite=overwrite):
+        if any(card["recipe"] != EXISTING for card in member_cards(folder).values()):
+            raise InputError(
+                f"{folder} holds trained members, whose manifest and predictions are of a training",
+                "add the model to another folder, and name both where members predict",
+            )
         manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
         if manifest is not None:
             present = manifest["data"]["classes"]
@@ -319,7 +324,10 @@ def add_member(
         with whole_folder(folder / job.folder) as member_folder:
             member.save(member_folder)
             write_card(card, member_folder)
-        write_json(with_added(manifest, name, card), folder / MANIFEST)
+        # It reads texts with and without a context.
+        entry = {"name": name, "group": name, "recipe": EXISTING, "kept": True, "pairs": None}
+        others = [listed for listed in manifest["members"] if listed["name"] != name]
+        write_json({**manifest, "members": [*others, entry]}, folder / MANIFEST)
     return member.labels
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,8 +51,16 @@ Answers = tuple[list[Row], Any]
 def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     """Make a folder ready for the jobs of a plan, and return those that are not finished.
 
-    Members trained with other data or settings are refused or, with ``overwrite``, replaced.
+    Members trained with other data or settings are refused or, with ``overwrite``, replaced. So is
+    a folder of models from elsewhere, for which a training has no targets and no splits.
     """
+    added = [name for name, card in member_cards(out).items() if card["recipe"] == EXISTING]
+    if added:
+        raise InputError(
+            f"{out} holds models that were added to it: {examples(added)}",
+            f"choose another {option('out')} folder; {option('members')} can be given several times"
+            " where members predict",
+        )
     if out.is_dir():
         remove_leftovers(out)
     waiting = unfinished_jobs(plan, out)
@@ -74,9 +82,8 @@ def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
             else:
                 discard(folder)  # without a card it was left by an interrupted removal
         elif card["fingerprint"] != plan.fingerprint(job):
-            if job.recipe != EXISTING:
-                different[job.path] = folder
-        elif job.recipe == EXISTING or card["files"].items() <= file_sizes(folder).items():
+            different[job.path] = folder
+        elif card["files"].items() <= file_sizes(folder).items():
             continue
         else:
             # For example an incomplete copy from another machine.
@@ -103,47 +110,15 @@ def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
     return folder.parent if read_card(folder.parent) is not None else None
 
 
-def other_members(plan: TrainingPlan, out: Path) -> dict[str, dict[str, Any]]:
-    """Cards, by name, of members in a folder that are not part of the plan."""
+def member_cards(out: Path) -> dict[str, dict[str, Any]]:
+    """Cards of the finished members in a folder, by name; of folds the last one's."""
     root = out / MEMBERS
-    planned = {job.member for job in plan.jobs}
     cards = {}
     for path in sorted(chain(root.glob(f"*/{CARD}"), root.glob(f"*/fold-*/{CARD}"))):
         name = path.relative_to(root).parts[0]
-        if name not in planned and not name.startswith("."):
+        if not name.startswith("."):
             cards[name] = finished_card(path.parent)
     return cards
-
-
-def with_added_models(plan: TrainingPlan, out: Path) -> TrainingPlan:
-    """A plan in which models from elsewhere in the folder predict the items as well.
-
-    Models that have other classes or another scale are refused.
-    """
-    data, groups, jobs = plan.data, [*plan.groups], [*plan.jobs]
-    for name, card in other_members(plan, out).items():
-        if card["recipe"] != EXISTING:
-            continue
-        if sorted(card["classes"]) != sorted(data.classes) or scale_of(card) != data.scale:
-            raise InputError(
-                f"{out} holds the model {name}, which was added to it and predicts"
-                f" {examples(card['classes'])} ({scale_of(card)}), but the annotators chose among"
-                f" {examples(data.classes)} ({data.scale})",
-                f"choose another {option('out')} folder, or move {out / MEMBERS / name} away",
-            )
-        groups.append(Group(EXISTING, 1, name, "", "", card["options"]))
-        jobs.append(TrainingJob(name, name, EXISTING, card["options"], "", "", seed=0))
-    return replace(plan, groups=tuple(groups), jobs=tuple(jobs))
-
-
-def with_added(manifest: Mapping[str, Any], name: str, card: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest that also lists a model from elsewhere, by the name of the member it became."""
-    listed = dict(manifest)
-    entry = {"name": name, "group": name, "recipe": card["recipe"], "kept": True, "pairs": None}
-    group = {"name": name, "recipe": card["recipe"], "members": 1, "options": card["options"]}
-    for key, value in (("members", entry), ("groups", group)):
-        listed[key] = [*(item for item in listed[key] if item.get("name") != name), value]
-    return listed
 
 
 def collect_predictions(
@@ -302,7 +277,7 @@ def _describe_member(
     def of_folds(key: str) -> Any:
         return card[key] if job.fold is None else [fold_card[key] for fold_card in cards]
 
-    member = {
+    return {
         "name": name,
         "group": job.group,
         "recipe": job.recipe,
@@ -318,8 +293,6 @@ def _describe_member(
         "history": of_folds("history"),
         "notes": of_folds("notes"),
     }
-    # A model from elsewhere reads texts with and without a context.
-    return member | ({"pairs": None, "classes": card["classes"]} if job.recipe == EXISTING else {})
 
 
 def _scores(data: TrainingData, table: Predictions, probabilities: Any) -> dict[str, float | None]:

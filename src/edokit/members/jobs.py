@@ -134,8 +134,6 @@ class TrainingOptions:
         Where the annotations come from, for the manifest.
     unlabelled : mapping of str to Texts, default=None
         Texts without labels to predict as well, by the name of their split, such as ``test``.
-    trust : list of str, default=None
-        Packages beside scikit-learn whose types may occur in models added to the folder.
     budget : float, default=None
         What the requests of members that ask a server may cost together, in the unit of their
         prices. Members that it does not cover fail; all answers are kept, and not asked again.
@@ -150,7 +148,6 @@ class TrainingOptions:
     overwrite: bool = False
     source: str = ""
     unlabelled: Mapping[str, Texts] | None = None
-    trust: list[str] | None = None
     budget: float | None = None
 
 
@@ -284,11 +281,8 @@ def run_job(
     """Run a job into its folder under ``out``; a failure is an outcome, not an exception."""
     notes: tuple[str, ...] = ()
     try:
-        if job.recipe == EXISTING:
-            score_existing(plan, job, out / job.folder, device)
-        else:
-            with whole_folder(out / job.folder) as folder:
-                notes = fit_job(plan, job, folder, device, progress)
+        with whole_folder(out / job.folder) as folder:
+            notes = fit_job(plan, job, folder, device, progress)
     except Exception as error:  # a failing model must not stop the other members
         reason = " ".join(str(error).split())
         if not isinstance(error, InputError) or not reason:
@@ -341,17 +335,6 @@ def fit_job(
     }
     write_card(card, folder)
     return tuple(note for note, is_ours in notes.items() if is_ours)
-
-
-def score_existing(plan: TrainingPlan, job: TrainingJob, folder: Path, device: str | None) -> None:
-    """Predict with a model from elsewhere, which is in its folder already."""
-    card, recipe = finished_card(folder), find_recipe(EXISTING)
-    check_digests(folder, card)
-    trust = tuple(plan.options.trust or ())
-    model = recipe.load(folder, device=device, trust=trust)  # type: ignore[call-arg]
-    model.classes = list(plan.data.classes)
-    write_arrays(folder / JOB_PREDICTIONS, **predict_splits(model, plan, job))
-    write_card({**card, "fingerprint": plan.fingerprint(job)}, folder)
 
 
 def describe_member(member: Member, classes: Sequence[str], scale: Scale) -> dict[str, Any]:

@@ -24,9 +24,8 @@ from edokit._errors import (
 from edokit.members.folder import (
     collect_predictions,
     make_manifest,
+    member_cards,
     open_folder,
-    other_members,
-    with_added_models,
     write_training,
 )
 from edokit.members.groups import Group, check_groups
@@ -140,7 +139,6 @@ def train_members(
             groups,
             replace(settings, keep_models=settings.keep_models and out is not None),
         )
-        plan = with_added_models(plan, folder)
         with session(budget=settings.budget, place=plan.data.place_of):
             failed = train_plan(plan, folder, step)
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
@@ -257,7 +255,8 @@ def _all_failed(failed: Sequence[Outcome]) -> EDOError:
 
 def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
     """Warn of members of an earlier training that are not part of this one."""
-    if names := list(other_members(plan, out)):
+    planned = {job.member for job in plan.jobs}
+    if names := [name for name in member_cards(out) if name not in planned]:
         warn(
             f"{out / MEMBERS} also holds {counted(len(names), 'member')} of an earlier training"
             f" ({examples(names)}), which predictions and manifest leave out; to include them, ask"
