@@ -128,17 +128,6 @@ def test_keys_and_names_are_understood_in_any_dress(k: int, around: str, upper: 
 @given(st.text(max_size=40))
 def test_no_answer_breaks_the_reading_of_it(answer: str) -> None:
     assert TONE.named(answer) in (None, 0, 1, 2)
-    found = TONE.all_named(answer)
-    assert found is None or set(found) <= {0, 1, 2}
-
-
-@pytest.mark.parametrize(
-    ("answer", "labels"),
-    [("A, C", [0, 2]), ("rude and polite", [0, 1]), ("B", [1]), ("None.", []), ("A, hm", None)],
-)
-def test_a_list_names_a_set_of_labels_or_fails(answer: str, labels: list[int] | None) -> None:
-    assert TONE.all_named(answer) == labels
-    assert TONE.all_named("") is None
 
 
 def position(**tokens: float) -> list[list[object]]:

@@ -26,6 +26,7 @@ from pydantic import AliasPath, BaseModel, Field, TypeAdapter, ValidationError
 from edokit._errors import InputError, counted, is_loopback, missing_extra, option
 from edokit._io.atomic import whole_file
 from edokit.members.pretrained import cache_folder
+from edokit.members.recipe import Text
 from edokit.members.spending import current_session
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -40,10 +41,14 @@ _MOST_POSITIONS = 16  # tokens of an answer that are kept: a label is named by t
 
 @dataclass(frozen=True)
 class Request:
-    """The body of a request, and the number of the sample where it is sent several times."""
+    """The body of a request, the number of the sample where it is sent several times, and the text.
+
+    The text is that which the request asks about; errors name its item.
+    """
 
     body: Mapping[str, Any]
     draw: int = 0
+    text: Text = ""
 
     @property
     def content(self) -> str:
@@ -66,8 +71,6 @@ class Answer:
 
 class RefusedError(InputError):
     """The server understood a request, and does not accept it."""
-
-    request: Request | None = None
 
 
 _URL = re.compile(
@@ -193,7 +196,8 @@ class Endpoint:
         self, waiting: Mapping[str, Request], cache: AnswerCache
     ) -> Iterator[tuple[str, Answer]]:
         """Answers with their keys as they come, once they are cached."""
-        budget, stop = current_session().budget, threading.Event()
+        budget, place = current_session().budget, current_session().place
+        stop = threading.Event()
         if budget.limit is not None and self.prices is None:
             raise InputError(
                 f"{option('budget')} needs prices, but what this server's tokens cost is not known",
@@ -209,8 +213,11 @@ class Endpoint:
                 answer = self._post(client, request, stop)
                 cost = self.cost(answer.tokens_in, answer.tokens_out)
             except RefusedError as error:
-                error.request = request
-                raise
+                name = place(request.text) if place is not None else "a text"
+                raise RefusedError(
+                    f"{name}: {error.message}",
+                    f"shorten it, leave it out or choose a model that takes it; else {error.hint}",
+                ) from error
             finally:
                 budget.settle(size, cost)
             # Before the next request of this thread: a killed run has lost no other answer.
@@ -289,22 +296,15 @@ class Endpoint:
                 f"start the server, or correct {option('base_url')}",
                 retries=_CONNECTION_RETRIES if never_listened else self.retries,
             ) from None
-        status = response.status_code
-        if status == 200:
-            try:
-                return read_answer(content)
-            except (ValueError, RecursionError):
-                raise _TemporaryError(
-                    "returned something other than a chat completion, or absurd counts of tokens",
-                    f"check {option('base_url')}: most end in /v1",
-                ) from None
-        self._refuse(status, content, request)
-        hint = "lower the option concurrency, or try again later"
-        raise _TemporaryError(
-            f"returned status {status}",
-            hint if status == 429 else "try again later",
-            pause=_retry_after(response.headers.get("retry-after")),
-        )
+        if response.status_code != 200:
+            raise self._error(response.status_code, response.headers.get("retry-after"), request)
+        try:
+            return read_answer(content)
+        except (ValueError, RecursionError):
+            raise _TemporaryError(
+                "returned something other than a chat completion, or absurd counts of tokens",
+                f"check {option('base_url')}: most end in /v1",
+            ) from None
 
     def _receive(self, client: Any, request: Request) -> tuple[Any, bytes]:
         """The response to a request, cut off where it is too large or takes too long."""
@@ -324,31 +324,24 @@ class Endpoint:
                     raise httpx.ReadTimeout("the response never ends")
         return response, bytes(content)
 
-    def _refuse(self, status: int, content: bytes, request: Request) -> None:
-        """Raise an error for a status that no repetition changes.
+    def _error(self, status: int, retry_after: str | None, request: Request) -> Exception:
+        """The error for a status.
 
-        Nothing that the server says is shown: it may repeat a text, or the key.
+        Nothing else that the server says is shown: it may repeat a text, or the key.
         """
-        no_quota = b'"insufficient_quota"' in content
-        if (status in _RETRIED and not no_quota) or (status >= 500 and status != 501):
-            return  # 501: it never can
+        if status in _RETRIED or status >= 500:
+            hint = "lower the option concurrency, check your quota, or try again later"
+            pause = _retry_after(retry_after)
+            return _TemporaryError(f"returned status {status}", hint, pause=pause)
         if status in _REFUSED:
-            raise RefusedError(
-                f"{self.base_url} refuses the request (status {status})",
-                "correct the options model, max_tokens, temperature or extra",
-            )
-        problem = f"returned status {status}"
+            hint = "correct the options model, max_tokens, temperature or extra"
+            return RefusedError(f"{self.base_url} refuses the request (status {status})", hint)
+        problem = f"returned status {status} for the model {request.body['model']!r}"
         hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
-        if no_quota:
-            problem, hint = f"reports that your quota is exhausted (status {status})", "raise it"
-        elif status in (401, 403):
-            key = f"the key in {KEY}" if os.environ.get(KEY) else f"no key; {KEY} is empty"
-            problem = f"refuses {key} (status {status})"
+        if status in (401, 403):
+            problem = f"does not accept the key in {KEY}, or that it is empty (status {status})"
             hint = f"put a key for this server into the environment: export {KEY}=…"
-        elif status == 404:
-            model = request.body.get("model")
-            problem = f"has no model {model!r}, or no API at this address (status 404)"
-        raise InputError(f"{self.base_url} {problem}", hint)
+        return InputError(f"{self.base_url} {problem}", hint)
 
 
 class _TemporaryError(Exception):

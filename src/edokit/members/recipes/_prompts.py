@@ -34,7 +34,6 @@ _AROUND = " \t\r\n\"'`*()[]{}<>.:,;!ĠĊ▁“”‘’"
 _AFTER = r"\s*(?:$|[.,;:!)\]\n\"'*`]|[-–—(]\s*\w)"
 _THOUGHTS = re.compile(r"(?s)<think>.*?</think>|^.*</think>")
 _BETWEEN = re.compile(r"[,;/\n]|\band\b|\bor\b")
-_NONE = ("none", "no label", "none of them", "nothing")
 
 
 def default_template(scale: Scale, context: bool) -> str:
@@ -142,15 +141,6 @@ class Choices:
         }
         return declared.pop() if len(declared) == 1 else None
 
-    def all_named(self, answer: str) -> list[int] | None:
-        """The labels of a list; None if a part of it names none."""
-        text = _THOUGHTS.sub("", answer).casefold()
-        if _bare(text) in _NONE:
-            return []
-        labels = {self.named(part) for part in _BETWEEN.split(text) if _bare(part)}
-        codes = sorted(k for k in labels if k is not None)
-        return codes if codes and None not in labels else None
-
     def shares(self, positions: Sequence[Sequence[Sequence[float | str]]]) -> Floats | None:
         """Probabilities [C] from the alternatives to each token of an answer.
 
@@ -234,7 +224,7 @@ _YES = ("no", "yes")
 class Questions:
     """The prompts about texts, for the classes of an answer scale, and the possible answers.
 
-    Of sets, each label is asked about on its own unless the template lists all ``{labels}``.
+    Of sets, each label is asked about on its own.
     """
 
     def __init__(
@@ -244,31 +234,18 @@ class Questions:
         self.classes, self.scale = tuple(classes), scale
         self.descriptions = read_descriptions(descriptions, classes)
         fields = fields_of(template or default_template(scale, context=True))
-        self.by_label = "label" in fields
-        if self.by_label and not scale.is_multi_label:
+        self.by_label = scale.is_multi_label
+        if self.by_label != ("label" in fields):
             raise InputError(
-                f"the {option('prompt')} template asks about one {{label}} at a time, but"
-                " annotators chose one label of several",
-                "write {labels}, which lists all of them",
+                f"the {option('prompt')} template must ask about one {{label}} at a time where"
+                " annotators chose sets of labels, and nowhere else",
+                "write {label} for sets, else {labels}, which lists all of them",
             )
-        self.asks_for_sets = scale.is_multi_label and not self.by_label
         listed = Choices.of(classes, listed="labels" in fields)
         self.choices = Choices(_YES) if self.by_label else listed
         # What each text is asked about, one prompt at a time.
         self.labels = self.classes if self.by_label else ("",)
         self._has_persona = "persona" in fields
-
-    def labels_in(self, answer: str) -> list[int] | None:
-        """The labels that an answer names, one unless sets are asked for; None if it names none."""
-        if self.asks_for_sets:
-            return self.choices.all_named(answer)
-        label = self.choices.named(answer)
-        return None if label is None else [label]
-
-    @property
-    def have_logprobs(self) -> bool:
-        """Whether probabilities of labels can be read from those of tokens."""
-        return not self.asks_for_sets and self.choices.first_token_decides
 
     def messages(
         self, text: Text, label: str, examples: Sequence[tuple[Text, Sequence[int]]]
@@ -297,7 +274,7 @@ class Questions:
         if self.by_label:
             return _YES[self.classes.index(label) in codes]
         keys = self.choices.keys or self.choices.names
-        return ", ".join(keys[k] for k in codes) or "none"
+        return ", ".join(keys[k] for k in codes)
 
 
 def _bare(text: str) -> str:

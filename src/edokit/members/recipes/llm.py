@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from operator import itemgetter
@@ -44,7 +44,8 @@ _FIRST_LOOK = 20  # if none of the answers to this many prompts names a label, t
 _KEY_TOKENS = 3  # tokens in which a key must come, where tokens have probabilities
 # Options that may name a file with their text.
 _FILE_OPTIONS, _ENDINGS = ("prompt", "persona", "label_descriptions"), (".txt", ".md")
-Messages = list[dict[str, str]]
+# A text, and the messages that ask about it.
+Prompt = tuple[Text, list[dict[str, str]]]
 # A text that an annotator labelled, and the codes of the labels.
 Example = tuple[str | tuple[str, str], list[Count]]
 
@@ -88,9 +89,8 @@ class LanguageModel(Member):
         Lines such as "rude: hurts somebody", or a file with them.
     examples : int, default=0
         How many of an annotator's own labels are shown to answer for that annotator.
-    probabilities : {"auto", "logprobs", "samples"}, default="auto"
-        Those of the labels' tokens ("logprobs"), or shares among answers ("samples"); "auto": of
-        tokens where the server returns them.
+    probabilities : {"auto", "samples"}, default="auto"
+        Those of the labels' tokens where the server returns them ("auto"), or shares among answers.
     samples : int, default=5
         Answers to each prompt, where they are counted.
     smoothing : float, default=0.5
@@ -123,7 +123,7 @@ class LanguageModel(Member):
     persona_name: str = ""
     label_descriptions: str = ""
     examples: Annotated[int, Range(0, 1000)] = 0
-    probabilities: Literal["auto", "logprobs", "samples"] = "auto"
+    probabilities: Literal["auto", "samples"] = "auto"
     samples: Annotated[int, Range(1, 1000)] = 5
     smoothing: Annotated[float, Range(0, 1e6)] = 0.5
     temperature: Annotated[float | None, Range(0, 100)] = 1.0
@@ -226,10 +226,9 @@ class LanguageModel(Member):
             info["examples"] = self.examples
         if self._top is not None:
             info["probabilities"] = "logprobs" if self._top else f"{self.samples} samples"
-        info |= {"requests": usage["requests"], "failures": usage["failures"]}
+        info |= {name: usage[name] for name in ("requests", "failures", "tokens_in", "tokens_out")}
         if self._top == 0:
             info["answers"] = usage["requests"] - usage["failures"]
-        info |= {"tokens_in": usage["tokens_in"], "tokens_out": usage["tokens_out"]}
         cost = self._server.cost(usage["tokens_in"], usage["tokens_out"])
         if cost is not None and usage["items"]:
             info |= {"cost": cost / usage["items"], "total_cost": cost}
@@ -241,10 +240,6 @@ class LanguageModel(Member):
         """Take the classes, and examples of each annotator; nothing is asked yet."""
         self._progress = progress
         self._ask_about(data.classes or [str(k) for k in range(self.n_classes)], data.scale)
-        unseen = self.prompt and "context" not in fields_of(self.prompt)
-        if unseen and any(context.strip() for context in data.context or ()):
-            start = _short(self.prompt, 40)
-            warn(f"the prompt {start!r} has no field {{context}}: the model sees no context")
         self._examples = self._annotator_examples(data, random_state) if self.examples else {}
         return self
 
@@ -253,7 +248,6 @@ class LanguageModel(Member):
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         texts = with_context(texts, context)
-        questions = self._questions
         if not texts:
             return np.zeros((0, self.n_classes))
         # An annotator without labels is nobody in particular.
@@ -262,7 +256,7 @@ class LanguageModel(Member):
         rows, codes = asked_pairs(lists, len(texts), self._examples)
         pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
         distinct = list(dict.fromkeys(pairs))
-        answers = dict(zip(distinct, self._predict_pairs(questions, distinct), strict=True))
+        answers = dict(zip(distinct, self._predict_pairs(distinct), strict=True))
         return mean_over_pairs(np.array([answers[pair] for pair in pairs]), rows)
 
     def save(self, folder: Path) -> None:
@@ -288,6 +282,8 @@ class LanguageModel(Member):
             endpoints.refuse_address(f"the member in {folder}", str(base_url), trust)
         with errors_in(path):
             options = check_options("a language model", known_options(cls), saved.options)
+            if options.get("probabilities") == "logprobs":  # of earlier builds
+                options["probabilities"] = "auto"
             member = cls(len(saved.classes), **options)
             member._ask_about(saved.classes, DeclaredScale(saved.scale).on(saved.classes))
         member._examples = saved.examples
@@ -298,12 +294,6 @@ class LanguageModel(Member):
         """Take the classes, and make the questions about them."""
         descriptions = self.label_descriptions
         self._questions = Questions(self.prompt, self.persona, descriptions, classes, scale)
-        if self.probabilities == "logprobs" and not self._questions.have_logprobs:
-            raise InputError(
-                "log-probabilities are of one token, which can't tell so many labels apart,"
-                " or lists of labels",
-                f"choose {option('probabilities', 'samples')}",
-            )
 
     def _annotator_examples(self, data: MemberData, seed: int) -> dict[str, list[Example]]:
         """Some of each annotator's own labels, as many different labels as possible among them."""
@@ -325,22 +315,21 @@ class LanguageModel(Member):
             for name, pairs in sorted(ranked.items())
         }
 
-    def _predict_pairs(self, questions: Questions, pairs: Sequence[tuple[Text, str]]) -> Floats:
+    def _predict_pairs(self, pairs: Sequence[tuple[Text, str]]) -> Floats:
         """Probabilities [P, C] of distinct pairs of a text and an annotator, or nobody ("")."""
-        texts = [text for text, _ in pairs for _ in questions.labels]
+        questions, session = self._questions, current_session()
         prompts = [
-            questions.messages(text, label, self._examples.get(annotator, ()))
+            (text, questions.messages(text, label, self._examples.get(annotator, ())))
             for text, annotator in pairs
             for label in questions.labels
         ]
-        session = current_session()
         if session.dry:
-            self._preview(session, questions, prompts)
+            self._preview(session, prompts)
             return np.full((len(pairs), self.n_classes), 1 / self.n_classes)
-        self._top = self._find_top(questions, texts[0], prompts[0])
+        self._top = self._find_top(prompts[0])
         answers, failures_before = len(prompts) * self._draws, self._usage["failures"]
         # A model that never names a label is known by its first answers; the others are saved.
-        shares = self._ask_prompts(questions, prompts[:_FIRST_LOOK], texts, answers)
+        shares = self._ask_prompts(prompts[:_FIRST_LOOK], answers)
         first_answers, failures = len(shares) * self._draws, self._usage["failures"]
         too_few = self._names_labels and len(shares) < _FIRST_LOOK
         if failures - failures_before == first_answers and not too_few:
@@ -351,8 +340,7 @@ class LanguageModel(Member):
                 "look at the prompt (a dry run shows it), and have it ask for the label alone;"
                 " a model that thinks first needs a larger max_tokens",
             )
-        later = prompts[_FIRST_LOOK:], texts[_FIRST_LOOK:], answers, first_answers
-        rows = np.array(shares + self._ask_prompts(questions, *later))
+        shares += self._ask_prompts(prompts[_FIRST_LOOK:], answers, first_answers)
         self._usage["items"] += len(pairs)
         if failures := self._usage["failures"] - failures_before:
             counts = are(failures, answers, ("names", "name"), "answer")
@@ -360,6 +348,7 @@ class LanguageModel(Member):
                 f"{self.model}: {counts} no label and {'is' if failures == 1 else 'are'} left out;"
                 " where no answer names one, all labels are equally likely"
             )
+        rows = np.array(shares)
         return rows[:, 1].reshape(len(pairs), -1) if questions.by_label else rows
 
     @property
@@ -367,14 +356,7 @@ class LanguageModel(Member):
         """Answers to each prompt."""
         return 1 if self._top else self.samples
 
-    def _ask_prompts(
-        self,
-        questions: Questions,
-        prompts: Sequence[Messages],
-        texts: Sequence[Text],
-        total: int,
-        done: int = 0,
-    ) -> list[Floats]:
+    def _ask_prompts(self, prompts: Sequence[Prompt], total: int, done: int = 0) -> list[Floats]:
         """Probabilities from the answers to each prompt; ``done`` of ``total`` came before."""
 
         def report(answers: int) -> None:
@@ -384,30 +366,30 @@ class LanguageModel(Member):
             elif session.report is not None:
                 session.report(f"{session.member}, request {done + answers} of {total}")
 
-        answers = self._ask(self._requests(prompts, self._top or 0), texts[: len(prompts)], report)
+        answers = self._server.ask(self._requests(prompts, self._top or 0), report)
         self._usage["requests"] += len(answers)
         self._usage["tokens_in"] += sum(answer.tokens_in for answer in answers)
         self._usage["tokens_out"] += sum(answer.tokens_out for answer in answers)
         starts = range(0, len(answers), self._draws)
-        return [self._shares(questions, answers[k : k + self._draws]) for k in starts]
+        return [self._shares(answers[k : k + self._draws]) for k in starts]
 
-    def _shares(self, questions: Questions, answers: Sequence[endpoints.Answer]) -> Floats:
+    def _shares(self, answers: Sequence[endpoints.Answer]) -> Floats:
         """Probabilities from the answers to one prompt; failures are counted and left out."""
-        choices, n = questions.choices, len(questions.choices.names)
+        choices, n = self._questions.choices, len(self._questions.choices.names)
         if self._top:
-            valid: list[Any] = [choices.shares(answers[0].logprobs or [])]
+            readings: list[Any] = [choices.shares(answers[0].logprobs or [])]
         else:
-            valid = [questions.labels_in(answer.text) for answer in answers]
-        valid = [part for part in valid if part is not None]
+            readings = [choices.named(answer.text) for answer in answers]
+        valid = [reading for reading in readings if reading is not None]
         self._names_labels |= bool(valid)
         self._usage["failures"] += len(answers) - len(valid)
+        if not valid:
+            return np.full(n, 1 / n)
         if self._top:
-            return valid[0] if valid else np.full(n, 1 / n)
-        counts = np.bincount([k for codes in valid for k in codes], minlength=n).astype(float)
-        # Additive smoothing; where no answer names a label, all labels are equally likely.
-        return questions.scale.smoothed(counts, len(valid), self.smoothing if valid else 1.0)
+            return np.asarray(valid[0])
+        return NOMINAL.smoothed(np.bincount(valid, minlength=n), len(valid), self.smoothing)
 
-    def _requests(self, prompts: Sequence[Messages], top: int) -> list[endpoints.Request]:
+    def _requests(self, prompts: Sequence[Prompt], top: int) -> list[endpoints.Request]:
         """The requests for prompts: one each for log-probabilities, else as many as samples."""
         body: dict[str, Any] = {}
         if self.max_tokens is not None:
@@ -420,57 +402,29 @@ class LanguageModel(Member):
             body |= {"logprobs": True, "top_logprobs": top}
         body |= self.extra_parameters()
         return [
-            endpoints.Request({"model": self.model, "messages": messages, **body}, draw)
-            for messages in prompts
+            endpoints.Request({"model": self.model, "messages": messages, **body}, draw, text)
+            for text, messages in prompts
             for draw in range(1 if top else self.samples)
         ]
 
-    def _ask(
-        self,
-        requests: Sequence[endpoints.Request],
-        texts: Sequence[Text],
-        report: Callable[[int], None] | None = None,
-    ) -> list[endpoints.Answer]:
-        """The answers to requests, as many about each of these texts; a refusal names the item."""
-        try:
-            return self._server.ask(requests, report)
-        except endpoints.RefusedError as error:
-            number = 0 if error.request is None else requests.index(error.request)
-            text = texts[number * len(texts) // len(requests)]
-            place = current_session().place
-            name = place(text) if place is not None else "a text"
-            size = sum(map(len, (text,) if isinstance(text, str) else text))
-            raise endpoints.RefusedError(
-                f"{self.model}: {name} ({size:,} characters): {error.message}",
-                f"shorten it, leave it out or choose a model that takes it; else {error.hint}",
-            ) from error
+    def _known_top(self) -> int | None:
+        """How many alternatives the server returns at each token; None: it was not asked yet."""
+        sampled = self.probabilities == "samples" or not self._questions.choices.first_token_decides
+        return 0 if sampled else self._top
 
-    def _find_top(self, questions: Questions, text: Text, messages: Messages) -> int:
+    def _find_top(self, prompt: Prompt) -> int:
         """How many alternatives the server returns at each token; 0: answers must be sampled."""
-        if self.probabilities == "samples" or not questions.have_logprobs:
-            return 0
-        if self._top is not None:
-            return self._top
-        returned = 0
+        if (known_top := self._known_top()) is not None:
+            return known_top
         for top in _TOP:
             with suppress(endpoints.RefusedError):
-                answer = self._server.ask(self._requests([messages], top))[0]
-                returned = 0 if answer.logprobs is None else top
-                break
-        if not returned and self.probabilities == "logprobs":
-            raise InputError(
-                f"{self.base_url} returns no log-probabilities for {self.model}",
-                f"choose {option('probabilities', 'samples')}",
-            )
-        if not returned:
-            # Without log-probabilities, a refusal has another reason.
-            self._ask(self._requests([messages], 0)[:1], [text])
-        return returned
+                answer = self._server.ask(self._requests([prompt], top))[0]
+                return 0 if answer.logprobs is None else top
+        return 0
 
-    def _preview(self, limits: Session, questions: Questions, prompts: Sequence[Messages]) -> None:
+    def _preview(self, session: Session, prompts: Sequence[Prompt]) -> None:
         """Add the requests that would be sent, and how many are cached, to the session."""
-        sampled = self.probabilities == "samples" or not questions.have_logprobs
-        top = 0 if sampled else self._top
+        top = self._known_top()
         if top is None:  # that of requests which were answered before, if any were
             answered = (k for k in (0, *_TOP) if self._server.cached(self._requests(prompts, k)))
             top = next(answered, None)
@@ -483,7 +437,7 @@ class LanguageModel(Member):
         characters = sum(len(message["content"]) for message in messages)
         longest = sum(request.body.get("max_tokens", 0) for request in distinct)
         tokens_in, tokens_out = round(characters / 4 * new_share), round(longest * new_share)
-        limits.preview(
+        session.preview(
             {
                 "requests": len(distinct),
                 "cached": cached,
@@ -493,12 +447,12 @@ class LanguageModel(Member):
             },
             model=self.model,
             base_url=self.base_url,
-            messages=prompts[0] if prompts else [],
+            messages=prompts[0][1],
             logprobs=None if top is None else bool(top),
             samples=self.samples,
         )
 
 
-def _short(text: str, limit: int = 80) -> str:
+def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return line if len(line) <= 80 else line[:79] + "…"
