@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import vl_convert
 
 from edokit.metrics import METRIC
 from edokit.report import vega
 from edokit.report.colours import BLUE, FAINT, INK, SURFACE, VERMILION
 from edokit.report.formatting import clean, count, number
-from edokit.report.vega import Spec, draw, figure_spec
+from edokit.report.vega import Spec
 from edokit.tuning.trials import Correlation
 
 PARAMETERS = {
@@ -27,6 +29,9 @@ PARAMETERS = {
 }
 
 
+WIDTH = 420  # pixels of a panel
+
+
 def correlation_figure(correlations: Sequence[Correlation], path: Path) -> Path:
     """Draw correlations of parameters and metrics, a panel per sign.
 
@@ -35,7 +40,18 @@ def correlation_figure(correlations: Sequence[Correlation], path: Path) -> Path:
     """
     signs = dict.fromkeys(row.diversity for row in correlations)
     panels = [[row for row in correlations if row.diversity == sign] for sign in signs]
-    draw(figure_spec([_panel(*entry) for entry in zip(signs, panels, strict=True)]), path)
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "config": vega.CONFIG | {"background": SURFACE},
+        "hconcat": [_panel(*entry) for entry in zip(signs, panels, strict=True)],
+        "resolve": {"scale": {"color": "shared"}},
+    }
+    draw: dict[str, Callable[[Spec], bytes]] = {
+        ".png": partial(vl_convert.vegalite_to_png, scale=2),
+        ".pdf": vl_convert.vegalite_to_pdf,
+        ".svg": lambda figure: vl_convert.vegalite_to_svg(figure).encode(),
+    }
+    path.write_bytes(draw[path.suffix](spec))
     return path
 
 
@@ -62,7 +78,8 @@ def _panel(sign: str, correlated: Sequence[Correlation]) -> Spec:
     x, y = vega.names("metric", columns, labelAngle=0), vega.names("parameter", labels)
     # A cell without a value must not look like one with a low value.
     background = {"view": {"fill": FAINT, "stroke": None}}
-    return vega.chart(title, _layers(cells), x, y, 110 + 32 * len(labels)) | background
+    chart = vega.chart(title, _layers(cells), x, y, 110 + 32 * len(labels))
+    return chart | background | {"width": WIDTH}
 
 
 def _layers(cells: vega.Rows) -> list[Spec]:

@@ -296,7 +296,7 @@ def test_what_is_read_is_not_overwritten_even_if_asked_for(
     assert content(here) == before
 
 
-def test_a_review_and_figures_replace_nothing_either(data: Path, tmp_path: Path) -> None:
+def test_a_review_replaces_nothing_either(data: Path, tmp_path: Path) -> None:
     for file in ("out-review.json", "out-review.xml", "tasks.json", "tasks.xml"):
         (tmp_path / file).write_text("mine")
         where = ["--review-out", str(tmp_path / "tasks.json")] if file.startswith("tasks") else []
@@ -305,14 +305,6 @@ def test_a_review_and_figures_replace_nothing_either(data: Path, tmp_path: Path)
         assert (done.returncode, file in done.stderr) == (2, True), done.stderr
         assert (tmp_path / file).read_text() == "mine"
         (tmp_path / file).unlink()
-    (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "weights.png").write_text("mine")
-    call = [*words("report", data), *to("report", tmp_path / "page.html")]
-    call += ["--figures", str(tmp_path / "figures")]
-    assert "weights.png" in refused(*call)
-    assert (tmp_path / "figures" / "weights.png").read_text() == "mine"
-    for more in (["--overwrite"], []):
-        assert edo(*call, *more).returncode == 0
 
 
 SCRIPT = [sys.executable, "-c", "from edokit.cli import main; main()"]

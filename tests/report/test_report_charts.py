@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from report_cases import make_run, make_search
 
-from edokit._errors import InputError
 from edokit.metrics import reliability_curve
 from edokit.report import charts, collect
-from edokit.report.charts import diagnosis, pareto
+from edokit.report.charts import pareto
 from edokit.report.colours import DARK, class_colours
 from edokit.report.results import parse_search, read_search
-from edokit.report.vega import Spec, figure_spec, page_spec
+from edokit.report.vega import Spec, page_spec
+from edokit.scales import DeclaredScale
 
 
 def drawn(chart: Spec, mark: str = "point") -> list[list[dict[str, Any]]]:
@@ -35,11 +35,16 @@ def column(rows: list[dict[str, Any]], name: str) -> list[Any]:
 
 def test_every_chart_is_valid_vega_lite(tmp_path: Path) -> None:
     run_charts = charts.all_charts(collect(make_run(tmp_path, search=8, preset="paper-fixed")))
-    expected = {"weights", "classes", "gain", "reliability", "pareto-f1-ce"}
+    expected = {"weights", "gain", "reliability", "pareto-f1-ce"}
     assert expected <= set(run_charts)
     for chart in run_charts.values():
         drawn(chart)
-        altair.HConcatChart.from_dict(figure_spec([chart]))
+
+
+def test_what_the_run_lacks_is_left_out(tmp_path: Path) -> None:
+    run_charts = charts.all_charts(collect(make_run(tmp_path, members=["alone"])))
+    assert set(run_charts) >= {"weights", "reliability"}
+    assert not set(run_charts) & {"pareto-f1-ce"}
 
 
 def test_the_three_views_hold_the_same_trials_in_the_same_places(tmp_path: Path) -> None:
@@ -98,44 +103,6 @@ def test_reliability_shows_every_bin() -> None:
     assert column(bins, "share of annotations") == pytest.approx(curve.observed.tolist(), abs=1e-4)
 
 
-def test_binned_means_are_means_of_their_items() -> None:
-    full = float(np.log(2))
-    human = np.array([0.0] * 5 + [full] * 5)
-    predicted = np.arange(10) / 20
-    at, mean, count = charts.binned_means(human, predicted, full)
-    assert at.tolist() == pytest.approx([0, full])
-    assert mean.tolist() == pytest.approx([0.1, 0.35])
-    assert count.tolist() == [5, 5]
-
-
-def test_of_many_items_evenly_spaced_ones_are_drawn() -> None:
-    entropies = np.linspace(0, 0.69, 10_000)
-    points = drawn(charts.entropy_against_entropy(entropies, entropies, 0.69))[0]
-    cloud = column(points, "entropy of ensemble")
-    assert (len(cloud), cloud[0], cloud[-1]) == (1500, 0, 0.69)
-    assert len(set(cloud)) == 1500
-
-
-NO_NUMBERS: dict[str, Any] = {
-    "scale": "nominal",
-    "classes": ["no", "yes"],
-    "variance": None,
-    "people": [],
-}
-
-
-def test_a_diagnosis_without_numbers_has_no_charts() -> None:
-    assert diagnosis(NO_NUMBERS) == diagnosis(None) == {}
-
-
-def test_a_diagnosis_shows_shares_of_the_variance() -> None:
-    share = {"share": 0.25, "low": 0.2, "high": 0.3}
-    parts = {**dict.fromkeys(["item", "annotator", "rest"], share), "group_item": None}
-    figures = diagnosis(NO_NUMBERS | {"variance": parts})
-    assert set(figures) == {"variance"}
-    assert column(drawn(figures["variance"])[0], "share") == [0.25] * 3
-
-
 def luminance(colour: str) -> float:
     parts = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
@@ -147,18 +114,15 @@ def contrast(colour: str, ground: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-SCALES = {
-    "two": ["no", "yes"],
-    "six": [str(c) for c in range(1, 7)],
-    "eleven": [str(c) for c in range(-5, 6)],
-    "nominal": [f"class {k}" for k in range(16)],
+POINTS = [str(c) for c in range(1, 12)]
+COLOURS = {
+    "nominal": class_colours([f"class {k}" for k in range(16)]),
+    "ordinal": class_colours(POINTS, DeclaredScale("ordinal").on(POINTS)),
 }
 
 
-@pytest.mark.parametrize("names", SCALES.values(), ids=SCALES)
-def test_every_class_has_a_colour_of_its_own_on_both_pages(names: list[str]) -> None:
-    pairs = class_colours(names)
-    assert len(pairs) == len(names)
+@pytest.mark.parametrize("pairs", COLOURS.values(), ids=COLOURS)
+def test_every_class_has_a_colour_of_its_own_on_both_pages(pairs: list[tuple[str, str]]) -> None:
     for page, ground in ((0, "#ffffff"), (1, DARK["#ffffff"])):
         shown = [pair[page] for pair in pairs]
         rgb = np.array([[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in shown])
@@ -174,40 +138,23 @@ def hue(colour: str) -> tuple[float, float]:
     return 360 * h, s * (max(parts) - min(parts))
 
 
-@pytest.mark.parametrize("names", SCALES.values(), ids=SCALES)
-def test_no_class_is_green_or_red(names: list[str]) -> None:
-    for colour in {shade for pair in class_colours(names) for shade in pair}:
+@pytest.mark.parametrize("pairs", COLOURS.values(), ids=COLOURS)
+def test_no_class_is_green_or_red(pairs: list[tuple[str, str]]) -> None:
+    for colour in {shade for pair in pairs for shade in pair}:
         angle, vivid = hue(colour)
         assert vivid < 0.1 or not (75 < angle < 165 or angle < 12 or angle > 345), colour
 
 
-def test_colours_of_classes_can_be_chosen() -> None:
-    chosen = class_colours(["fine", "offensive"], chosen={"offensive": "#5e3c99"})
-    assert chosen == [class_colours(["fine"])[0], ("#5e3c99", "#5e3c99")]
-    with pytest.raises(InputError, match="'fine', 'offensive'"):
-        class_colours(["fine", "offensive"], chosen={"offensiv": "#5e3c99"})
-    with pytest.raises(InputError, match="#RRGGBB"):
-        class_colours(["fine"], chosen={"fine": "red; background: url(x)"})
-
-
-def test_ordered_classes_get_ordered_colours() -> None:
+def test_points_of_a_scale_get_ordered_colours() -> None:
+    points = [str(point) for point in range(-5, 6)]
+    pairs = class_colours(points, DeclaredScale("ordinal").on(points))
     for page, ground in ((0, "#ffffff"), (1, DARK["#ffffff"])):
-        rising = [contrast(pair[page], ground) for pair in class_colours(SCALES["six"])]
+        rising = [contrast(pair[page], ground) for pair in pairs]
         assert rising == sorted(rising)
-        both = [contrast(pair[page], ground) for pair in class_colours(SCALES["eleven"])]
-        assert both[:5] == sorted(both[:5], reverse=True)
-        assert both[6:] == sorted(both[6:])
-        zero = class_colours(SCALES["eleven"])[5][page]
-        parts = [int(zero[k : k + 2], 16) for k in (1, 3, 5)]
-        assert max(parts) - min(parts) < 24  # grey
-    assert class_colours(["-3", "0", "1"])[1] == class_colours(SCALES["eleven"])[5]
 
 
-def test_names_decide_whether_classes_are_ordered() -> None:
+def test_numbers_that_are_no_scale_have_colours_as_names_do() -> None:
     nominal = class_colours(["a", "b", "c"])
-    assert class_colours(["1", "2", "other"]) == nominal
-    assert class_colours(["1.5", "2.5", "3.5"]) == nominal
-    assert class_colours(["0", "1"]) == nominal[:2]
-    assert class_colours([str(k) for k in range(300)])
-    assert class_colours(["9" * 400, "1", "2"]) == nominal
+    assert class_colours(["1", "2", "3"]) == nominal
+    assert class_colours([str(k) for k in range(300)])[:3] == nominal
     assert class_colours([]) == []

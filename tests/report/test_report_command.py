@@ -38,16 +38,6 @@ def test_items_can_be_given(tmp_path: Path) -> None:
     assert json.loads(out)["missing"] == []
 
 
-def test_colours_can_be_chosen(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run")
-    assert edo("report", run, "--colour", "yes=#5e3c99")[0] == 0
-    assert '"#5e3c99"]' in (run / "report.html").read_text(encoding="utf-8")
-    code, out, err = edo("report", run, "--colour", "yes=purple")
-    assert (code, out) == (2, "")
-    assert "--colour yes=purple" in err
-    assert "#RRGGBB" in err
-
-
 def test_a_page_that_fails_does_not_fail_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,7 +30,6 @@ from edokit.report.results import (
     trial_settings,
 )
 from edokit.report.summary import summarize
-from edokit.report.vega import Spec, write_all
 from edokit.rows import Rows
 from edokit.scales import DeclaredScale, Scale
 
@@ -96,35 +94,12 @@ def test_the_summary_is_in_the_metrics_of_the_scale(ordinal: ReportData, sets: R
 
 
 def test_points_of_a_scale_have_ordered_colours_whatever_their_names() -> None:
-    named = Scale("ordinal", (0, 1, 3, 6))
-    classes = ["never", "seldom", "often", "always"]
-    assert class_colours(classes, named) == class_colours(["0", "1", "3", "6"])
-    assert class_colours(classes, named) != class_colours(classes)
-    around = Scale("ordinal", (-1, 0, 1))
-    assert class_colours(["bad", "even", "good"], around) == class_colours(["-1", "0", "1"])
+    classes = ["never", "seldom", "often"]
+    ordered = class_colours(classes, Scale("ordinal", (0, 1, 2)))
+    assert ordered != class_colours(classes)
     # Labels of sets have no order, even if they are numbers.
     assert class_colours(["1", "2", "3"], SETS) == class_colours(["a", "b", "c"])
-    half = class_colours(["a", "b", "c"], Scale("ordinal", (0.0, 0.25, 0.5)))
-    assert half == class_colours(["0", "1", "2"])
-
-
-def drawn(chart: Spec, layer: int, field: str) -> list[float]:
-    return [row[field] for row in chart["layer"][layer]["data"]["values"]]
-
-
-def test_shares_of_points_are_charted(ordinal: ReportData) -> None:
-    charts, people = all_charts(ordinal), ordinal.evaluation.annotations
-    pooled = ordinal.evaluation.pooled.probabilities
-    means = [people.soft_labels.mean(axis=0), pooled.mean(axis=0)]
-    close = partial(np.testing.assert_allclose, atol=1e-6)
-    close(drawn(charts["classes"], 0, "share"), np.ravel(means))
-    assert charts["classes"]["encoding"]["y"]["scale"]["domain"] == list("1234567")
-
-
-def test_shares_of_labels_are_charted(sets: ReportData) -> None:
-    charts, people = all_charts(sets), sets.evaluation.annotations
-    shares = drawn(charts["classes"], 0, "share")[: len(people.classes)]
-    np.testing.assert_allclose(shares, people.soft_labels.mean(axis=0), atol=1e-6)
+    assert ordered == class_colours(["a", "b", "c"], Scale("ordinal", (0.0, 0.25, 0.5)))
 
 
 def test_distances_between_members_are_those_of_the_scale(
@@ -280,12 +255,6 @@ def test_annotations_of_another_scale_are_refused_by_name() -> None:
     )
     with pytest.raises(InputError, match=r"nominal.*ordinal"):
         evaluate_items(ensemble, pool, nominal, name="test items", held_out=True)
-
-
-def test_figures_for_papers_know_the_scale(ordinal: ReportData, tmp_path: Path) -> None:
-    charts = {name: all_charts(ordinal)[name] for name in ("classes", "methods")}
-    written = {path.stem for path in write_all(charts, tmp_path)}
-    assert written == {"classes", "methods"}
 
 
 def test_a_comparison_of_ratings_is_ranked_by_rps(tmp_path: Path) -> None:

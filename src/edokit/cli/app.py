@@ -76,7 +76,6 @@ GROUPS = {
 OPTIONS = {
     "answer_for": "for",
     "as_annotator": "as",
-    "colours": "colour",
     "columns": "column",
     "random_state": "seed",
     "samples": "bootstrap",

@@ -1,11 +1,11 @@
-"""`edo report`: a run as one page, and as figures."""
+"""`edo report`: a run as one page."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-from edokit._errors import InputError, counted, warn
+from edokit._errors import InputError, warn
 from edokit.cli import console, options
 
 
@@ -35,12 +35,10 @@ def report(
     /,
     *,
     out: Path | None = None,
-    figures: Path | None = None,
     predictions: Path | None = None,
     annotations: Path | None = None,
     by: options.By = None,
     texts: Annotated[bool, options.TWO_SIDED] = True,
-    colours: Annotated[dict[str, str] | None, options.key_value("CLASS=#RRGGBB")] = None,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
@@ -53,20 +51,16 @@ def report(
         A folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or `edo fit`.
     out : Path, optional
         The page; report.html in the folder, if not given.
-    figures : Path, optional
-        Also write figures for papers into this folder.
     predictions : Path, optional
         Show these items: the members' predictions of them, …
     annotations : Path, optional
         … and their annotations (any source).
     texts : bool, default=True
         Keep the items' texts on the page.
-    colours : dict of str, optional
-        Colour of a class, e.g. offensive=#5e3c99 (repeatable).
     """
     from edokit.predictions.shards import read_predictions
-    from edokit.report import collect, write_figures, write_report
-    from edokit.runs import REPORT, check_page, locked, output_files, refuse_links
+    from edokit.report import collect, write_report
+    from edokit.runs import REPORT, check_page, refuse_links
 
     if annotations is None and (names := options.given_flags(reading)):
         raise InputError(
@@ -82,17 +76,7 @@ def report(
         annotations=None if annotations is None else reading.annotations(annotations),
         by=by,
     )
-    write_report(content, page, texts=texts, colours=colours, overwrite=overwrite)
+    write_report(content, page, texts=texts, overwrite=overwrite)
     line = f"{page}: {page.stat().st_size / 1e6:.1f} MB"
-    figure_files: list[Path] = []
-    if figures is not None:
-        with locked(figures), output_files(figures, overwrite=overwrite):
-            figure_files = write_figures(content, figures)
-        line += f", and {counted(len(figure_files), 'file')} in {figures}"
-    summary = {
-        "out": str(page),
-        "bytes": page.stat().st_size,
-        "figures": [str(path) for path in figure_files],
-        "missing": content.missing,
-    }
+    summary = {"out": str(page), "bytes": page.stat().st_size, "missing": content.missing}
     console.print_result(summary, "\n".join([line, *content.missing]), json)

@@ -1,4 +1,4 @@
-"""The results of a run as one self-contained page, and as figures for papers."""
+"""The results of a run as one self-contained page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ReportData",
     "collect",
-    "write_figures",
     "write_panel_page",
     "write_report",
 ]
@@ -31,7 +30,6 @@ def write_report(
     annotations: Annotations | None = None,
     texts: bool = True,
     by: str | Sequence[str] | None = None,
-    colours: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write the page of a run: one HTML file that needs nothing but a browser.
@@ -48,8 +46,6 @@ def write_report(
         Whether the page holds the texts of the items.
     by : str or sequence of str, optional
         Columns of the items to evaluate by, as in `collect`.
-    colours : mapping of str to str, optional
-        Colours of classes, such as ``{"offensive": "#5e3c99"}``.
     overwrite : bool, default False
         Also replace a file that is no page of EDO's.
 
@@ -77,7 +73,7 @@ def write_report(
         if out is None:
             refuse_links(Path(run), REPORT)
             out = Path(run) / REPORT
-    return _write(lambda: render(data, texts=texts, colours=colours), Path(out), overwrite)
+    return _write(lambda: render(data, texts=texts), Path(out), overwrite)
 
 
 def write_panel_page(
@@ -85,7 +81,6 @@ def write_panel_page(
     out: str | Path,
     *,
     texts: Mapping[str, str] | None = None,
-    colours: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write a page that shows what two panels would answer side by side.
@@ -98,8 +93,6 @@ def write_panel_page(
         Where to write: one HTML file that needs nothing but a browser.
     texts : mapping of str to str, optional
         Text of each item.
-    colours : mapping of str to str, optional
-        Colours of classes, as in `write_report`.
     overwrite : bool, default False
         Also replace a file that is no page of EDO's.
 
@@ -110,7 +103,7 @@ def write_panel_page(
     """
     from edokit.report.page import render_panels
 
-    return _write(lambda: render_panels(comparison, texts or {}, colours), Path(out), overwrite)
+    return _write(lambda: render_panels(comparison, texts or {}), Path(out), overwrite)
 
 
 def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
@@ -122,26 +115,3 @@ def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
     with whole_file(out) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")
     return out
-
-
-def write_figures(run: str | Path | ReportData, folder: str | Path) -> list[Path]:
-    """Write the charts of a run as figures for papers.
-
-    Parameters
-    ----------
-    run : str, Path or ReportData
-        Folder of a run, a saved ensemble, or what `collect` returned.
-    folder : str or Path
-        Where to write each chart of the page: ``weights``, ``pareto-f1-ce``, ``methods``,
-        ``reliability``, …, as far as the run has them.
-
-    Returns
-    -------
-    list of Path
-        Each chart as PNG, SVG and PDF.
-    """
-    from edokit.report.charts import all_charts
-    from edokit.report.vega import write_all
-
-    data = run if isinstance(run, ReportData) else collect(run)
-    return write_all(all_charts(data), Path(folder))

@@ -1,4 +1,4 @@
-"""Every chart of a run, built once for the page and for papers."""
+"""Every chart of a run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edokit._types import Floats, Ints
-from edokit.annotations.core import Annotations
 from edokit.baselines.scores import Score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
-from edokit.planning import Plan
 from edokit.report import vega
-from edokit.report.colours import BLUE, INK, MUTED, ORANGE, SIGNS
+from edokit.report.colours import BLUE, INK, MUTED, SIGNS
 from edokit.report.data import ReportData
-from edokit.report.evaluation import Evaluation
-from edokit.report.formatting import clean, count, named, number
+from edokit.report.formatting import clean, named, number
 from edokit.report.results import (
     Result,
     Search,
@@ -30,23 +26,12 @@ from edokit.report.results import (
 )
 from edokit.report.vega import Spec, rows
 
-PARTS = {
-    "item": "items",
-    "annotator": "annotators",
-    "group_item": "groups × items",
-    "rest": "residual",
-}
-SOURCES = {"annotations": ORANGE, "ensemble": BLUE}
 PLAIN_NAMES = {
     "edo": "EDO: this ensemble",
     "uniform": "plain average (uniform)",
     "best-single": "best single member",
     "constant": "constant answer",
 }
-# Points of a scatter plot; of more items, evenly spaced ones are drawn.
-POINTS = 1500
-# Fewer items than this do not make a mean.
-MIN_ITEMS = 5
 
 
 def all_charts(data: ReportData) -> dict[str, Spec]:
@@ -58,26 +43,14 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
     if data.ensemble is not None:
         charts["weights"] = weights(data.ensemble)
     if data.evaluation is not None and data.evaluation.annotations is not None:
-        charts |= _annotated(data.evaluation, data.evaluation.annotations)
+        p, q = data.evaluation.pooled.probabilities, data.evaluation.annotations.soft_labels
+        charts["reliability"] = reliability(reliability_curve(p, q, scale=data.evaluation.scale))
     has_weights = data.ensemble is None or len(data.ensemble.members_) > 1
     if has_weights and (result := find_result(data.comparison, data.evaluation)) is not None:
         charts["gain"] = gain(result)
     if scores := ranked_scores(data.comparison, data.evaluation):
         charts["methods"] = methods(scores)
-    if data.plan is not None:
-        charts["annotators-needed"] = annotators_needed(data.plan)
-    return charts | diagnosis(data.diagnosis)
-
-
-def _annotated(evaluation: Evaluation, labels: Annotations) -> dict[str, Spec]:
-    """Reliability, entropies and shares of the classes."""
-    predicted, rho = evaluation.pooled.entropy, evaluation.metrics["entropy_correlation"]
-    p, q, largest = evaluation.pooled.probabilities, labels.soft_labels, evaluation.max_entropy
-    return {
-        "reliability": reliability(reliability_curve(p, q, scale=evaluation.scale)),
-        "entropy-entropy": entropy_against_entropy(predicted, labels.entropy, largest, rho),
-        "classes": class_shares(p, q, evaluation.pooled.classes),
-    }
+    return charts
 
 
 def dots(
@@ -112,20 +85,6 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     return vega.chart("Weight of each member", layers, x, y, 90 + 22 * len(order))
 
 
-def class_shares(p: Floats, q: Floats, classes: Sequence[str]) -> Spec:
-    """How often annotators and the ensemble choose each class, in the declared order."""
-    labels = [clean(name, 24) for name in classes]
-    means = np.ravel([q.mean(axis=0), p.mean(axis=0)])
-    return dots(
-        "How often each class is chosen, mean over items",
-        vega.numbers("share", "share", domain=(0, 1.08 * float(means.max())), percent=True),
-        labels * 2,
-        vega.colours("of", SOURCES),
-        share=means,
-        of=np.repeat(list(SOURCES), len(labels)),
-    )
-
-
 def gain(result: Result) -> Spec:
     """How much better than a plain average in each metric, in colour where the interval says so."""
     gains = pd.DataFrame([vars(gain) for gain in result.gains.values()])
@@ -141,15 +100,6 @@ def gain(result: Result) -> Spec:
     )
     chart["layer"].insert(0, vega.reference("gain", 0.0))
     return chart
-
-
-def annotators_needed(plan: Plan) -> Spec:
-    """The distance of the soft label of so many annotators to that of all, with intervals."""
-    name = next(name for name in ("w1", "md") if name in plan.curve[0]["soft_label"])
-    labels = [count(row["annotators"], "annotator") for row in plan.curve]
-    values, lows, highs = zip(*(row["soft_label"][name] for row in plan.curve), strict=True)
-    columns: dict[str, Any] = {METRIC[name].short: values, "low": lows, "high": highs}
-    return dots("Error of the soft label", _metric_axis(name), labels, **columns)
 
 
 def methods(scores: Sequence[Score]) -> Spec:
@@ -227,63 +177,9 @@ def reliability(curve: Reliability) -> Spec:
     fields = ("predicted probability", "share of annotations")
     bins = dict(zip(fields, (curve.predicted, curve.observed), strict=True))
     ends = {"from": curve.low, "to": curve.high, "points": curve.count}
-    data = rows(**bins, **ends, _area=_areas(curve.count, 14))
+    # In square pixels.
+    areas = (6 + 14 * np.sqrt(curve.count / max(int(curve.count.max()), 1))) ** 2
+    data = rows(**bins, **ends, _area=areas)
     layers = [vega.diagonal(*fields, 0, 1), vega.layer("line", data), vega.points(data, vega.AREA)]
-    return vega.chart(
-        f"Reliability (ECE {number(curve.ece, 3)})", layers, *_both_axes(*fields, 1), 340
-    )
-
-
-def entropy_against_entropy(
-    predicted: Floats, annotated: Floats, max_entropy: float, rho: float | None = None
-) -> Spec:
-    """A point per item, and the ensemble's mean entropy per tenth of the annotations'."""
-    # Shares of a few annotators take few values, so points are moved apart a little.
-    jitter = (np.arange(len(annotated)) * 0.6180339887 % 1 - 0.5) * 0.03 * max_entropy
-    fields = ("entropy of annotations", "entropy of ensemble")
-    sample = np.linspace(0, max(len(annotated) - 1, 0), min(len(annotated), POINTS)).astype(int)
-    items = zip(fields, ((annotated + jitter)[sample], predicted[sample]), strict=True)
-    *at, size = binned_means(annotated, predicted, max_entropy)
-    means = rows(**dict(zip(fields, at, strict=True)), items=size, _area=_areas(size, 8))
-    layers = [
-        vega.points(rows(**dict(items)), size=5, opacity=0.28, tooltip=None),
-        vega.layer("line", means, color=INK),
-        vega.points(means, vega.AREA, color=INK),
-    ]
-    axes = _both_axes(*fields, max_entropy, unit=" (nats)")
-    return vega.chart(f"Entropy correlation (ρ = {number(rho, 2)})", layers, *axes, 340)
-
-
-def _both_axes(x: str, y: str, high: float, unit: str = "") -> tuple[Spec, Spec]:
-    ends = (-0.04 * high, 1.04 * high)
-    return vega.numbers(x, x + unit, domain=ends), vega.numbers(y, y + unit, domain=ends)
-
-
-def binned_means(x: Floats, y: Floats, largest: float) -> tuple[Floats, Floats, Ints]:
-    """Means of x and y and the number of items per tenth of x, where there are enough items."""
-    tenth = np.minimum((x / largest * 10).astype(np.int64), 9)
-    n = np.bincount(tenth, minlength=10)
-    enough = n >= min(MIN_ITEMS, int(n.max()))
-    means = [np.bincount(tenth, weights=v, minlength=10)[enough] / n[enough] for v in (x, y)]
-    return means[0], means[1], n[enough].astype(np.int64)
-
-
-def diagnosis(content: dict[str, Any] | None) -> dict[str, Spec]:
-    """The charts that a diagnosis (`edokit.diagnose`, as a dictionary) has numbers for."""
-    charts: dict[str, Spec] = {}
-    if content is None:
-        return charts
-    parts = {name: (content["variance"] or {}).get(key) for key, name in PARTS.items()}
-    if parts := {name: part for name, part in parts.items() if part and part["share"] is not None}:
-        ends: Any = {
-            key: [part[key] for part in parts.values()] for key in ("share", "low", "high")
-        }
-        axis = vega.numbers("share", "share of the label variance", percent=True, zero=True)
-        charts["variance"] = dots("Components of the label variance", axis, list(parts), **ends)
-    return charts
-
-
-def _areas(n: Ints, growth: float) -> Floats:
-    """Areas of dots, in square pixels, that grow with the number."""
-    areas: Floats = (6 + growth * np.sqrt(n / max(int(n.max()), 1))) ** 2
-    return areas
+    x, y = (vega.numbers(field, field, domain=(-0.04, 1.04)) for field in fields)
+    return vega.chart(f"Reliability (ECE {number(curve.ece, 3)})", layers, x, y, 340)

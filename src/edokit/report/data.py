@@ -43,7 +43,7 @@ _NO_FOLDER = (
 
 @dataclass
 class ReportData:
-    """What is known of a run: the content of its page and figures.
+    """What is known of a run: the content of its page.
 
     Attributes
     ----------

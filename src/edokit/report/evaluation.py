@@ -96,11 +96,6 @@ class Evaluation:
             distances[k, j] = distances[j, k] = distance
         return distances
 
-    @property
-    def max_entropy(self) -> float:
-        """ln C."""
-        return float(np.log(max(len(self.scale.row_classes(self.pooled.classes)), 2)))
-
 
 def evaluate_items(
     ensemble: EDOEnsemble,

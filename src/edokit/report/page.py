@@ -34,16 +34,14 @@ FRONT_ROWS = 50
 PANEL_ROWS, FIRST_ROWS = 200, 20
 
 
-def render(
-    data: ReportData, *, texts: bool = True, colours: Mapping[str, str] | None = None
-) -> str:
+def render(data: ReportData, *, texts: bool = True) -> str:
     """The page as text; the same data give the same text."""
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
     scores, charts = ranked_scores(data.comparison, evaluation), all_charts(data)
     items = None if evaluation is None else item_table(evaluation, texts=texts)
     scale = NOMINAL if evaluation is None else evaluation.scale
     classes = () if ensemble is None else tuple(map(str, ensemble.classes_))
-    shades = class_colours(classes, scale, colours)
+    shades = class_colours(classes, scale)
     headline = METRIC[scores[0].headline if scores else headline_metric(scale)].short
     embedded = {
         "figures": {name: page_spec(chart) for name, chart in charts.items()},
@@ -99,11 +97,7 @@ def _trial_facts(trial: Mapping[str, Any], metrics: Sequence[str]) -> dict[str, 
     }
 
 
-def render_panels(
-    comparison: PanelComparison,
-    texts: Mapping[str, str],
-    colours: Mapping[str, str] | None = None,
-) -> str:
+def render_panels(comparison: PanelComparison, texts: Mapping[str, str]) -> str:
     """A page about two panels, without scripts."""
     return _fill(
         "panels.html",
@@ -118,7 +112,7 @@ def render_panels(
         ],
         classes=comparison.classes,
         scale=comparison.scale,
-        colours=class_colours(comparison.classes, comparison.scale, colours),
+        colours=class_colours(comparison.classes, comparison.scale),
         texts=texts,
         shortened=shortened,
     )

@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite dictionaries, which Vega draws on the page and vl-convert in papers.
+"""Charts as Vega-Lite dictionaries, which Vega draws on the page.
 
 Data are rows, whose fields are named for people: the page shows them under the pointer, but those
 that begin with an underscore.
@@ -7,22 +7,16 @@ that begin with an underscore.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from edokit._io.atomic import whole_file
-from edokit.report.colours import BLUE, FAINT, INK, MUTED, SURFACE
-from edokit.report.formatting import clean
+from edokit.report.colours import BLUE, FAINT, INK, MUTED
 
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 CONFIG: Spec = {
     # The element around a chart has the description.
@@ -50,7 +44,6 @@ CONFIG: Spec = {
         "gradientThickness": 10,
     },
 }
-FIGURE_WIDTH = 420
 LEGEND: Spec = {"orient": "top", "title": None}
 TIPS = {"content": "data"}
 AREA: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
@@ -71,13 +64,12 @@ def numbers(
     *,
     domain: tuple[float, float] | None = None,
     percent: bool = False,
-    zero: bool = False,
 ) -> Spec:
-    """An axis of numbers; ``zero`` starts it at 0, as bars do."""
+    """An axis of numbers."""
     axis: Spec = {"tickCount": 6}
     if percent:
         axis |= {"format": ".0%", "tickMinStep": 0.01}
-    scale: Spec = {"zero": zero, "nice": True, "padding": 0 if zero else 8}
+    scale: Spec = {"zero": False, "nice": True, "padding": 8}
     if domain is not None:
         scale = {"zero": False, "nice": False, "domain": list(domain)}
     channel: Spec = {"field": field, "type": "quantitative", "title": title, "stack": None}
@@ -92,7 +84,7 @@ def names(field: str, values: Sequence[Any], title: str | None = None, **style: 
 
 
 def colours(field: str, by_name: Mapping[str, str], legend: Spec | None = LEGEND) -> Spec:
-    """The colour of marks by name; a figure for papers always has a legend."""
+    """The colour of marks by name."""
     scale = {"domain": list(by_name), "range": list(by_name.values())}
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 
@@ -137,69 +129,3 @@ def page_spec(spec: Spec) -> Spec:
     """A chart in the width of its element, below its title."""
     size = {"width": "container", "autosize": {"type": "fit", "contains": "padding"}}
     return {key: value for key, value in spec.items() if key != "title"} | size
-
-
-def figure_spec(charts: Sequence[Spec]) -> Spec:
-    """Charts side by side for a paper."""
-    panels = [_panel(spec) | {"width": FIGURE_WIDTH} for spec in charts]
-    if len(panels) == 1:
-        panels[0].pop("title")
-    return {
-        "$schema": SCHEMA,
-        "config": CONFIG | {"background": SURFACE},
-        "params": LINKS,
-        "hconcat": panels,
-        "resolve": {"scale": {"color": "shared"}},
-    }
-
-
-def _panel(spec: Spec) -> Spec:
-    """A chart that nobody points at, with a legend."""
-    panel = deepcopy(spec) | {"title": clean(spec["title"], 60)}
-    panel.pop("params", None)
-    for part in panel["layer"]:
-        part.pop("params", None)
-        colour = part["encoding"].get("color", {})
-        if colour.get("type") == "nominal":
-            colour["legend"] = LEGEND
-    return panel
-
-
-def write_all(charts: Mapping[str, Spec], folder: Path) -> list[Path]:
-    """Write every chart in every format; the paths."""
-    paths = []
-    for name, spec in charts.items():
-        svg = folder / f"{name}.svg"
-        previous = svg.read_bytes() if svg.exists() else None
-        for path in (svg, folder / f"{name}.png", folder / f"{name}.pdf"):
-            paths.append(path)
-            # The order of a PDF's resources changes from run to run: the SVG tells whether the
-            # figure is the same.
-            if path.suffix == ".pdf" and path.exists() and svg.read_bytes() == previous:
-                continue
-            draw(figure_spec([spec]), path)
-    return paths
-
-
-def draw(spec: Spec, path: Path) -> None:
-    """Write a figure in the format that the ending of the path names."""
-    import vl_convert
-
-    if path.suffix == ".png":
-        content = vl_convert.vegalite_to_png(spec, scale=2)
-    elif path.suffix == ".pdf":
-        content = vl_convert.vegalite_to_pdf(spec)
-    else:
-        content = _renumbered(vl_convert.vegalite_to_svg(spec)).encode()
-    with whole_file(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def _renumbered(svg: str) -> str:
-    """An SVG whose ids are numbered from 0; Vega counts them on from chart to chart."""
-    numbers: dict[str, int] = {}
-    return re.sub(
-        r"\b(clip|gradient_)(\d+)\b",
-        lambda match: f"{match[1]}{numbers.setdefault(match[0], len(numbers))}",
-        svg,
-    )
