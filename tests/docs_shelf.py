@@ -62,9 +62,8 @@ def _outputs(pool: Predictions, folder: Path) -> None:
                 said = ["no", "yes", "No.", "Yes.", "I can't say"]
                 answer = said[int(rng.random() < p) + 2 * int(rng.random() < 0.1)]
                 answer = said[4] if rng.random() < 0.01 else answer
-                usd = {"small": 0.0001, "large": 0.002}[model]
-                rows.append([item, model, prompt, persona, answer, usd])
-    names = ["id", "model", "prompt", "persona", "output", "usd"]
+                rows.append([item, model, prompt, persona, answer])
+    names = ["id", "model", "prompt", "persona", "output"]
     sheet = pd.DataFrame(rows, columns=names)
     sheet.to_csv(folder / "outputs.csv", index=False)
     plain = sheet.rename(columns={"id": "item", "model": "member", "output": "answer"})

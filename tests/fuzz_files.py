@@ -225,7 +225,6 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         "model": ["small", "small", "large", "large"] * 6,
         "prompt": ["plain"] * 24,
         "answer": ["no", "yes", "no", "Yes."] * 6,
-        "cost": [0.001, 0.001, 0.02, 0.02] * 6,
     }
     for suffix in (".csv", ".jsonl", ".parquet"):
         write_table(pa.table(asked), folder / f"asked{suffix}")

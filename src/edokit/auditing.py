@@ -22,11 +22,11 @@ from edokit.annotator_effects import label_shares
 from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.ensemble.fitted import CLEARLY
 from edokit.ensemble.inputs import as_predictions
-from edokit.ensemble.trade_off import Reduced, TradeOff
+from edokit.ensemble.reduced import LearnedPool, Reduced
 from edokit.metrics import METRIC, Interval, headline_metric, item_values
 from edokit.metrics.resampling import Resampling, intervals_and_tests, quantiles, resampled_means
 from edokit.metrics.scorers import decisions
-from edokit.predictions.core import COST, Predictions
+from edokit.predictions.core import Predictions
 from edokit.rows import sums
 from edokit.runs import InputReader, merge_options
 
@@ -113,8 +113,8 @@ class Audit:
         where a member has no error beyond the noise of the labels.
     members : list of dict
         Of each ``member`` its ``loss``, the mean ``correlation`` of its errors with those of the
-        others (``correlation_interval``: as the ends of ``judges`` imply), its ``cost``, and what
-        the uniform mean (``uniform``) and learned weights (``learned``) lose without it:
+        others (``correlation_interval``: as the ends of ``judges`` imply), and what the
+        uniform mean (``uniform``) and learned weights (``learned``) lose without it:
         ``difference``, ``interval`` and ``verdict`` ("free": worse by 1 % at most).
     spare : list of str
         Members that learned weights can do without, all at once, for 1 % of the loss at most.
@@ -250,7 +250,6 @@ class Audit:
                     for kind in (UNIFORM, LEARNED)
                     if kind in row
                 },
-                "cost": row["cost"],
             }
             for row in self.members
         ]
@@ -518,7 +517,9 @@ def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -
             return np.asarray(np.clip(covariance / np.outer(deviations, deviations), -1, 1))
 
     matrix, *ends = map(correlations, (judges.estimate, judges.high, judges.low))
-    trade_off = _learned(jury, answers.labelled, options) if options.learned else None
+    pool = None
+    if options.learned:
+        pool = LearnedPool(jury, answers.labelled, options.random_state)
     return {
         "judges": judges,
         "correlation": judges.estimate and (size / judges.estimate - 1) / (size - 1),
@@ -526,8 +527,8 @@ def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -
             name: dict(zip(jury.members, map(_defined, row), strict=True))
             for name, row in zip(jury.members, matrix, strict=True)
         },
-        "members": _members(jury, answers, [matrix, *ends], trade_off),
-        "spare": _spare(jury, trade_off),
+        "members": _members(jury, answers, [matrix, *ends], pool),
+        "spare": [] if pool is None else _spare(pool),
     }
 
 
@@ -548,29 +549,17 @@ def _effective_number(apart: Floats, pooled: Floats, size: int, options: AuditOp
     return Interval(float(np.clip(estimate, low, high)), low, high)
 
 
-def _learned(jury: Predictions, labelled: Annotations, options: AuditOptions) -> TradeOff:
-    """What learned weights lose without each member."""
-    from edokit.ensemble.estimator import EDOEnsemble
-
-    learner = EDOEnsemble(groups=False, ties="random", random_state=options.random_state)
-    return learner.fit(jury, labelled).trade_off(jury, labelled)
-
-
 def _members(
-    jury: Predictions, answers: Answers, matrices: Sequence[Floats], trade_off: TradeOff | None
+    jury: Predictions, answers: Answers, matrices: Sequence[Floats], pool: LearnedPool | None
 ) -> list[dict[str, Any]]:
     """What each member adds to the uniform mean and to learned weights; lowest loss first."""
     P, size = np.asarray(jury.probabilities, dtype=np.float64), len(jury.members)
     mean_losses = answers.losses(jury.uniform[answers.item_codes])
-    drops = {} if trade_off is None else {drop.dropped[0]: drop for drop in trade_off.drops}
     rows = []
     for k, name in enumerate(jury.members):
         without = (size * jury.uniform - P[:, k]) / (size - 1)
-        gaps = answers.losses(without[answers.item_codes]) - mean_losses
-        remaining = tuple(member for member in jury.members if member != name)
-        error = float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
-        cost = jury.member_info.get(name, {}).get(COST)
-        loss = float((mean_losses + gaps).mean())
+        losses = answers.losses(without[answers.item_codes])
+        remaining = [member for member in jury.members if member != name]
         correlations, *ends = (np.delete(matrix[k], k) for matrix in matrices)
         row = {
             "member": name,
@@ -579,12 +568,12 @@ def _members(
             if np.isnan(correlations).all()
             else float(np.nanmean(correlations)),
             "correlation_interval": [_defined(end.mean()) for end in ends],
-            "cost": None if cost is None else float(cost),
-            UNIFORM: _drop(Reduced((name,), remaining, None, loss, float(gaps.mean()), error)),
+            UNIFORM: _drop(Reduced.of(remaining, losses, mean_losses)),
         }
-        if trade_off is not None:
+        if pool is not None:
             # A member without weight can be dropped at no loss.
-            row[LEARNED] = _drop(drops.get(name, trade_off.whole))
+            has_weight = name in pool.whole.members
+            row[LEARNED] = _drop(pool.without(k)[1] if has_weight else pool.whole)
         rows.append(row)
     return sorted(rows, key=lambda row: row["loss"])
 
@@ -594,13 +583,12 @@ def _drop(reduced: Reduced) -> dict[str, Any]:
     return {"difference": reduced.difference, "interval": reduced.interval, "verdict": verdict}
 
 
-def _spare(jury: Predictions, trade_off: TradeOff | None) -> list[str]:
+def _spare(pool: LearnedPool) -> list[str]:
     """The most members that learned weights can do without, all at once."""
-    if trade_off is None:
-        return []
-    fitting = [step for step in trade_off.path if step.verdict in ("free", "better")]
-    members = min((step.members for step in (trade_off.whole, *fitting)), key=len)
-    return [name for name in jury.members if name not in members]
+    whole, *path = pool.path()
+    as_good = [reduced for reduced in path if reduced.verdict in ("free", "better")]
+    members = min((reduced.members for reduced in (whole, *as_good)), key=len)
+    return [name for name in pool.data.members if name not in members]
 
 
 def _strata(p: Floats, answers: Answers, options: AuditOptions) -> list[dict[str, Any]]:

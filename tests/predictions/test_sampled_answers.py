@@ -18,16 +18,16 @@ from edokit.predictions.files import write_predictions
 from edokit.predictions.join import join_models
 from edokit.predictions.shards import read_predictions
 
-SHEET = """id,model,prompt,output,usd
-a,small,plain,yes,0.001
-a,small,plain,no,0.001
-a,small,plain, yes ,0.001
-a,large,plain,no,0.01
-b,small,plain,no,0.001
-b,large,plain,no,0.01
-b,large,plain,no,0.02
+SHEET = """id,model,prompt,output
+a,small,plain,yes
+a,small,plain,no
+a,small,plain,\tyes
+a,large,plain,no
+b,small,plain,no
+b,large,plain,no
+b,large,plain,no
 """
-COLUMNS = {"item": "id", "answer": "output", "cost": "usd"}
+COLUMNS = {"item": "id", "answer": "output"}
 
 
 def written(path: Path, content: str) -> Path:
@@ -44,13 +44,8 @@ def test_shares_are_smoothed_and_the_members_described(tmp_path: Path) -> None:
         made.probabilities, [[[3 / 5, 2 / 5], [1 / 3, 2 / 3]], [[1 / 3, 2 / 3], [1 / 4, 3 / 4]]]
     )
     small, large = made.member_info.values()
-    assert small == {
-        "model": "small",
-        "prompt": "plain",
-        "answers": 4,
-        "cost": pytest.approx(0.002),
-    }
-    assert large == {"model": "large", "prompt": "plain", "answers": 3, "cost": pytest.approx(0.02)}
+    assert small == {"model": "small", "prompt": "plain", "answers": 4}
+    assert large == {"model": "large", "prompt": "plain", "answers": 3}
     usual = join_models([sheet], columns=COLUMNS, classes=["yes", "no"])
     assert usual.probabilities[0, 1].tolist() == [0.25, 0.75]
     sharp = join_models([sheet], columns=COLUMNS, classes=["yes", "no"], smoothing=0)
@@ -97,7 +92,7 @@ def _quiet() -> object:
 
 
 def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path) -> None:
-    sheet = written(tmp_path / "s.csv", SHEET + "b,small,plain,Not.,0.001\nb,large,plain,,0.01\n")
+    sheet = written(tmp_path / "s.csv", SHEET + "b,small,plain,Not.\nb,large,plain,\n")
     given = {"columns": COLUMNS, "classes": ["no", "yes"]}
     with pytest.raises(
         InputError, match=r"2 of 9 answers .*'Not\.' \(1\), no answer \(1\)"
@@ -112,7 +107,7 @@ def test_answers_that_are_no_class_are_counted_listed_and_refused(tmp_path: Path
         made = join_models([sheet], unparsed="drop", label_map={"Not.": "no"}, **given)
     np.testing.assert_allclose(made.probabilities[1, 0], [2.5 / 3, 0.5 / 3])
     long = "I would rather not answer a question like this because it is rather long"
-    sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{long},0.001\n")
+    sheet = written(tmp_path / "t.csv", SHEET + f"b,small,plain,{long}\n")
     with pytest.raises(InputError) as refused:
         join_models([sheet], **given)
     assert long not in str(refused.value)  # it may quote somebody's text
@@ -146,7 +141,7 @@ def test_the_classes_of_answers_are_declared(tmp_path: Path) -> None:
 
 
 def test_a_member_without_an_answer_follows_the_policy_for_missing_items(tmp_path: Path) -> None:
-    sheet = written(tmp_path / "s.csv", SHEET + "c,small,plain,yes,0.001\n")
+    sheet = written(tmp_path / "s.csv", SHEET + "c,small,plain,yes\n")
     given = {"columns": COLUMNS, "classes": ["no", "yes"]}
     with pytest.raises(InputError, match=r"'large\+plain' has no prediction for 1 item: 'c'"):
         join_models([sheet], **given)
@@ -217,7 +212,7 @@ def test_answers_join_with_probabilities(tmp_path: Path) -> None:
         ({"smoothing": -1}, "smoothing is -1"),
         ({"unparsed": "guess"}, "unparsed"),
         ({"logits": True}, "no logits"),
-        ({"columns": {"cost": "usd", "answer": "output"}}, "no column 'item'"),
+        ({"columns": {"answer": "output"}}, "no column 'item'"),
     ],
 )
 def test_unusable_requests_are_refused(
@@ -236,7 +231,7 @@ def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
     assert [about["answers"] for about in made.member_info.values()] == [1, 2]
     # A spelling that other items alone have is mapped all the same.
     join_models(
-        [written(tmp_path / "n.csv", SHEET.replace(" yes ", "yep"))],
+        [written(tmp_path / "n.csv", SHEET.replace("\tyes", "yep"))],
         items=["b"],
         label_map={"yep": "yes"},
         **given,
@@ -256,14 +251,10 @@ def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
     assert read_predictions(tmp_path / "test.npz").items.tolist() == ["b"]
 
 
-def test_a_member_that_changes_its_model_and_unknown_costs_are_reported(tmp_path: Path) -> None:
-    rows = "item,member,model,answer,cost\na,x,m,no,1\na,x,n,yes,1\n"
+def test_a_member_that_changes_its_model_is_refused(tmp_path: Path) -> None:
+    rows = "item,member,model,answer\na,x,m,no\na,x,n,yes\n"
     with pytest.raises(InputError, match="'x' has another model in row 2"):
         join_models([written(tmp_path / "r.csv", rows)], classes=["no", "yes"])
-    gap = rows.replace(",n,", ",m,").replace("yes,1", "yes,")
-    with pytest.warns(EDOWarning, match="no cost in some rows"):
-        made = join_models([written(tmp_path / "g.csv", gap)], classes=["no", "yes"])
-    assert made.member_info == {"x": {"answers": 2, "model": "m"}}
 
 
 def test_a_spreadsheet_file_is_pointed_to_csv(tmp_path: Path) -> None:

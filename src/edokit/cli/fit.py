@@ -118,7 +118,7 @@ def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:
     certificate = (
         fitted.certificate or "No certificate: gumbel is a search; --solver exact has one."
     )
-    notes += [fitted.cost_of_items, fitted.regularization, str(certificate)]
+    notes += [fitted.regularization, str(certificate)]
     console.print_table(
         f"{out}: {fitted.size} of {_units(fitted)} {verb} weight ({fitted.learned_from})",
         ["term", "value on the fit data"],

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from edokit._errors import InputError, counted, money
+from edokit._errors import InputError, counted
 from edokit.cli import console, options
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
@@ -19,7 +19,7 @@ from edokit.runs import output_files
 
 COLUMNS = 3
 """Most classes whose mean probabilities are shown in columns."""
-DETAILS = ("model", "prompt", "persona", "cost", "answers", "failures")
+DETAILS = ("model", "prompt", "persona", "answers", "failures")
 """What is shown of members where it is known."""
 LOGITS = ":logits"
 
@@ -37,8 +37,8 @@ class Join(JoinOptions):
         All files hold logits; else FILE:logits for one.
     columns : dict of str, optional
         Another column name for item, member, group or p_CLASS, e.g. item=id or p_yes=score; of
-        sampled answers also for answer, annotator, model, prompt, persona or cost; of one
-        file alone bert.item=id (repeatable).
+        sampled answers also for answer, annotator, model, prompt or persona; of one file
+        alone bert.item=id (repeatable).
     label_map : dict of str, optional
         Read a class, or a sampled answer, as another (repeatable).
     """
@@ -93,7 +93,6 @@ def join(
     out: Path,
     reading: Annotated[Join, options.FLAT] = Join(),
     normalize: options.Normalize = False,
-    cost: Annotated[dict[str, float] | None, options.parser(options.numbers, "NAME=COST")] = None,
     kept: Annotated[ItemFilter, options.FLAT] = ItemFilter(),
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -109,9 +108,6 @@ def join(
         answers, one per row, whose shares become probabilities.
     out : Path
         The predictions: .npz or .parquet.
-    cost : dict of float, optional
-        What a member costs per item, in any one unit (repeatable); kept with the predictions and
-        the ensembles fitted on them.
     """
     names, paths, in_logits = zip(*map(_model_file, files), strict=True)
     inputs = [*paths, kept.annotations]
@@ -123,7 +119,7 @@ def join(
             logits=[reading.logits or marked for marked in in_logits],
             invalid="normalize" if normalize else "error",
             items=kept.items(),
-        ).with_info({name: {"cost": value} for name, value in (cost or {}).items()})
+        )
         write_predictions(joined, out)
     _show_joined(joined, out, json)
 
@@ -176,10 +172,7 @@ def info(path: options.Argument, /, *, json: options.Json = False) -> None:
         f"{path}: {rows}, {counted(len(members), 'member')},"
         f" {len(classes)} classes{kind}, {counted(description['shards'], 'file')}",
         [_member_record(member, classes) for member in members],
-        [
-            "distance: mean L1 distance to the uniform mean of all members (0 to 2).",
-            *(["cost: of one item."] if any("cost" in m.get("info", {}) for m in members) else []),
-        ],
+        ["distance: mean L1 distance to the uniform mean of all members (0 to 2)."],
     )
 
 
@@ -188,7 +181,6 @@ def _member_record(member: dict[str, Any], classes: Sequence[str]) -> dict[str, 
     means = {f"mean p({name})": member["mean"][name] for name in classes if len(classes) <= COLUMNS}
     info = member.get("info", {})
     details = {key: str(info[key])[:24] for key in DETAILS if key in info}
-    details |= {"cost": money(info["cost"])} if "cost" in info else {}
     about = {"member": member["name"], "group": member["group"] or "–"}
     figures = {"entropy": member["entropy"], "distance": member["distance"]}
     return about | means | figures | details

@@ -23,7 +23,7 @@ Step = Literal["temperature", "cumulative-temperature", "mode"]
 Positive = Annotated[int, Field(ge=1, le=2**53)]
 Temperature = Annotated[float, Field(ge=0.99 * LOWEST_TEMPERATURE, le=1.01 * HIGHEST_TEMPERATURE)]
 MAX_ITEMS = 5000
-"""Steps, penalties and costs are estimated on so many items at most."""
+"""Steps, penalties and losses are estimated on so many items at most."""
 FOLDS = 5
 """Each fifth of them is held out in turn."""
 LOGS = np.append(0.0, np.linspace(np.log(LOWEST_TEMPERATURE), np.log(HIGHEST_TEMPERATURE), 61))

@@ -50,7 +50,6 @@ from edokit.scales import Scale, ScaleLike
 
 if TYPE_CHECKING:
     from edokit.ensemble.pooled import Pooled
-    from edokit.ensemble.trade_off import TradeOff
 
 FORMAT = 1
 """Raised when older versions could no longer read what is written."""
@@ -469,50 +468,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         return list(self.fitted_.explanation)
-
-    def trade_off(self, predictions: Any, annotations: Any) -> TradeOff:
-        """What cheaper ensembles lose: members dropped one by one, the weights solved again.
-
-        Costs are those of ``Predictions.member_info``; where they are unknown, every member counts
-        the same.
-
-        Parameters
-        ----------
-        predictions, annotations
-            What it was fitted on, as in ``fit``.
-
-        Returns
-        -------
-        TradeOff
-            The ensemble without each of its members, and a path of cheaper and cheaper ensembles,
-            with held-out losses and standard errors.
-
-        Examples
-        --------
-        >>> from edokit import EDOEnsemble, Objective, Predictions, simulate
-        >>> simulation = simulate("two-camps", random_state=0, items=(60, 60, 60))
-        >>> people = simulation.annotations.split("dev")
-        >>> truth = simulation.truth[simulation.rows("dev")]
-        >>> P = {"large": 0.9 * truth + 0.05, "small": 0.7 * truth + 0.15}
-        >>> predictions = Predictions.from_arrays(
-        ...     P,
-        ...     items=people.items,
-        ...     classes=people.classes,
-        ...     member_info={"large": {"cost": 3}, "small": {"cost": 1}},
-        ... )
-        >>> ensemble = EDOEnsemble(objective=Objective(reg=1.0), ties="random")
-        >>> curve = ensemble.fit(predictions, people).trade_off(predictions, people)
-        >>> [(reduced.dropped, reduced.cost) for reduced in curve.path]
-        [((), 4.0), (('small',), 3.0)]
-        """
-        check_is_fitted(self)
-        from edokit.ensemble.trade_off import trade_off
-
-        options = replace(Options.of(self.get_params(deep=False)), scale=self.scale_)
-        if isinstance(predictions, Shards):
-            with FitData.open(predictions, annotations, **options.label_options) as shards:
-                return trade_off(self.fitted_, shards)
-        return trade_off(self.fitted_, as_fit_data(predictions, annotations, options))
 
     def summary(self) -> dict[str, Any]:
         """Weights by member, size, terms of the loss, certificate and metrics, ready for JSON."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, Validati
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
-from edokit._errors import InputError, counted, money
+from edokit._errors import InputError, counted
 from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Bools, Floats, Ints
 from edokit.ensemble.answers import Answer, Positive, Temperature
@@ -20,7 +19,7 @@ from edokit.ensemble.inputs import Options, from_flat, options_of_settings
 from edokit.metrics import entropy_items
 from edokit.objective.pools import average_groups, group_names, pool, sharpen
 from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective
-from edokit.predictions.core import COST, MemberInfo, checked_info
+from edokit.predictions.core import MemberInfo, checked_info
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 from edokit.solvers import Certificate, Column, Trajectory
 from edokit.solvers.exact import SMALLEST_WEIGHT
@@ -207,7 +206,7 @@ class Fitted:
     member_info: Annotated[
         MemberInfo, ReadAs(dict[str, dict[str, Json]], dict), AfterValidator(_read_member_info)
     ] = field(default_factory=dict)
-    """What is known about members, by name: ``model``, ``cost``, …; see `Predictions`."""
+    """What is known about members, by name: ``model``, ``prompt``, …; see `Predictions`."""
     classes: DistinctNames
     """Names of the classes [C]."""
     labels: tuple[str | bool | int | float, ...] | None = None
@@ -268,20 +267,6 @@ class Fitted:
         if self.groups is None or self.group_weights is None:
             return self.members, self.weights
         return tuple(group_names(self.groups)), self.group_weights
-
-    def cost(self, members: Sequence[str] | None = None) -> float | None:
-        """What one item costs with these members (None: those with weight), where it is known."""
-        if members is None:
-            heavy = np.flatnonzero(self.weights >= SMALLEST_WEIGHT)
-            members = [self.members[k] for k in heavy]
-        costs = [self.member_info.get(name, {}).get(COST) for name in members]
-        return None if None in costs else math.fsum(map(float, costs))  # type: ignore[arg-type]
-
-    @property
-    def cost_of_items(self) -> str | None:
-        """What one item costs, in a sentence; None where costs are unknown."""
-        heavy = int((self.weights >= SMALLEST_WEIGHT).sum())
-        return costs_in_words(self.cost(), self.cost(self.members), heavy, "member")
 
     @property
     def regularization(self) -> str | None:
@@ -355,7 +340,6 @@ class Fitted:
             "metrics": dict(self.metrics),
             "nothing_learned": self.nothing_learned,
             **({} if self.below_constant is None else {"below_constant": self.below_constant}),
-            **({} if self.cost() is None else {"cost": self.cost()}),
             **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
             **({} if self.label_weights is None else {"label_weights": self.weights_by_label}),
         }
@@ -472,17 +456,6 @@ def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) 
     return (
         f"{penalty}, chosen by five-fold cross-validation on {among};"
         f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.4f})."
-    )
-
-
-def costs_in_words(cost: float | None, all_cost: float | None, heavy: int, unit: str) -> str | None:
-    """What one item costs with what carries weight, and with all; None where that is unknown."""
-    if cost is None or all_cost is None:
-        return None
-    carry = "carries" if heavy == 1 else "carry"
-    return (
-        f"One item costs {money(cost)} with the {counted(heavy, unit)} that {carry} weight, and"
-        f" {money(all_cost)} if all are asked."
     )
 
 

@@ -76,8 +76,8 @@ class JoinOptions:
     columns : mapping of str to str, default=None
         The files' own column names for ``item``, ``member``, ``group`` and ``p_<class>``, as in
         ``{"item": "id", "p_yes": "score"}``; of sampled answers also for ``answer``,
-        ``annotator``, ``model``, ``prompt``, ``persona`` and ``cost`` (of one answer).
-        ``"bert.item"`` is for the file whose member is called ``bert``.
+        ``annotator``, ``model``, ``prompt`` and ``persona``. ``"bert.item"`` is for the file whose
+        member is called ``bert``.
     label_map : mapping of str to str, default=None
         Classes to read as others, as in ``{"LABEL_1": "yes"}``.
     missing : {"error", "drop"}, default="error"
@@ -88,7 +88,7 @@ class JoinOptions:
         as in ``ordinal:low=0,mid=1,high=3``. Multi-label columns are probabilities (or logits) of
         each label on its own. Files of different scales are refused.
     member_info : mapping of str to mapping, default=None
-        What is known about members, such as ``{"bert": {"model": "bert-base", "cost": 0.002}}``.
+        What is known about members, such as ``{"bert": {"model": "bert-base"}}``.
     classes : sequence, default=None
         All classes, in order. None: those of the scale, else of the files; of sampled answers they
         must be declared.
@@ -395,7 +395,7 @@ class _ModelFile:
         with np.errstate(invalid="ignore"):
             shares = np.where(total, scale.smoothed(counts, total, smoothing), np.nan)
         array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
-        info = answer_info(table, self.path, lines.member, lines.cells, answers.is_parsed)
+        info = answer_info(table, self.path, lines.member, answers.is_parsed)
         fields = rows, tuple(lines.member.names), answers.classes, lines.groups, scale
         with errors_in(self.path):
             return Predictions(array, *fields).with_info(info)

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import HAVE, InputError, are, counted, examples, option, warn, word
-from edokit._io.tables import number_column
+from edokit._errors import InputError, are, counted, examples, option, warn, word
 from edokit._names import Encoded, as_names, class_order, encode
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, set_parts
-from edokit.predictions.core import COST, SOURCES
+from edokit.predictions.core import SOURCES
 from edokit.predictions.files import per_member
 from edokit.scales import DeclaredScale
 
@@ -26,7 +24,7 @@ Unparsed: TypeAlias = Literal["error", "drop"]
 SMOOTHING = 0.5
 """What is added to the count of each class."""
 ANSWER = "answer"
-ROLES = (ANSWER, "annotator", *SOURCES, COST)
+ROLES = (ANSWER, "annotator", *SOURCES)
 _MOST_ANSWERS = 10
 """Answers that a message lists."""
 _LONGEST = 60
@@ -169,16 +167,9 @@ def answering_members(table: pa.Table, path: Path, member: str, sources: Sequenc
 
 
 def answer_info(
-    table: pa.Table,
-    path: Path,
-    member: Encoded,
-    cells: npt.NDArray[np.int64],
-    is_parsed: Bools,
+    table: pa.Table, path: Path, member: Encoded, is_parsed: Bools
 ) -> dict[str, dict[str, Any]]:
-    """What the table tells about each member, and how many of its answers count; None if unknown.
-
-    ``cells`` are the row and member of each answer.
-    """
+    """What the table tells about each member, and how many of its answers count."""
     k = len(member.names)
     facts: dict[str, Sequence[Any]] = {
         "answers": np.bincount(member.codes[is_parsed], minlength=k).tolist(),
@@ -189,17 +180,6 @@ def answer_info(
     for role in SOURCES:
         if role in table.column_names:
             facts[role] = [value or None for value in per_member(table, role, member, path)]
-    if COST in table.column_names:
-        costs = number_column(table, COST, str(path)).astype(np.float64)
-        items = np.bincount(np.unique(cells) % k, minlength=k)
-        per_item = np.bincount(member.codes, costs, minlength=k) / items
-        facts[COST] = [None if np.isnan(cost) else cost for cost in per_item.tolist()]
-        unknown = member.names[np.isnan(per_item)]
-        if len(unknown):
-            warn(
-                f"{path}: {are(len(unknown), k, HAVE, 'member')} no {COST} in some rows,"
-                f" so their cost per item is unknown: {examples(unknown)}"
-            )
     return {
         str(name): {fact: values[code] for fact, values in facts.items()}
         for code, name in enumerate(member.names)

@@ -18,9 +18,8 @@ from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.reviews import review
-from edokit.ensemble.trade_off import TradeOff
 from edokit.planning import Plan, PlanOptions, plan
-from edokit.predictions.core import COST, Predictions
+from edokit.predictions.core import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.formatting import listed
 from edokit.report.results import Comparison, Search, read_comparison, read_search
@@ -54,8 +53,6 @@ class ReportData:
     evaluation : Evaluation or None
     search : Search or None
     comparison : Comparison or None
-    trade_off : TradeOff or None
-        What cheaper ensembles lose, where the members' costs are known.
     diagnosis : dict[str, Any] or None
         `edokit.diagnose` of the annotations, as a dictionary.
     diagnosed : str
@@ -78,7 +75,6 @@ class ReportData:
     evaluation: Evaluation | None = None
     search: Search | None = None
     comparison: Comparison | None = None
-    trade_off: TradeOff | None = None
     diagnosis: dict[str, Any] | None = None
     diagnosed: str = ""
     audit: Audit | None = None
@@ -165,9 +161,6 @@ def collect(
         warnings.simplefilter("ignore", EDOWarning)  # the run warned already
         if data.ensemble is not None:
             data.evaluation = source.evaluation(data.ensemble, by)
-            data.trade_off = data.attempt(
-                "What cheaper ensembles lose", partial(source.trade_off, data.ensemble)
-            )
         evaluation = data.evaluation
         if by and (evaluation is None or evaluation.annotations is None):
             raise InputError(
@@ -324,15 +317,6 @@ class _Source:
         if pooled.rows.people:
             labels = _by_item(labels)
         return diagnose(labels).to_dict()
-
-    def trade_off(self, ensemble: EDOEnsemble) -> TradeOff | None:
-        """From the items that the ensemble was fitted on, where members have costs."""
-        if not any(COST in info for info in ensemble.fitted_.member_info.values()):
-            return None
-        items = self.read("") if self.fit_items else None
-        if items is None:
-            raise InputError("it needs the items of the fit", "fit the ensemble on files")
-        return ensemble.trade_off(*items)
 
     def _held_out(self, predictions: Predictions) -> bool | None:
         """Whether these were no part of the fit, by its record; None if that is not known."""

@@ -11,11 +11,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from edokit._errors import money, printable
+from edokit._errors import printable
 from edokit._io.documents import parse_json
 from edokit._package import __version__
-from edokit.ensemble.trade_off import VERDICTS, earned
-from edokit.ensemble.trade_off import signed as signed_difference
 from edokit.metrics import METRIC, headline_metric
 from edokit.panels import PanelAnswer, PanelComparison
 from edokit.report.charts import all_charts
@@ -72,10 +70,6 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         charts=charts,
         items=items,
         reasons=() if ensemble is None else ensemble.explain(),
-        earned={} if ensemble is None else earned(ensemble.fitted_),
-        verdicts=VERDICTS,
-        signed=signed_difference,
-        money=money,
         front_rows=FRONT_ROWS,
         nearly_equal=EQUAL,
         queue=_queue(data, texts),
