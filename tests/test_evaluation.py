@@ -101,7 +101,16 @@ def test_a_constant_answer_is_evaluated_beside_the_probabilities() -> None:
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [one["name"] for one in told["methods"]] == ["predictions", "constant"]
     train = PEOPLE.take(range(20))
-    other = edokit.evaluate(MEMBERS.probabilities[:, 0], PEOPLE, train_annotations=train, samples=0)
+    table = PEOPLE.to_table().to_pandas()
+    table["split"] = np.where(table["item"].isin(train.items), "train", "test")
+    probabilities = dict(zip(("p_0", "p_1"), MEMBERS.probabilities[20:, 0].T, strict=True))
+    other = edokit.evaluate(
+        {"item": PEOPLE.items[20:], **probabilities},
+        Annotations.from_table(table),
+        split="test",
+        train_split="train",
+        samples=0,
+    )
     assert other.constant.source == "train"
     assert other.constant.shares == pytest.approx(train.soft_labels.mean(axis=0))
 

@@ -65,10 +65,11 @@ def run_demo(
         predictions = train_quick_members(annotations, members, random_state, step, shares)
         comparison = compare(
             predictions["dev"],
-            annotations.split("dev"),
+            annotations,
             predictions["test"],
-            annotations.split("test"),
-            train_annotations=annotations.split("train"),
+            split="dev",
+            test_split="test",
+            train_split="train",
             methods=METHODS,
             random_state=random_state,
             step=step,

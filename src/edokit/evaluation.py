@@ -279,7 +279,6 @@ def evaluate(
     predictions: Predictions | npt.ArrayLike | str | Path | None = None,
     ensemble: EDOEnsemble | str | Path | None = None,
     split: str | Sequence[str] | None = None,
-    train_annotations: Annotations | str | Path | Table | None = None,
     train_split: str | Sequence[str] | None = None,
     **settings: Any,
 ) -> Evaluation:
@@ -307,11 +306,9 @@ def evaluate(
         shares of the items that it was fitted on.
     split : str or sequence of str, default=None
         Only these splits of the annotations.
-    train_annotations : Annotations, path or table, default=None
-        Training items, whose shares the constant answer has instead. Without an ensemble, too, it
-        has the shares of the evaluated items, which no constant can beat on them.
     train_split : str or sequence of str, default=None
-        Only these splits of them, or, without ``train_annotations``, of ``annotations``.
+        Splits of ``annotations`` whose shares the constant answer has instead. Without them and
+        without an ensemble it has those of the evaluated items, which no constant can beat on them.
     **settings
         Single fields of `EvaluateOptions`, such as ``samples=200``, and further arguments of
         `read_annotations`, such as ``columns`` or ``scale``, for annotations that are files.
@@ -350,12 +347,13 @@ def evaluate(
     answers = _read_answers(probabilities, predictions, ensemble, labelled, options.invalid)
     labelled = answers.labelled
     y = labelled.hard_labels(ties=options.ties, random_state=options.random_state)
-    if train_annotations is None and train_split is None:
-        constant = constant_of(ensemble, labelled, y)
-    else:
-        source = annotations if train_annotations is None else train_annotations
-        train = _annotations(files, "train_annotations", source, train_split)
-        constant = _constant_of_train(train, labelled, options.ties)
+    constant = constant_of(ensemble, labelled, y)
+    if train_split is not None:
+        from edokit.baselines.methods import ConstantAnswer
+
+        train = _annotations(files, "train_annotations", annotations, train_split)
+        train = train.with_classes(labelled.classes)
+        constant = ConstantAnswer(ties=options.ties).take_shares(train, "train").constant_
     subject = "The predictions" if ensemble is None else "The ensemble"
     if isinstance(probabilities, str | Path):
         subject = Path(probabilities).name
@@ -581,15 +579,6 @@ def _annotations(
     if isinstance(annotations, Annotations):
         return annotations
     return Annotations.from_table(annotations)
-
-
-def _constant_of_train(train: Annotations, labelled: Annotations, ties: Ties) -> Constant:
-    """The constant answer of the training items, over the classes of the annotations."""
-    from edokit.baselines.methods import ConstantAnswer
-
-    check_same_scale(train.scale, "training annotations", labelled.scale, "annotations")
-    train = train.with_classes(labelled.classes)
-    return ConstantAnswer(ties=ties).take_shares(train, "train").constant_
 
 
 def _as_predictions(source: Any, annotations: Annotations, invalid: Invalid) -> Predictions:

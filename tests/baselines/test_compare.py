@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pool_cases import sample
@@ -79,7 +80,11 @@ def test_the_constant_has_the_shares_of_the_training_items_where_these_are_given
 ) -> None:
     dev, test = samples
     train = sample(30, seed=5, prefix="train")[1]
-    found = compare(*dev, *test, train_annotations=train, methods=["edo"], samples=0)
+    people = {"train": train, "dev": dev[1], "test": test[1]}
+    tables = [part.to_table().to_pandas().assign(split=name) for name, part in people.items()]
+    splits = {"split": "dev", "test_split": "test", "train_split": "train"}
+    annotations = Annotations.from_table(pd.concat(tables))
+    found = compare(dev[0], annotations, test[0], **splits, methods=["edo"], samples=0)
     shares = train.soft_labels.mean(axis=0)
     assert found["constant"].ce == pytest.approx(ce(np.tile(shares, (50, 1)), test[1].soft_labels))
     assert found.facts["constant"]["source"] == "train"

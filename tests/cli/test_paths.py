@@ -99,7 +99,7 @@ INPUTS = {
         "test_annotations",
         "test_predictions",
     ),
-    *("texts", "train_annotations"),
+    "texts",
 }
 OUTPUTS = {"out", "review_out", "figures", "truth", "page"}
 FOLDERS = {  # what each command writes into its folder

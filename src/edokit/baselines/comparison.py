@@ -227,7 +227,6 @@ def compare(
     *,
     split: str | Sequence[str] | None = None,
     test_split: str | Sequence[str] | None = None,
-    train_annotations: AnyAnnotations | None = None,
     train_split: str | Sequence[str] | None = None,
     extra: Mapping[str, tuple[AnyPredictions, AnyPredictions]] | None = None,
     step: Step = lambda done, total, what: None,
@@ -253,11 +252,9 @@ def compare(
         Which methods are compared, and how.
     split, test_split : str or sequence of str, default=None
         Only these splits of ``annotations`` and of ``test_annotations``.
-    train_annotations : Annotations, str or Path, default=None
-        The annotations that the members were trained on; the constant answer then has their shares,
-        else those of the items to fit on.
     train_split : str or sequence of str, default=None
-        Only these splits of them, or, without ``train_annotations``, of ``annotations``.
+        The splits of ``annotations`` that the members were trained on; the constant answer then has
+        their shares, else those of the items to fit on.
     extra : mapping of str to (predictions, test_predictions), default=None
         Other pools of members on the same items (without test predictions: the predictions twice).
         Each gives a row ``NAME``, the uniform mean of its members, and, if there are several,
@@ -309,11 +306,8 @@ def compare(
     test_labels = annotations if test_annotations is None else test_annotations
     evaluated = (test_predictions, test_labels, test_split)
     data = _read_samples(files, (predictions, annotations, split), evaluated, options)
-    if train_annotations is not None or train_split is not None:
-        source = annotations if train_annotations is None else train_annotations
-        labels = files.annotations("train_annotations", source, train_split)
-        if not isinstance(labels, Annotations):
-            labels = inputs.as_annotations(labels, len(labels), data.classes)
+    if train_split is not None:
+        labels = files.annotations("train_annotations", annotations, train_split)
         data = replace(data, train_labels=labels.with_classes(data.classes))
     names, skipped = _method_names(options.methods)
     rows = _rows(names, data, extra or {}, InputReader(scale=reading.get("scale")))

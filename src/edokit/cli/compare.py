@@ -51,7 +51,7 @@ class Methods(CompareOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherFiles(options.TrainFiles, options.TestFiles):
-    """Annotations of test and of train."""
+    """Annotations of test, and the split of train."""
 
 
 def compare(
@@ -86,7 +86,7 @@ def compare(
     """
     if form is not None:
         one_of("format", form, FORMATS)
-    further_files = [files.test_predictions, files.test_annotations, files.train_annotations]
+    further_files = [files.test_predictions, files.test_annotations]
     guard: Any = nullcontext()
     if out is not None:
         inputs = predictions, annotations, *further_files

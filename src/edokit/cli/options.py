@@ -364,13 +364,10 @@ class TrainFiles:
 
     Parameters
     ----------
-    train_annotations : Path, optional
-        Annotations of the training items: the constant answer has their shares.
     train_split : list of str, optional
-        The split of the training annotations; else all of --train-annotations.
+        The split of the training items: the constant answer has their shares.
     """
 
-    train_annotations: Path | None = None
     train_split: Names = None
 
 
