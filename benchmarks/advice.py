@@ -25,13 +25,14 @@ import numpy as np
 
 from edokit import EDOEnsemble, Predictions, read_annotations, simulate
 from edokit.annotations.core import Annotations
+from edokit.datasets.simulate.regimes import REGIMES
 from edokit.ensemble.inputs import from_flat
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import most_active, per_annotator, random_select, soft
 from edokit.metrics import ce, ce_items, entropy, paired_test
 
-REGIMES = {"three-voices": 3, "partial-panel": 8, "two-camps": 6, "crowd": 10}
+PEOPLE = {"three-voices": 3, "partial-panel": 8, "two-camps": 6, "crowd": 10}
 LEWIDI = {"ArMIS": 3, "ConvAbuse": 8, "HS-Brexit": 6, "MD-Agreement": 10}
 STRUCTURED = (0.0, 0.3, 0.6, 0.9)
 SIGNS: dict[str, dict[str, Any]] = {
@@ -118,7 +119,7 @@ def fitted(people: Annotations, count: int, seed: int) -> dict[str, Any]:
 
 def measure(regime: str, count: int, structured: float, seed: int) -> dict[str, float]:
     """Distance to the truth of each way to learn."""
-    simulation = simulate(regime, random_state=seed, structured=structured)
+    simulation = simulate(replace(REGIMES[regime], structured=structured), random_state=seed)
     truth = simulation.truth[simulation.rows("test")]
     floor = entropy(truth)
     answers = fitted(simulation.annotations, count, seed)
@@ -129,7 +130,7 @@ def simulated(seeds: int) -> None:
     """Print the table of the simulator; differences to the first column are within seeds."""
     print("| people | structured |", " | ".join(COLUMNS), "|")
     print("|---" * (2 + len(COLUMNS)) + "|")
-    for regime, count in REGIMES.items():
+    for regime, count in PEOPLE.items():
         for structured in STRUCTURED:
             rows = [measure(regime, count, structured, seed) for seed in range(seeds)]
             first = np.array([row[COLUMNS[0]] for row in rows])

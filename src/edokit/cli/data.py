@@ -180,7 +180,6 @@ def simulate(
     *,
     truth: Path | None = None,
     items: Annotated[Any, options.parser(options.whole_numbers, "NUMBERS")] = None,
-    structured: float | None = None,
     random_state: int = 0,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -196,8 +195,6 @@ def simulate(
         Also a table with the shares of the whole population, item by item.
     items : list of int, optional
         Items of train, dev and test, e.g. 600,100,100.
-    structured : float, optional
-        The lasting part of the disagreement: 0 is pure noise, 1 has none.
     random_state : int, default=0
         Seed of annotators and texts.
     """
@@ -208,12 +205,7 @@ def simulate(
     from edokit.runs import output_files
 
     with output_files(out, truth, overwrite=overwrite):
-        simulation = simulate_regime(
-            regime,
-            random_state=random_state,
-            items=items,
-            structured=structured,
-        )
+        simulation = simulate_regime(regime, random_state=random_state, items=items)
         people = simulation.annotations
         write_annotations(people, out)
         if truth is not None:

@@ -11,7 +11,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
 from edokit.datasets.simulate.posts import VIEW_NAMES, Features, draw_features
 from edokit.datasets.simulate.regimes import Regime
@@ -141,13 +140,6 @@ def _views(z: Floats, group: Ints, sides: Floats, regime: Regime) -> Floats:
     parts = [(weight, part) for weight, part in parts if part.any()]
     total = sum(weight for weight, _ in parts)
     lasting = regime.disagreement * math.sqrt(regime.structured)
-    if lasting > 0 and total == 0:
-        raise InputError(
-            f"{option('structured', regime.structured)} asks for lasting disagreement, but in"
-            f" regime {regime.name!r} no weighted part lets the annotators differ",
-            f"set {option('structured', 0)}, or add groups with different views, annotators or"
-            " weights",
-        )
     views = np.zeros((len(group), sides.shape[1]))
     for weight, part in parts if lasting > 0 else []:
         views += lasting * math.sqrt(weight / total) * part

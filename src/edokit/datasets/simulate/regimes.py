@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.resources import files
-from numbers import Integral
+
+from pydantic import TypeAdapter
 
 from edokit._errors import InputError, check_number, one_of, option
 from edokit.datasets.simulate.posts import VIEW_NAMES
 from edokit.scales import DeclaredScale, Scale
-
-
-def _check(holds: bool, name: str, value: object, rule: str) -> None:
-    if not holds:
-        raise InputError(
-            f"{option(name, value)} is not possible: {rule}", f"choose another {option(name)}"
-        )
-
 
 TWO_CLASSES = ("fine", "offensive")
 """What two classes are called; more are numbered by severity from 0."""
@@ -45,7 +37,6 @@ class Group:
     views: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_number("share", self.share, 0, above=True)
         for side in self.views:
             one_of(f"a view of group {self.name!r}", side, (*VIEW_NAMES, "always"))
 
@@ -108,18 +99,23 @@ class Regime:
         check_number("annotators", self.annotators, 1, whole=True)
         check_number("structured", self.structured, 0, 1)
         check_number("disagreement", self.disagreement, 0)
-        rule = "it takes three whole numbers (train, dev, test), train at least 1"
-        is_valid = [isinstance(n, Integral) and int(n) >= 0 for n in self.items]
-        is_valid += [len(self.items) == 3, self.items[0] > 0]
-        _check(all(is_valid), "items", self.items, rule)
-        for count in self.per_item:
-            check_number("per_item", count, 1, self.annotators, whole=True)
-        is_possible = 0 < len(self.groups) <= self.annotators
-        _check(is_possible, "groups", len(self.groups), "there are one to as many as annotators")
-        is_possible = len(self.balance) == len(self.labels)
-        is_possible |= not self.labels and math.isclose(sum(self.balance), 1.0, abs_tol=1e-6)
-        rule = "it has a share for each class, which sum to 1, or for each label"
-        _check(is_possible, "balance", self.balance, rule)
+        for number in self.items:
+            check_number("items", number, 0, whole=True)
+        for number in self.per_item:
+            check_number("per_item", number, 1, self.annotators, whole=True)
+        is_possible = {
+            "items": len(self.items) == 3 and self.items[0] > 0,
+            "groups": 0 < len(self.groups) <= self.annotators,
+            "balance": math.isclose(sum(self.balance), 1.0, abs_tol=1e-6)
+            if not self.labels
+            else len(self.balance) == len(self.labels),
+        }
+        for name in (name for name, holds in is_possible.items() if not holds):
+            raise InputError(
+                f"{option(name, getattr(self, name))} is not possible",
+                "items are three numbers (train, dev, test), train at least 1; groups at most as"
+                " many as annotators; the balance sums to 1, or has a share for each label",
+            )
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -142,31 +138,11 @@ class Regime:
         """Share of posts that are written in anger."""
         return self.balance[0] if self.labels else 1.0 - self.balance[0]
 
-    def sized(self, items: tuple[int, int, int] | float) -> Regime:
-        """The same with other numbers of items, or with a fraction of them."""
-        if not isinstance(items, int | float):
-            return replace(self, items=items)
-        rule = "a fraction of the items lies in (0, 1]; counts are three: train, dev, test"
-        _check(0 < items <= 1, "items", items, rule)
-        train, dev, test = (math.ceil(n * items) for n in self.items)
-        return replace(self, items=(train, dev, test))
 
-
-def _named_regimes() -> dict[str, Regime]:
-    """The regimes in ``regimes.json``, by name."""
-    listed = json.loads(files(__package__).joinpath("regimes.json").read_text("utf-8"))
-    regimes = {}
-    for name, settings in listed.items():
-        del settings["about"]
-        settings["items"], settings["balance"] = map(
-            tuple, (settings["items"], settings["balance"])
-        )
-        settings["per_item"] = {int(n): share for n, share in settings["per_item"].items()}
-        if "groups" in settings:
-            settings["groups"] = tuple(Group(**group) for group in settings["groups"])
-        regimes[name] = Regime(name, **settings)
-    return regimes
-
-
-REGIMES = _named_regimes()
+REGIMES: dict[str, Regime] = {
+    regime.name: regime
+    for regime in TypeAdapter(list[Regime]).validate_json(
+        files(__package__).joinpath("regimes.json").read_bytes()
+    )
+}
 """The named regimes."""

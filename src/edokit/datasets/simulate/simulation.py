@@ -123,12 +123,6 @@ class Simulation:
         sets = bool(self.regime.labels)
         return answer_probabilities(scores, self.population.noise, self.thresholds, sets)
 
-    def sample_labels(self, random_state: int, rows: npt.ArrayLike | None = None) -> Codes:
-        """A new label of every annotator on these items, or on all: codes of classes [n, A], or
-        whether each label is chosen [n, A, L]."""
-        p = self.annotator_probabilities(rows)
-        return _draw(np.random.default_rng(random_state), p, self.regime)
-
     def variance(self) -> dict[str, float]:
         """Where the variance of all annotators' labels comes from; see `decompose`."""
         p = self.annotator_probabilities()
@@ -150,8 +144,7 @@ def simulate(
     regime: str | Regime = "crowd",
     *,
     random_state: int = 0,
-    items: tuple[int, int, int] | float | None = None,
-    structured: float | None = None,
+    items: tuple[int, int, int] | None = None,
 ) -> Simulation:
     """Simulate annotations of short posts, with the truth behind them known.
 
@@ -163,10 +156,8 @@ def simulate(
         ``seven-points`` has an ordinal scale from 1 to 7, ``three-labels`` sets of labels.
     random_state : int, default=0
         Seed; the same seed gives the same data.
-    items : tuple of three int, or float, default=None
-        Items in train, dev and test, or a fraction of the regime's.
-    structured : float, default=None
-        The lasting part of the disagreement, from 0 (pure noise) to 1 (pure structure).
+    items : tuple of three int, default=None
+        Items in train, dev and test; if None, as many as the regime has.
 
     Returns
     -------
@@ -187,7 +178,11 @@ def simulate(
     >>> simulation.truth.shape
     (100, 2)
     """
-    regime = _chosen_regime(regime, items, structured)
+    if isinstance(regime, str):
+        one_of("regime", regime, REGIMES)
+        regime = REGIMES[regime]
+    if items is not None:
+        regime = replace(regime, items=items)
     people_stream, *streams = _streams(random_state)
     # Five streams for each split: what posts are about, their words, who annotates, labels, ties.
     about, wording, coverage, labelling, ties = (streams[k::5] for k in range(5))
@@ -244,21 +239,6 @@ def _names(codes: Codes, regime: Regime) -> Strings:
     if not regime.labels:
         return classes[codes]
     return as_names(json.dumps(classes[row == 1].tolist()) for row in codes)
-
-
-def _chosen_regime(
-    regime: str | Regime,
-    items: tuple[int, int, int] | float | None,
-    structured: float | None,
-) -> Regime:
-    if isinstance(regime, str):
-        one_of("regime", regime, REGIMES)
-        regime = REGIMES[regime]
-    if items is not None:
-        regime = regime.sized(items)
-    if structured is not None:
-        regime = replace(regime, structured=structured)
-    return regime
 
 
 def _thresholds(population: Population, regime: Regime, features: Features, panel: Ints) -> Floats:
