@@ -18,7 +18,6 @@ MODEL = "sentence-transformers/all-mpnet-base-v2"
 COMMON: Options = {
     "model": MODEL,
     "patience": 0,
-    "criterion": "ce",
     "eval_batch_size": 128,
     "max_length": 256,
 }
@@ -127,7 +126,6 @@ DECODER: Options = {
     "model": "gemma",
     "epochs": 8,
     "patience": 0,
-    "criterion": "ce",
     "eval_batch_size": 128,
     "max_length": 128,
     "batch_size": 16,

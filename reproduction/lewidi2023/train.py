@@ -86,6 +86,7 @@ CONSTANTS: Mapping[str, Any] = {
     "annotator_dropout": 0.2,
     "annotator_shrinkage": 10.0,
     "anonymous_weight": 0.5,
+    "criterion": "ce",
     "link": "softmax",
 }
 """Options of earlier builds, and what they always are today."""

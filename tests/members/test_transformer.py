@@ -16,6 +16,7 @@ from tiny_transformer import LONGEST, lesson, texts_and_classes, tiny_model, tor
 from edokit._errors import EDOWarning, InputError, MissingExtraError
 from edokit.members.pretrained import load_backbone
 from edokit.members.recipe import Member, MemberData, trains_on_device
+from edokit.members.recipes._training import new_reader
 from edokit.members.recipes.transformer import TransformerMember
 from edokit.metrics import rps
 from edokit.scales import Scale
@@ -393,11 +394,9 @@ def test_sets_are_learned_label_by_label(model: str, tmp_path: Path, annotators:
     np.testing.assert_allclose(loaded.predict_proba(texts, annotators=who), found, atol=1e-7)
 
 
-@pytest.mark.parametrize("option", ["criterion=rps", "loss=rps"])
-def test_options_of_ordinal_scales_are_refused_on_others(model: str, option: str) -> None:
-    name, _, value = option.partition("=")
-    with pytest.raises(InputError, match=f"{name}='{value}' is for ordinal scales"):
-        member(model, **{name: value}).fit(lesson(), random_state=0)
+def test_a_loss_of_ordinal_scales_is_refused_on_others(model: str) -> None:
+    with pytest.raises(InputError, match="loss='rps' is for ordinal scales"):
+        member(model, loss="rps").fit(lesson(), random_state=0)
 
 
 # One class only
@@ -516,7 +515,7 @@ def test_weights_that_lack_parameters_are_warned_about(model: str, tmp_path: Pat
 
 def test_a_model_without_room_for_a_pair_of_texts_cuts_them(model: str) -> None:
     endless = [("nice " * 50, "rude " * 50)] * 8
-    tokens = member(model).reader(model)(endless)
+    tokens = new_reader(member(model), model)(endless)
     assert {len(text["input_ids"]) for text in tokens} == {LONGEST}
 
 
@@ -530,40 +529,31 @@ def test_training_that_diverges_is_an_error(model: str, monkeypatch: pytest.Monk
 
 
 def epochs_by_dev(
-    model: str, monkeypatch: pytest.MonkeyPatch, scores: list[tuple[float, float]], **options: Any
+    model: str, monkeypatch: pytest.MonkeyPatch, scores: list[float], **options: Any
 ) -> TransformerMember:
-    """A member whose epochs have these CE and F1 on dev, whatever it predicts."""
+    """A member whose epochs have these CE on dev, whatever it predicts."""
     coming = iter(scores)
 
     def given(*_: object, **__: object) -> dict[str, float]:
-        return dict(zip(("ce", "f1"), next(coming), strict=True))
+        return {"ce": next(coming), "f1": 0.9}
 
     monkeypatch.setattr("edokit.members.recipes._training.compute_metrics", given)
     return member(model, epochs=len(scores), **options).fit(lesson(n=16, n_dev=8), random_state=0)
 
 
-def test_patience_counts_epochs_that_are_not_clearly_better(
+def test_patience_counts_epochs_since_the_best_one(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scores = [(0.0, f1) for f1 in (0.5, 0.505, 0.52, 0.521, 0.525, 0.9)]
-    tuned = epochs_by_dev(model, monkeypatch, scores, criterion="f1", patience=2)
-    # 0.521 and 0.525 rise by less than 0.01 each, so training stops; but the last is the best.
-    assert [report["dev_f1"] for report in tuned.history_] == [0.5, 0.505, 0.52, 0.521, 0.525]
-    assert tuned.best_epoch_ == 5
-
-
-def test_an_f1_that_rises_by_just_the_delta_counts_as_better(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores = [(0.0, f1) for f1 in (0.5, 0.51, 0.52, 0.53)]
-    tuned = epochs_by_dev(model, monkeypatch, scores, criterion="f1", patience=1)
-    assert len(tuned.history_) == 4
+    scores = [0.5, 0.6, 0.4, 0.4, 0.5, 0.1]
+    tuned = epochs_by_dev(model, monkeypatch, scores, patience=2)
+    assert [report["dev_ce"] for report in tuned.history_] == scores[:5]
+    assert tuned.best_epoch_ == 3
 
 
 def test_by_ce_the_lowest_wins_and_the_first_of_equals(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scores = [(ce, 0.9) for ce in (0.5, 0.4, 0.4, 0.6)]
+    scores = [0.5, 0.4, 0.4, 0.6]
     tuned = epochs_by_dev(model, monkeypatch, scores, patience=0)
     assert (len(tuned.history_), tuned.best_epoch_) == (4, 2)
     assert epochs_by_dev(model, monkeypatch, scores, patience=1).best_epoch_ == 2
@@ -611,7 +601,8 @@ def test_adapters_and_an_adversarial_step_exclude_each_other() -> None:
 
 def test_an_instruction_is_read_before_every_text(model: str) -> None:
     plain, instructed = member(model), member(model, instruction="please stop")
-    words = instructed.reader(model)([("nice day", "you are late")])[0]["input_ids"]
-    rest = plain.reader(model)([("nice day", "you are late")])[0]["input_ids"]
-    start = plain.reader(model)(["please stop"])[0]["input_ids"][:3]
+    pair = [("nice day", "you are late")]
+    words = new_reader(instructed, model)(pair)[0]["input_ids"]
+    rest = new_reader(plain, model)(pair)[0]["input_ids"]
+    start = new_reader(plain, model)(["please stop"])[0]["input_ids"][:3]
     np.testing.assert_array_equal(words, [*start, *rest[1:]])

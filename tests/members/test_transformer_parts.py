@@ -438,7 +438,6 @@ def test_the_papers_settings_are_the_defaults() -> None:
         ("layer_decay", 1.1),
         ("adversarial", -1.0),
         ("weight_decay", 2.0),
-        ("criterion", "luck"),
         ("loss", "hinge"),
         ("pooling", "max"),
         ("n_classes", 1),

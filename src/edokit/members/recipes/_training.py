@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from edokit._types import Floats, Ints
 from edokit.members import pretrained
 from edokit.members.recipe import MemberData, Progress, Text, with_context
 from edokit.members.recipes import _network, _tokens
-from edokit.members.recipes._network import MemberNetwork
+from edokit.members.recipes._network import AnnotatorHead, Head, MemberNetwork
 from edokit.members.recipes._tokens import Arrays, Pairs, Reader
 from edokit.metrics import compute_metrics, rps
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # In a batch beside the network's inputs.
 _LABELS = ("targets", "pair_targets", "pair_weights")
-F1_DELTA = 0.01  # by how much the dev F1 must rise to count as better
+_ANONYMOUS_WEIGHT = 0.5  # of the loss for nobody in particular beside that of annotators' labels
 _MAX_GRADIENT_NORM = 1.0
 _ROWS = 8192  # texts, or pairs of a text and an annotator, that go through the head at once
 _SCALE_TEXTS = 8  # texts from which the scale of a model's features is estimated
@@ -101,15 +101,31 @@ class FineTuned:
     def load(cls, folder: Path, member: TransformerMember) -> FineTuned:
         """The network that was saved in a folder, ready to predict."""
         device = pretrained.choose_device(member.device)
-        reader = member.reader(str(folder))
+        reader = new_reader(member, str(folder))
         network = _new_network(pretrained.empty_backbone(folder), member)
         network.load_state_dict(load((folder / pretrained.WEIGHTS).read_bytes()))
         return cls(network.to(device).eval(), reader, device)
 
 
+def new_reader(member: TransformerMember, model: str) -> Reader:
+    """What turns texts into the tokens of a model."""
+    return Reader(
+        pretrained.load_tokenizer(model),
+        member.max_length,
+        vocabulary=pretrained.vocabulary_size(model),
+        speaker_tags=member.speaker_tags,
+        context_first=member.context_first,
+        instruction=member.instruction,
+    )
+
+
 def _new_network(backbone: nn.Module, member: TransformerMember) -> MemberNetwork:
     width = int(backbone.config.hidden_size) * (2 if member.pooling == "mean+target" else 1)
-    return MemberNetwork(backbone, member.pooling, member.new_head(width))
+    scale = member.scale_
+    link = _network.Link(member.n_classes, sets=scale.is_multi_label, steps=scale.steps)
+    known = member.annotators
+    head = AnnotatorHead(width, link, member.activity_) if known else Head(width, link)
+    return MemberNetwork(backbone, member.pooling, head)
 
 
 @dataclass
@@ -119,7 +135,7 @@ class Training:
     Attributes
     ----------
     member : TransformerMember
-        The options, and the loss of a batch.
+        The options.
     data : MemberData
         Texts to train on, and dev texts.
     targets : EpochTargets
@@ -146,7 +162,7 @@ class Training:
                 torch.cuda.device(device) if cuda else nullcontext(),
             ):
                 torch.manual_seed(self.seed)
-                return self._train(member.reader(member.model), device)
+                return self._train(new_reader(member, member.model), device)
         finally:  # gradients and moments are larger than the network
             if cuda:
                 gc.collect()
@@ -167,7 +183,7 @@ class Training:
         )
         schedule = get_linear_schedule_with_warmup(optimizer, member.warmup_of(steps), steps)
         lengths = np.array([len(text["input_ids"]) for text in tokens])
-        best = BestEpoch(self._criterion)
+        best_score, best_weights = np.inf, {}
         for epoch in range(1, member.epochs + 1):
             self.targets.begin(epoch - 1)
             network.train()
@@ -179,15 +195,18 @@ class Training:
                 optimizer.step()
                 schedule.step()
                 optimizer.zero_grad()
-            scores, criterion = self._evaluate(tuned) if len(data.dev_texts) else ({}, None)
+            scores, score = self._evaluate(tuned) if len(data.dev_texts) else ({}, np.inf)
             self._report(tuned, epoch, float(torch.stack(losses).mean()), scores)
-            if criterion is not None:
-                best.update(epoch, criterion, network)
-                if 0 < member.patience <= best.epochs_since:
-                    break
-        if best.epoch is not None:
-            network.load_state_dict(best.weights, strict=False)
-        tuned.best_epoch = best.epoch
+            if score < best_score:
+                best_score, tuned.best_epoch = score, epoch
+                best_weights = {
+                    name: weight.detach().clone()
+                    for name, weight in network.named_parameters()
+                    if weight.requires_grad
+                }
+            elif tuned.best_epoch and 0 < member.patience <= epoch - tuned.best_epoch:
+                break
+        network.load_state_dict(best_weights, strict=False)
         if member.adapter_rank:
             network.backbone = network.backbone.merge_and_unload()
         network.eval()
@@ -213,7 +232,7 @@ class Training:
         def loss_and_gradient() -> torch.Tensor:
             with _network.half_precision(device):
                 logits = network(**{name: batch[name] for name in batch if name not in _LABELS})
-            loss: torch.Tensor = self.member.batch_loss(network, logits, batch)
+            loss = self._loss(network, logits, batch)
             loss.backward()
             return loss.detach()
 
@@ -224,13 +243,20 @@ class Training:
                 loss_and_gradient()
         return loss
 
-    @property
-    def _criterion(self) -> str:
-        return self.member.criterion or ("rps" if self.data.scale.positions else "ce")
+    def _loss(
+        self, network: MemberNetwork, logits: torch.Tensor, batch: Mapping[str, torch.Tensor]
+    ) -> torch.Tensor:
+        """The loss of the texts, and of the labels of known annotators."""
+        kind, n, steps = self.member.loss, len(batch["targets"]), network.head.link.steps
+        anonymous = _network.row_losses(kind, logits[:n], batch["targets"], steps).mean()
+        if "pair_targets" not in batch:
+            return anonymous
+        pairs = _network.row_losses(kind, logits[n:], batch["pair_targets"], steps)
+        return (pairs * batch["pair_weights"]).sum() / n + _ANONYMOUS_WEIGHT * anonymous
 
     def _evaluate(self, tuned: FineTuned) -> tuple[dict[str, float], float]:
-        """Metrics on the dev texts, also of known annotators, and the value of the criterion."""
-        data, criterion = self.data, self._criterion
+        """Metrics on the dev texts, also of known annotators, and the one that chooses an epoch."""
+        data, criterion = self.data, "rps" if self.data.scale.positions else "ce"
         pairs, labels = self.dev_pairs or (None, None)
         texts = with_context(data.dev_texts, data.dev_context)
         answers, pair_answers = tuned.predict(texts, self.member.eval_batch_size, pairs)
@@ -263,28 +289,3 @@ class Training:
         tuned.history.append(report)
         if self.progress is not None:
             self.progress(report)
-
-
-class BestEpoch:
-    """The best epoch so far by a criterion on the dev texts, and the weights that it trained."""
-
-    def __init__(self, criterion: str) -> None:
-        self.sign = 1.0 if criterion == "f1" else -1.0
-        # An F1 that rises by just the delta counts as better.
-        self.delta = F1_DELTA - 1e-9 if criterion == "f1" else 0.0
-        self.score = float("-inf")
-        self.epoch: int | None = None
-        self.weights: dict[str, torch.Tensor] = {}
-        self.epochs_since = 0  # since an epoch was clearly better than those before
-
-    def update(self, epoch: int, criterion: float, network: nn.Module) -> None:
-        """Keep the weights of an epoch if it is better."""
-        gain = self.sign * criterion - self.score
-        self.epochs_since = 0 if gain > self.delta else self.epochs_since + 1
-        if gain > 0:
-            self.score, self.epoch = self.sign * criterion, epoch
-            self.weights = {
-                name: weight.detach().clone()
-                for name, weight in network.named_parameters()
-                if weight.requires_grad
-            }

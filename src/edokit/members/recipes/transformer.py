@@ -14,7 +14,7 @@ from edokit._errors import InputError, errors_in, option, warn
 from edokit._io.documents import Count, Document, Json, read_model, write_json
 from edokit._types import Floats
 from edokit.annotator_effects import asked_pairs, mean_over_pairs
-from edokit.members.pretrained import FINE_TUNED, load_tokenizer, require_packages, vocabulary_size
+from edokit.members.pretrained import FINE_TUNED, require_packages
 from edokit.members.recipe import (
     Annotators,
     Context,
@@ -35,21 +35,13 @@ from edokit.scales import NOMINAL, Scale
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
 WARMUP_SHARE = 0.1  # warm-up never takes more than this share of the run
 _HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
-_ANONYMOUS_WEIGHT = 0.5  # of the loss for nobody in particular beside that of annotators' labels
-
-
-class SavedScale(Document):
-    """An answer scale in a member's file."""
-
-    kind: str
-    positions: list[float] | None = None
 
 
 class SavedTransformer(Document):
     """The content of ``transformer.json``: options, scale and what was learned."""
 
     options: dict[str, Json]
-    scale: SavedScale
+    scale: Scale
     history: list[dict[str, Json]]
     best_epoch: Count | None
     annotators: list[str]
@@ -81,12 +73,9 @@ class TransformerMember(Member):
     epochs : int, default=20
         The most epochs; the learning rate falls linearly to 0 over all of them.
     patience : int, default=3
-        Epochs without a better one after which training stops; 0: never.
-    criterion : {"", "ce", "f1", "rps"}, default=""
-        What makes an epoch better on the dev texts: a lower cross-entropy ("ce") or ranked
-        probability score ("rps", ordinal scales) to the soft labels, or a micro-F1 on the hard
-        labels that is higher by 0.01 at least ("f1"; the paper). Empty: "rps" of ordinal scales,
-        else "ce".
+        Epochs without a better one after which training stops; 0: never. An epoch is better by a
+        lower cross-entropy, of ordinal scales a lower ranked probability score, to the soft labels
+        of the dev texts.
     warmup_steps : int, default=500
         Steps in which the learning rate rises; at most a tenth of the run.
     weight_decay : float, default=None
@@ -149,7 +138,6 @@ class TransformerMember(Member):
     eval_batch_size: Annotated[int, Range(1)] = 32
     epochs: Annotated[int, Range(1)] = 20
     patience: Annotated[int, Range(0)] = 3
-    criterion: Literal["", "ce", "f1", "rps"] = ""
     warmup_steps: Annotated[int, Range(0)] = 500
     weight_decay: Annotated[float | None, Range(0, 1)] = None
     max_length: Annotated[int, Range(8)] = 512
@@ -199,18 +187,6 @@ class TransformerMember(Member):
         """Warm-up steps of a run of so many steps."""
         return min(self.warmup_steps, int(WARMUP_SHARE * steps))
 
-    def _check_scale(self, scale: Scale) -> None:
-        """Refuse options of ordinal scales on others."""
-        if scale.positions is not None:
-            return
-        for name in ("criterion", "loss"):
-            if "rps" in getattr(self, name):
-                raise InputError(
-                    f"{option(name, getattr(self, name))} is for ordinal scales, but this one is"
-                    f" {scale}",
-                    f"leave it out, or declare the {option('scale')}",
-                )
-
     @property
     def known_annotators(self) -> tuple[str, ...]:
         """The annotators that it knows."""
@@ -226,7 +202,11 @@ class TransformerMember(Member):
         from edokit.members.recipes._tokens import EpochTargets
         from edokit.members.recipes._training import Training
 
-        self._check_scale(data.scale)
+        if "rps" in self.loss and data.scale.positions is None:
+            raise InputError(
+                f"{option('loss', self.loss)} is for ordinal scales, but this one is {data.scale}",
+                f"leave it out, or declare the {option('scale')}",
+            )
         self.constant_, self._tuned, dev_pairs = None, None, None
         if self.annotators:
             targets, dev_pairs = self._annotator_targets(data, random_state)
@@ -255,17 +235,6 @@ class TransformerMember(Member):
         if data.dev_annotations is None or not len(data.dev_texts):
             return targets, None
         return targets, annotator_labels(data.dev_annotations, self.annotators_, self.n_classes)
-
-    def batch_loss(self, network: Any, logits: Any, batch: Any) -> Any:
-        """The loss of the texts, and of the labels of known annotators."""
-        from edokit.members.recipes._network import row_losses
-
-        n, steps = len(batch["targets"]), network.head.link.steps
-        anonymous = row_losses(self.loss, logits[:n], batch["targets"], steps).mean()
-        if "pair_targets" not in batch:
-            return anonymous
-        pairs = row_losses(self.loss, logits[n:], batch["pair_targets"], steps)
-        return (pairs * batch["pair_weights"]).sum() / n + _ANONYMOUS_WEIGHT * anonymous
 
     def predict_proba(
         self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
@@ -309,8 +278,7 @@ class TransformerMember(Member):
         options = {name: value for name, value in saved.options.items() if name in defaults}
         with errors_in(path):
             member = cls(**check_options(title, defaults, options), device=device)
-            member.scale_ = Scale(**saved.scale.model_dump(exclude_none=True))
-        for name in _LEARNED:
+        for name in ("scale", *_LEARNED):
             setattr(member, f"{name}_", getattr(saved, name))
         if member.constant_ is None:
             require_packages("fine-tuning")
@@ -318,25 +286,3 @@ class TransformerMember(Member):
 
             member._tuned = FineTuned.load(Path(folder), member)
         return member
-
-    def reader(self, model: str) -> Any:
-        """What turns texts into the tokens of a model."""
-        from edokit.members.recipes._tokens import Reader
-
-        return Reader(
-            load_tokenizer(model),
-            self.max_length,
-            vocabulary=vocabulary_size(model),
-            speaker_tags=self.speaker_tags,
-            context_first=self.context_first,
-            instruction=self.instruction,
-        )
-
-    def new_head(self, width: int) -> Any:
-        """A head on so many features, not trained yet."""
-        from edokit.members.recipes._network import AnnotatorHead, Head, Link
-
-        link = Link(self.n_classes, sets=self.scale_.is_multi_label, steps=self.scale_.steps)
-        if self.annotators:
-            return AnnotatorHead(width, link, self.activity_)
-        return Head(width, link)
