@@ -177,7 +177,6 @@ def test_hostile_data_stays_inert(tab: Any) -> None:
         "#explorer .veil span", "spans => spans.map(s => s.textContent)"
     )
     assert set(HOSTILE) <= set(texts)
-    assert tab.locator("#review .queue > li").count() == 10
 
 
 def test_sorting(tab: Any) -> None:
@@ -423,7 +422,6 @@ def test_sets_are_chips_of_labels_and_can_be_chosen(open_page: Open, tmp_path: P
     tab.select_option("#explorer select[aria-label='Predicted label']", label="rude")
     count = int((evaluation.pooled.probabilities[:, 1] > 0.5).sum())
     expect(tab.locator("#explorer .pager span")).to_contain_text(f"of {count}")
-    assert tab.locator("#review .chip.chosen").count() > 0
 
 
 def test_ratings_have_cumulative_lines(open_page: Open, tmp_path: Path) -> None:

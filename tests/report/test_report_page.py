@@ -25,7 +25,7 @@ from edokit.report.page import render
 from edokit.runs import RunRecord
 
 SECTIONS = [
-    *("summary", "methods", "items", "review", "weights", "jury", "diagnosis", "plan"),
+    *("summary", "methods", "items", "weights", "jury", "diagnosis"),
     *("calibration", "front", "reproduce"),
 ]
 
@@ -186,12 +186,12 @@ def test_sections_without_content_and_their_menu_entries_are_left_out(tmp_path: 
     assert not [name for name in reader.charts if name.startswith(("pareto", "sizes"))]
 
 
-def test_every_metric_spread_and_urgency_are_explained(page: Reader) -> None:
+def test_every_metric_and_the_spread_are_explained(page: Reader) -> None:
     terms = [attrs for tag, attrs in page.tags if tag == "abbr"]
     assert all(attrs["title"] and attrs["tabindex"] == "0" for attrs in terms)
     explained = {str(attrs["title"]).split(":")[0] for attrs in terms}
     expected = {"Cross-entropy (CE)", "Manhattan distance (MD)", "Brier score (BS)", "F1"}
-    assert expected | {"ρ (Spearman's rank correlation)", "Urgency"} <= explained
+    assert expected | {"ρ (Spearman's rank correlation)"} <= explained
     assert page.data["terms"]["spread"].startswith("Spread")  # of the explorer's columns
     assert set(page.data["terms"]) >= {"rps", "w1", "exact_match"}  # of other scales
 

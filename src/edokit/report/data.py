@@ -17,8 +17,6 @@ from edokit.annotations.core import Annotations
 from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.reviews import review
-from edokit.planning import Plan, PlanOptions, plan
 from edokit.predictions.core import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.formatting import listed
@@ -33,8 +31,6 @@ ROLES = {
     "test_predictions": "Test predictions",
     "test_annotations": "Test annotations",
 }
-# Items of the review queue on a page.
-QUEUE = 10
 _NO_FOLDER = (
     "name a folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or `edo fit`"
 )
@@ -59,10 +55,6 @@ class ReportData:
         Which annotations these are.
     audit : Audit or None
         Whether the members are several judges or one, of items with several annotators.
-    plan : Plan or None
-        What more annotators of these items would bring.
-    review : list[dict[str, Any]]
-        The items most in need of annotators, most urgent first.
     inputs : dict[str, str]
         State of each input by role: ``same``, ``changed``, ``gone`` or ``large`` (over one GiB).
     missing : list[str]
@@ -78,8 +70,6 @@ class ReportData:
     diagnosis: dict[str, Any] | None = None
     diagnosed: str = ""
     audit: Audit | None = None
-    plan: Plan | None = None
-    review: list[dict[str, Any]] = field(default_factory=list)
     inputs: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
@@ -168,7 +158,7 @@ def collect(
                 f"pass {option('predictions')} and {option('annotations')}, or no {option('by')}",
             )
         if evaluation is not None:
-            _add_answers(data, evaluation)
+            data.audit = _audit(data, evaluation)
             if evaluation.annotations is not None:
                 diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
                 data.diagnosis = data.attempt("The diagnosis", diagnosis)
@@ -176,24 +166,18 @@ def collect(
     return data
 
 
-def _add_answers(data: ReportData, evaluation: Evaluation) -> None:
-    """The items to review, whether the members are several judges, and what more annotators
-    would bring."""
-    if evaluation.pooled.rows.people:  # items are reviewed, not pairs
-        return
+def _audit(data: ReportData, evaluation: Evaluation) -> Audit | None:
+    """Whether the members are several judges, of items with several annotators."""
     jury, labels = evaluation.predictions, evaluation.annotations
-    queue = review(evaluation.pooled, QUEUE, annotated=labels is not None)
-    data.review = [entry.to_dict() for entry in queue]
-    if labels is None or not (labels.annotations_per_item > 1).any():
-        return
+    if labels is None or evaluation.pooled.rows.people or len(jury.members) < 2:
+        return None
     is_shared = (labels.annotations_per_item > 1)[labels.item_codes]
+    if not is_shared.any():
+        return None
     most_shared = int(np.bincount(labels.annotator_codes[is_shared]).max())
     settings = AuditOptions(learned=False)
     settings = replace(settings, replace=most_shared >= settings.min_items)
-    if len(jury.members) > 1:
-        data.audit = data.attempt("The audit", lambda: audit(jury, labels, settings))
-    options = PlanOptions(annotators=(1, 2, 3, 5, 10), train=False, samples=50)
-    data.plan = data.attempt("The plan", lambda: plan(labels, options, predictions=jury))
+    return data.attempt("The audit", lambda: audit(jury, labels, settings))
 
 
 def _read_folder(folder: Path) -> ReportData:

@@ -72,7 +72,6 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         reasons=() if ensemble is None else ensemble.explain(),
         front_rows=FRONT_ROWS,
         nearly_equal=EQUAL,
-        queue=_queue(data, texts),
         roles=ROLES,
         library=Markup(library),
         script=Markup(script),
@@ -142,15 +141,6 @@ def _fill(template: str, *scripts: str, **content: Any) -> str:
     )
     # A name may hold a lone surrogate, which no file can.
     return page.encode("utf-8", "replace").decode("utf-8")
-
-
-def _queue(data: ReportData, texts: bool) -> list[dict[str, Any]]:
-    """The review queue with the texts of the items, where they may be shown."""
-    annotations = None if data.evaluation is None else data.evaluation.annotations
-    item_texts: dict[str, str] = {}
-    if texts and annotations is not None and annotations.texts is not None:
-        item_texts = dict(zip(annotations.items, annotations.texts, strict=True))
-    return [entry | {"text": shortened(item_texts.get(entry["item"]))} for entry in data.review]
 
 
 @cache
