@@ -11,7 +11,6 @@ import pytest
 from edokit import Annotations, InputError, MissingExtraError, read_annotations
 from edokit._errors import EDOWarning
 from edokit.datasets.info import describe_annotations
-from edokit.members.texts import read_annotators
 
 FRAME = pd.DataFrame(
     {
@@ -41,17 +40,6 @@ def test_of_several_sheets_the_first_is_read_with_a_note(tmp_path: Path) -> None
     path = workbook(tmp_path / "votes.xlsx", "votes", "old")
     with pytest.warns(EDOWarning, match="of 2 sheets the first one is read, 'votes'.*as CSV"):
         read_annotations(path)
-
-
-def test_messages_count_the_rows_of_a_workbook_as_the_sheet_does(tmp_path: Path) -> None:
-    path = tmp_path / "votes.xlsx"
-    pytest.importorskip("openpyxl")
-    rows = FRAME.iloc[[0, 3, 1, 2]].reset_index(drop=True)  # the third row of the sheet is empty
-    rows.assign(annotator=["ann", None, "ben", None]).to_excel(path, index=False)
-    with pytest.raises(InputError, match=r"\(annotator\) is empty in row 5 "):
-        read_annotations(path)
-    with pytest.raises(InputError, match="row 5 has no annotator"):
-        read_annotators(path, columns=None, items=["007", "8"])
 
 
 def test_a_damaged_workbook_is_refused(tmp_path: Path) -> None:

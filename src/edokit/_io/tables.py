@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
@@ -38,9 +37,6 @@ from edokit._names import as_name, column_of, plain_type, row_number
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
 _LONGEST_ROW = 1 << 26
-_SHEET_ROWS = (
-    b"edo_sheet_rows"  # metadata of a table: where in the sheet each row was, its header 0
-)
 _AGAIN = "the file may be cut off; export or download it again"
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
 """Where Arrow begins to quote the file, which may hold somebody's text."""
@@ -92,7 +88,7 @@ def number_column(
     table: pa.Table,
     name: str,
     source: str = "the table",
-    row: Callable[[int], str] = lambda row: f"row {row + 1}",
+    row: Callable[[int], str] = row_number,
 ) -> npt.NDArray[Any]:
     """A column of numbers [n], float32 if stored so; text is refused, gaps become NaN.
 
@@ -111,12 +107,10 @@ def number_column(
             cells = pd.Series(column.to_pylist(), dtype=object)
             is_text = pd.to_numeric(cells, errors="coerce").isna() & cells.notna()
             place = int(is_text.argmax())
-            value = str(cells[place])
-            hint = "write decimals with a point, 0.25" if "," in value else "correct the column"
             raise InputError(
-                f"column {name!r} of {source} has {word(value)} in {row(place)},"
+                f"column {name!r} of {source} has {word(cells[place])} in {row(place)},"
                 " which is not a number",
-                "write percentages as shares, 0.25 for 25%" if "%" in value else hint,
+                "write decimals with a point and percentages as shares, 0.25 for 25%",
             ) from error
     numbers: npt.NDArray[Any] = column.to_numpy()
     return numbers
@@ -259,26 +253,11 @@ def _read_xlsx(path: Path) -> pa.Table:
             f"{path}: of {len(other_sheets) + 1} sheets the first one is read, {word(sheet)}; if"
             " the data are in another one, move it to the front or save it as CSV"
         )
-    frame = frame[(frame != "").any(axis=1)]
-    columns = [
-        (str(name), list(map(as_name, frame.iloc[:, k])))
-        for k, name in enumerate(frame.columns)
-        if not str(name).startswith("Unnamed: ") or (frame.iloc[:, k] != "").any()
-    ]
+    frame = frame.replace("", None).dropna(how="all").dropna(axis=1, how="all")
+    cells = {str(name): frame[name].map(as_name, na_action="ignore") for name in frame}
     return pa.table(
-        [pa.array(cells, pa.string()).dictionary_encode() for _, cells in columns],
-        [name for name, _ in columns],
-        metadata={_SHEET_ROWS: (frame.index.to_numpy(np.int32) + 1).tobytes()},
+        {name: pa.array(texts, pa.string()).dictionary_encode() for name, texts in cells.items()}
     )
-
-
-def place_in(table: pa.Table) -> Callable[[int], str]:
-    """How messages name a row of this table: one of a workbook by its number in the sheet."""
-    sheet_rows = (table.schema.metadata or {}).get(_SHEET_ROWS)
-    if sheet_rows is None:
-        return row_number
-    numbers = np.frombuffer(sheet_rows, np.int32)
-    return lambda row: row_number(int(numbers[row]))
 
 
 def _distinct(names: Sequence[str], path: Path) -> None:

@@ -18,8 +18,7 @@ import pyarrow.parquet as pa_parquet
 from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, warn
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json
-from edokit._io.tables import OTHER_FILES, READABLE_SUFFIXES, place_in, read_table, write_table
-from edokit._names import row_number
+from edokit._io.tables import OTHER_FILES, READABLE_SUFFIXES, read_table, write_table
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies, from_long_table, is_share
@@ -336,9 +335,8 @@ def read_annotation_table(
                 f"the tables in the folder have different columns: {error}",
                 "write them with the same names and types of columns",
             ) from error
-        place = place_in(parts[0]) if len(parts) == 1 else row_number
         table = with_annotator(table, columns or {})
-        return from_long_table(table, columns=columns, place=place, **options)
+        return from_long_table(table, columns=columns, **options)
 
 
 def table_files(path: str | Path) -> list[Path]:

@@ -269,8 +269,7 @@ def _filled(cells: list[str], items: list[str]) -> list[str]:
 
 def _column(table: Any, name: str, role: str, path: Path) -> list[str]:
     """A column of a table as text; items and annotators may have no gaps."""
-    from edokit._io.tables import place_in
-    from edokit._names import encode
+    from edokit._names import encode, row_number
 
     if name not in table.column_names:
         raise InputError(
@@ -281,6 +280,6 @@ def _column(table: Any, name: str, role: str, path: Path) -> list[str]:
     encoded = encode(table[name], name)
     values = ["" if code < 0 else str(encoded.names[code]) for code in encoded.codes]
     if role in ("item", "annotator") and "" in values:
-        place = place_in(table)(values.index(""))
+        place = row_number(values.index(""))
         raise InputError(f"{path}: {place} has no {role}", "fill the gap or drop the row")
     return values
