@@ -17,7 +17,6 @@ from edokit import _parallel as workers_module
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit._parallel import Workers, how_many_jobs, may_use_threads
-from edokit.fitdata import cache as cache_module
 from edokit.fitdata import sharded as sharded_module
 from edokit.fitdata.data import FitData, deal
 from edokit.fitdata.sharded import ShardedData
@@ -202,16 +201,6 @@ def test_the_cache_is_removed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"part-1\.npz"):
         opened(made, tmp_path)
     assert list((tmp_path / "scratch").iterdir()) == []
-
-
-def test_a_disk_without_room_for_the_cache_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = cut(tmp_path, 40, [9])
-    usage = type("Usage", (), {"free": 10})
-    monkeypatch.setattr(cache_module.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(InputError, match=r"cache of the shards needs .* GiB free"):
-        opened(made, tmp_path)
 
 
 def test_reading_shards_leaves_arrow_its_memory_pool(tmp_path: Path) -> None:

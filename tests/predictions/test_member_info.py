@@ -57,7 +57,6 @@ def test_shards_add_up_requests_and_average_costs(suffix: str, tmp_path: Path) -
         write_predictions(part, tmp_path / f"part-{number}.{suffix}")
     wanted = {**INFO["b"], "cost": pytest.approx(0.02), "requests": 16, "failures": 0}
     assert read_predictions(tmp_path).member_info == {**INFO, "b": wanted}
-    assert Shards.open(tmp_path).member_info == {**INFO, "b": wanted}
     streamed = fit(
         Shards.open(tmp_path), people(), ensemble=EDOEnsemble(objective=Objective(reg=0.1))
     ).fitted_

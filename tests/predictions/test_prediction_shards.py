@@ -11,7 +11,7 @@ import pytest
 from edokit._errors import InputError
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
-from edokit.predictions.shards import Shards, read_predictions
+from edokit.predictions.shards import Shards
 
 
 def made_up(items: list[str], **names: Any) -> Predictions:
@@ -28,25 +28,21 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_headers_tell_what_the_shards_hold(folder: Path) -> None:
+def test_the_first_shard_tells_what_all_hold(folder: Path) -> None:
     shards = Shards.open(folder)
-    assert shards.counts == (2, 3, 1)
-    assert len(shards) == 6
     assert (shards.members, shards.classes, shards.groups) == (("x", "y", "z"), ("no", "yes"), None)
-    assert shards.nbytes == 6 * 3 * 2 * 4
-    assert "6 items" in repr(shards)
+    assert "3 files, 3 members" in repr(shards)
 
 
 def test_shards_are_read_one_by_one(folder: Path) -> None:
     shards = Shards.open(folder)
     assert [shard.items.tolist() for shard in shards] == [["a", "b"], ["c", "d", "e"], ["f"]]
     assert [shards.read_rows(n).names for n in range(3)] == [["a", "b"], ["c", "d", "e"], ["f"]]
-    assert shards.part(1).read(0).items.tolist() == ["c", "d", "e"]
 
 
 def test_a_single_file_is_one_shard(tmp_path: Path) -> None:
     write_predictions(made_up(["a"]), tmp_path / "p.npz")
-    assert Shards.open(tmp_path / "p.npz").counts == (1,)
+    assert Shards.open(tmp_path / "p.npz").files == (tmp_path / "p.npz",)
 
 
 def test_a_shard_that_disagrees_is_named_when_it_is_read(folder: Path) -> None:
@@ -55,54 +51,21 @@ def test_a_shard_that_disagrees_is_named_when_it_is_read(folder: Path) -> None:
     shards = Shards.open(folder)
     with pytest.raises(InputError, match=rf"part-0\{ending} has 'z' where part-2\{ending} has 'w'"):
         shards.read(2)
-    with pytest.raises(InputError, match=rf"part-0\{ending} has 'z'"):
-        shards.part(2).read(0)
 
 
-def test_a_parquet_shard_with_fewer_members_is_named_at_once(tmp_path: Path) -> None:
+def test_a_parquet_shard_with_fewer_members_is_named(tmp_path: Path) -> None:
     write_predictions(made_up(["a", "b"]), tmp_path / "part-0.parquet")
     write_predictions(made_up(["c"]).select(["x", "y"]), tmp_path / "part-1.parquet")
     with pytest.raises(InputError, match=r"part-0\.parquet has 'z' where part-1\.parquet has none"):
-        Shards.open(tmp_path)
+        Shards.open(tmp_path).read(1)
 
 
 def test_a_torn_shard_is_named(folder: Path) -> None:
     torn = sorted(folder.iterdir())[1]
     torn.write_bytes(torn.read_bytes()[:200])
     with pytest.raises(InputError, match=torn.name):
-        Shards.open(folder)
-
-
-def test_a_shard_that_changes_meanwhile_is_refused(folder: Path) -> None:
-    shards = Shards.open(folder)
-    write_predictions(made_up(["f", "g"]), shards.files[2])
-    with pytest.raises(InputError, match=r"changed while it was read: .* 2 items instead of 1"):
-        shards.read(2)
+        Shards.open(folder).read(1)
 
 
 def test_what_memory_would_take_grows_with_the_items(folder: Path) -> None:
     assert Shards.open(folder).needs > 6 * 3 * 2 * (4 + 8 + 8)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "missing"),
-    [
-        ((0, 2), "'1' is missing"),
-        ((1, 2, 4), "'3' is missing"),
-        ((0, 1, 8), "'2', '3', '4' and 3 more is missing"),
-        ((0, 1, 2), None),
-        # Years, and the positions of first items, do not count shards.
-        ((2019, 2021), None),
-        ((0, 1000, 3000), None),
-    ],
-)
-def test_a_lost_shard_of_a_numbered_series_is_refused(
-    tmp_path: Path, numbers: tuple[int, ...], missing: str | None
-) -> None:
-    for number in numbers:
-        write_predictions(made_up([f"item-{number}"]), tmp_path / f"part-{number}.npz")
-    if missing is None:
-        assert len(read_predictions(tmp_path)) == len(numbers)
-        return
-    with pytest.raises(InputError, match=missing):
-        read_predictions(tmp_path)

@@ -25,23 +25,14 @@ class BadArchiveError(ValueError):
     """An .npz file that is damaged, or claims what it can't hold."""
 
 
-class Arrays(dict[str, npt.NDArray[Any]]):
-    """Arrays by name."""
+def read_arrays(path: Path, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Arrays by name, all unless ``names`` says which (those that are there).
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.shapes: dict[str, tuple[int, ...]] = {}
-        """The shapes of these arrays, and of those whose headers alone were read."""
-
-
-def read_arrays(
-    path: Path, names: Iterable[str] | None = None, unread: Iterable[str] = ()
-) -> Arrays:
-    """Arrays by name, all unless ``names`` says which (those that are there), and the shapes of
-    ``unread`` ones; a damaged archive fails in as many ways as zip, zlib and numpy have."""
+    A damaged archive fails in as many ways as zip, zlib and numpy have.
+    """
     if path.exists() and not (path.is_file() and zipfile.is_zipfile(path)):
         raise BadArchiveError("it is no archive of arrays")
-    arrays = Arrays()
+    arrays = {}
     with zipfile.ZipFile(path) as archive, warnings.catch_warnings():
         # numpy warns of damaged headers before it refuses them.
         warnings.simplefilter("ignore")
@@ -49,9 +40,9 @@ def read_arrays(
         if len(entries) < len(archive.infolist()):
             raise BadArchiveError("it holds an array twice")
         read_names = [name for name in (entries if names is None else names) if name in entries]
-        for name in [*read_names, *(name for name in unread if name in entries)]:
+        for name in read_names:
             with archive.open(entries[name]) as part:
-                arrays.shapes[name] = _checked_header(part, entries[name], name)
+                _check_header(part, entries[name], name)
         # The arrays, and once more what it takes to check them.
         check_memory(path, 2 * sum(entries[name].file_size for name in read_names))
         for name in read_names:
@@ -64,8 +55,8 @@ def read_arrays(
     return arrays
 
 
-def _checked_header(part: IO[bytes], entry: zipfile.ZipInfo, name: str) -> tuple[int, ...]:
-    """The shape that an array claims, if its entry can hold it."""
+def _check_header(part: IO[bytes], entry: zipfile.ZipInfo, name: str) -> None:
+    """Refuse an array that claims more than its entry can hold."""
     stored = entry.compress_type == zipfile.ZIP_STORED
     if entry.file_size > entry.compress_size * (1 if stored else _DEFLATE) + _DEFLATE:
         raise BadArchiveError(f"{name!r} claims more bytes than the file holds")
@@ -82,7 +73,6 @@ def _checked_header(part: IO[bytes], entry: zipfile.ZipInfo, name: str) -> tuple
         raise BadArchiveError(
             f"{name!r} claims the shape {str(shape)[:60]} of {dtype}, but holds {size} bytes"
         )
-    return tuple(shape)
 
 
 def write_arrays(stream: IO[bytes], arrays: dict[str, npt.NDArray[Any]]) -> None:

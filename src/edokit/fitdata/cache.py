@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties
 from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
-from edokit.predictions.core import view_labels
+from edokit.predictions.core import MemberInfo, view_labels
 from edokit.predictions.shards import Shards
 from edokit.rows import Keys, Rows, different_rows
 from edokit.scales import NOMINAL, Scale, check_same_scale
@@ -148,12 +147,20 @@ class LabelCounts(NamedTuple):
         return cls(len(annotations), Rows.of(annotations.annotators).keys, tied, against)
 
 
+class ShardFacts(NamedTuple):
+    """What is known of a shard once it was read."""
+
+    items: int
+    member_info: MemberInfo
+    labels: LabelCounts | None  # None where the labels of all shards are counted at once
+
+
 @dataclass(frozen=True, eq=False)
 class CachedShard:
     """One shard: where it comes from, and where its arrays are."""
 
     number: int
-    shard: Shards  # the shard alone
+    shards: Shards
     classes: tuple[str, ...]  # [C] in the order of the arrays; of sets, the labels
     folder: Path  # the cache
     annotations: Path | None
@@ -162,15 +169,15 @@ class CachedShard:
 
     @property
     def name(self) -> str:
-        return self.shard.files[0].name
+        return self.shards.files[self.number].name
 
     @property
     def scale(self) -> Scale:
-        return self.shard.scale
+        return self.shards.scale
 
-    def write(self) -> tuple[LabelCounts | None, Arrays]:
+    def write(self) -> tuple[ShardFacts, Arrays]:
         """Read and check the shard, match its items with the annotations, and write the arrays."""
-        counts, predictions = None, self.shard.read(0)
+        counts, predictions = None, self.shards.read(self.number)
         if self.annotations is not None:
             annotations = self.reading.read(self.annotations, self.classes)
             counts, q, y = self.write_labels(annotations, predictions.rows)
@@ -181,7 +188,7 @@ class CachedShard:
         self._save("keys", predictions.rows.keys)
         if (clusters := predictions.rows.clusters) is not None:
             self._save("owners", clusters)
-        return counts, Arrays(P, q, y)
+        return ShardFacts(len(predictions), predictions.member_info, counts), Arrays(P, q, y)
 
     def write_labels(
         self, annotations: Annotations, rows: Rows
@@ -247,7 +254,7 @@ def write_labels(
     reading = cached[0].reading
     y = hard_labels(source, reading.ties, reading.random_state)
     q = source.soft_labels
-    is_predicted = np.zeros(len(source.rows), dtype=bool)
+    is_predicted, predicted_rows = np.zeros(len(source.rows), dtype=bool), 0
     for number, part in enumerate(cached):
         rows = shards.read_rows(number)
         places = source.rows.positions(rows)
@@ -255,33 +262,25 @@ def write_labels(
             missing = rows.take(places < 0)
             raise different_rows("annotations", f"shard {part.name}", len(rows), missing=missing)
         is_predicted[places] = True
+        predicted_rows += len(rows)
         part.write_arrays(q[places], y[places])
     if not is_predicted.all():
         extra = source.rows.take(~is_predicted)
-        raise different_rows("annotations", "predictions", len(shards), extra=extra)
+        raise different_rows("annotations", "predictions", predicted_rows, extra=extra)
     # Whoever read these annotations as one has warned of published labels.
     return [LabelCounts.of(source)._replace(contradicted=0)]
 
 
-def make_folder(scratch: str | Path | None, shards: Shards) -> Path:
-    """A new folder for the cache, on a disk with room for it.
+def make_folder(scratch: str | Path | None) -> Path:
+    """A new folder for the cache.
 
     Without ``scratch`` it is where TMPDIR says, else in /var/tmp where there is one: /tmp is kept
     in memory on many machines.
     """
     large = "/var/tmp" if not os.environ.get("TMPDIR") and os.access("/var/tmp", os.W_OK) else None
     parent = Path(scratch or large or tempfile.gettempdir())
-    rows = shards.scale.rows_per_item(shards.classes)
-    cache_bytes = shards.nbytes + len(shards) * (8 * shards.numbers_per_item + 4 * rows + 8 + 8)
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        free_bytes = shutil.disk_usage(parent).free
-        if cache_bytes > 0.9 * free_bytes:
-            raise InputError(
-                f"the cache of the shards needs {cache_bytes / 2**30:.1f} GiB, and {parent} has"
-                f" {free_bytes / 2**30:.1f} GiB free",
-                f"choose another folder with {option('scratch')}",
-            )
         # A killed run leaves its cache, which the next one removes.
         return temporary_folder(parent, "edo-shards-")
     except OSError as error:

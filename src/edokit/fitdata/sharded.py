@@ -21,8 +21,8 @@ from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, co
 from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
     CachedShard,
-    LabelCounts,
     ReadOptions,
+    ShardFacts,
     Source,
     find_annotations,
     make_folder,
@@ -34,7 +34,7 @@ from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
-from edokit.predictions.shards import Shards, check_once
+from edokit.predictions.shards import Shards, check_once, info_of
 from edokit.scales import NOMINAL, ScaleLike
 
 # Called with what is done, how many shards are done, and of how many.
@@ -115,19 +115,12 @@ class ShardedData(FitData):
         progress: Progress | None = None,
     ) -> None:
         base = cached[0]
-        super().__init__(
-            None,
-            shards.members,
-            base.classes,
-            shards.groups,
-            scale=base.scale,
-            member_info=shards.member_info,
-        )
+        super().__init__(None, shards.members, base.classes, shards.groups, scale=base.scale)
         self._cached, self._shards, self._workers = list(cached), shards, workers
         self._progress = progress
         self._view = View()
         self._summaries: Summaries | None = None
-        self._passes = [0]
+        self._items, self._passes = 0, [0]
 
     @classmethod
     def open(
@@ -155,15 +148,13 @@ class ShardedData(FitData):
         if isinstance(source, tuple):
             # All are what the first one is; to find out takes longer than to read some of them.
             reading = replace(reading, options={"format": recognise(source[0]).name, **options})
-        per_item = 8 * len(shards.members) * shards.numbers_per_item
-        sizes = [per_item * count for count in shards.counts]
-        workers = Workers(how_many_jobs(work.jobs, work.memory, sizes), work.engine)
-        folder = make_folder(work.scratch, shards)
+        workers = Workers(how_many_jobs(work.jobs, work.memory, shards.sizes), work.engine)
+        folder = make_folder(work.scratch)
         try:
             cached = [
                 CachedShard(
                     number,
-                    shards.part(number),
+                    shards,
                     order,
                     folder,
                     source[number] if isinstance(source, tuple) else None,
@@ -196,7 +187,7 @@ class ShardedData(FitData):
     @cached_property
     def items(self) -> int:
         if self._view.fold is None:
-            return len(self._shards)
+            return self._items
         return self.summaries().items // self.rows_per_item
 
     @property
@@ -305,7 +296,8 @@ class ShardedData(FitData):
     def _seen(self, **changes: Any) -> ShardedData:
         """Another view of the same shards."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
-        view.counts, view._passes = self.counts, self._passes
+        view.counts, view.member_info = self.counts, self.member_info
+        view._items, view._passes = self._items, self._passes
         view._view = self._view._replace(**changes)
         if view._view.groups is not None:
             view.members, view.groups = tuple(group_names(view._view.groups)), None
@@ -318,9 +310,14 @@ class ShardedData(FitData):
         counts = []
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached, self._shards)
-        for label_counts, summaries in self._run(write_shard, self._cached, "reading"):
-            counts += [] if label_counts is None else [label_counts]
+        shards: list[ShardFacts] = []
+        for facts, summaries in self._run(write_shard, self._cached, "reading"):
+            shards.append(facts)
             self._summaries = summaries if self._summaries is None else self._summaries + summaries
+        counts += [facts.labels for facts in shards if facts.labels is not None]
+        sizes = [facts.items for facts in shards]
+        self._items = sum(sizes)
+        self.member_info = info_of([facts.member_info for facts in shards], sizes, self.members)
         check_once(
             [part.keys() for part in self._cached],
             [part.name for part in self._cached],
@@ -331,17 +328,17 @@ class ShardedData(FitData):
         contradicted = sum(shard.contradicted for shard in counts)
         tied = sum(shard.tied for shard in counts)
         if contradicted:
-            warn(contradiction_message(contradicted, len(self._shards)), PublishedLabelWarning)
+            warn(contradiction_message(contradicted, self._items), PublishedLabelWarning)
         if tied and self._cached[0].reading.ties == "first":
-            count = are(tied, len(self._shards), noun="item")
+            count = are(tied, self._items, noun="item")
             warn(f"{count} tied; {self.scale.tie_rule}")
 
 
-def write_shard(part: CachedShard) -> tuple[LabelCounts | None, Summaries]:
+def write_shard(part: CachedShard) -> tuple[ShardFacts, Summaries]:
     """Write a shard into the cache, and sum it up while it is in memory."""
-    counts, arrays = part.write()
+    facts, arrays = part.write()
     with one_thread():
-        return counts, Summaries.from_arrays(*arrays, steps=part.scale.steps)
+        return facts, Summaries.from_arrays(*arrays, steps=part.scale.steps)
 
 
 def shard_total(

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 
 from edokit._errors import EDOError, InputError, counted, errors_in, examples, headings
 from edokit._io.atomic import check_file, whole_file
@@ -153,17 +152,6 @@ def _noted_info(text: str) -> MemberInfo:
     if not isinstance(info, dict):
         raise InputError("member_info holds no object for each member", "write the file again")
     return info
-
-
-def read_header(path: Path) -> tuple[int, MemberInfo]:
-    """The rows of a file of predictions (of Parquet, one for each member of an item), and what it
-    notes about its members, without reading the rest."""
-    if path.suffix.lower() == ".npz":
-        arrays = read_arrays(path, ["member_info"], unread=["probabilities"])
-        text = "".join(as_names(arrays.get("member_info", ())))
-        return arrays.shapes["probabilities"][0], _noted_info(text)
-    with pa_parquet.ParquetFile(path) as file:
-        return file.metadata.num_rows, _noted_info(_noted(file.schema_arrow, _INFO))
 
 
 def _noted(schema: pa.Schema, key: bytes) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +14,6 @@ from edokit._errors import InputError, counted, examples, one_of
 from edokit._io.npz import read_arrays
 from edokit._names import as_names, encode
 from edokit.predictions.core import (
-    ANONYMOUS,
     Invalid,
     MemberInfo,
     Predictions,
@@ -23,7 +21,7 @@ from edokit.predictions.core import (
     declared_scale,
     view_pairs,
 )
-from edokit.predictions.files import SUFFIXES, read_file, read_header
+from edokit.predictions.files import SUFFIXES, read_file
 from edokit.rows import Keys, Rows
 from edokit.scales import NOMINAL, Scale, ScaleLike, check_same_scale
 
@@ -69,11 +67,11 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
         base.classes,
         base.groups,
         base.scale,
-        _info_of([shard.member_info for shard in shards], list(map(len, shards)), base.members),
+        info_of([shard.member_info for shard in shards], list(map(len, shards)), base.members),
     ).named()
 
 
-def _info_of(
+def info_of(
     parts: Sequence[MemberInfo], counts: Sequence[int], members: Sequence[str]
 ) -> MemberInfo:
     """What is known about members over all shards; costs of items are means."""
@@ -106,25 +104,7 @@ def shard_files(path: str | Path) -> list[Path]:
             f"the folder {path} holds no .npz or .parquet shards",
             "name a file, or a folder with shards",
         )
-    _refuse_gaps(files)
     return files
-
-
-def _refuse_gaps(files: Sequence[Path]) -> None:
-    """Refuse names that count from 0 or 1, but not all the way, as ``part-0.npz, part-2.npz``."""
-    names = {re.sub(r"\d+", "", file.stem) for file in files}
-    parts = [list(map(int, re.findall(r"\d+", file.stem))) for file in files]
-    varied = [sorted(numbers) for numbers in zip(*parts, strict=False) if len({*numbers}) > 1]
-    if len(names) > 1 or len(varied) != 1 or varied[0][0] > 1:
-        return
-    numbers = varied[0]
-    missing = sorted({*range(numbers[0], numbers[-1])} - {*numbers})
-    # Positions of first items, such as 0, 1000 and 3000, grow by more than one.
-    if missing and (len(missing) < len(files) or 1 in np.diff(numbers)):
-        raise InputError(
-            f"{files[0].parent}: among the numbers of the shards {examples(missing)} is missing",
-            "restore what is missing, or number the files without a gap",
-        )
 
 
 def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:
@@ -193,8 +173,6 @@ class Shards:
     ----------
     files : tuple[Path, ...]
         The shards, in order of their names.
-    counts : tuple[int, ...]
-        Items in each, as their headers say.
     members : tuple[str, ...]
         Member names [K], of the first shard; every shard that is read must have the same.
     classes : tuple[str, ...]
@@ -203,61 +181,41 @@ class Shards:
         The recipe each member comes from [K], likewise.
     number_bytes : int
         Bytes per probability: 4 or 8.
-    base_file : Path or None
-        The shard that all must agree with, if that is not ``files[0]``.
     scale : Scale
         The answer scale, of the first shard or as declared.
     declared : bool
         Whether the scale was declared for files that note none.
     learn : str or None
         What is learned from pairs of an item and an annotator, see `LEARN`.
-    member_info : MemberInfo
-        What is known about members, see `Predictions`.
     """
 
     files: tuple[Path, ...]
-    counts: tuple[int, ...]
     members: tuple[str, ...]
     classes: tuple[str, ...]
     groups: tuple[str, ...] | None
     number_bytes: int
-    base_file: Path | None = None
     scale: Scale = NOMINAL
     declared: bool = False
     learn: str | None = None
-    member_info: MemberInfo = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: str | Path, *, learn: str | None = None) -> Shards:
         """Look into a folder of .npz or Parquet shards (or a single file), without reading it all.
 
-        The first shard is read, of the others only what their headers say. Of pairs of an item and
-        an annotator, what is learned (``learn``) decides how many rows there are: all are read. All
-        pairs of an item must be in one shard.
+        The first shard is read. All pairs of an item and an annotator of one item must be in one
+        shard; ``learn`` says what is learned from them.
         """
         files = shard_files(path)
         base = view_pairs(read_file(files[0]), learn)
         base = base if learn else base.per_item()
-        counts, infos = [len(base)], [base.member_info]
-        for file in files[1:]:
-            count, info = _glance(file, base.members)
-            if learn or count is None:
-                # Without a sound header it is read, to say what is wrong.
-                shard = view_pairs(read_file(file), learn)
-                check_alike(shard, file, base, files[0])
-                count = len(shard)
-            counts.append(count)
-            infos.append(info)
         return cls(
             tuple(files),
-            tuple(counts),
             base.members,
             base.classes,
             base.groups,
             base.probabilities.itemsize,
-            scale=base.scale,
+            base.scale,
             learn=learn,
-            member_info=_info_of(infos, counts, base.members),
         )
 
     def on_scale(self, scale: ScaleLike) -> Shards:
@@ -267,18 +225,14 @@ class Shards:
 
     def __repr__(self) -> str:
         return (
-            f"Shards({counted(len(self.files), 'file')}, {counted(len(self), 'item')},"
-            f" {counted(len(self.members), 'member')},"
+            f"Shards({counted(len(self.files), 'file')}, {counted(len(self.members), 'member')},"
             f" classes {', '.join(self.classes)})"
         )
 
-    def __len__(self) -> int:
-        return sum(self.counts)
-
     @property
-    def nbytes(self) -> int:
-        """Bytes of all probabilities, were they in memory."""
-        return len(self) * len(self.members) * self.numbers_per_item * self.number_bytes
+    def sizes(self) -> list[int]:
+        """About the bytes of each shard's probabilities in float64."""
+        return [file.stat().st_size * 8 // self.number_bytes for file in self.files]
 
     @property
     def numbers_per_item(self) -> int:
@@ -288,27 +242,15 @@ class Shards:
     @property
     def needs(self) -> int:
         """About the bytes that fitting an ensemble would take with all of it in memory."""
-        numbers = len(self) * len(self.members) * self.numbers_per_item
-        # As they are read, in float64, laid out for a solver, and what it computes with; ids.
-        return numbers * (self.number_bytes + 3 * 8) + 200 * len(self)
+        # As they are read, in float64, laid out for a solver, and what it computes with.
+        return sum(self.sizes) * (self.number_bytes + 3 * 8) // 8
 
     def read(self, number: int) -> Predictions:
         """One shard, checked, and with the members, classes and groups of the first."""
         shard = view_pairs(read_file(self.files[number]), self.learn)
         shard = shard.on_scale(self.scale) if self.declared else shard
-        check_alike(shard, self.files[number], self, self.base_file or self.files[0])
-        if len(shard) != self.counts[number]:
-            raise InputError(
-                f"{self.files[number]} changed while it was read: it now holds"
-                f" {counted(len(shard), 'item')} instead of {self.counts[number]}",
-                "start again when the files are complete",
-            )
+        check_alike(shard, self.files[number], self, self.files[0])
         return shard
-
-    def part(self, number: int) -> Shards:
-        """One shard alone; it must still agree with the first."""
-        files, counts = (self.files[number],), (self.counts[number],)
-        return replace(self, files=files, counts=counts, base_file=self.base_file or self.files[0])
 
     def read_rows(self, number: int) -> Rows:
         """The rows of one shard, in the order in which ``read`` gives them."""
@@ -328,19 +270,6 @@ class Shards:
     def __iter__(self) -> Iterator[Predictions]:
         """One shard after the other."""
         return (self.read(number) for number in range(len(self.files)))
-
-
-def _glance(file: Path, members: Sequence[str]) -> tuple[int | None, MemberInfo]:
-    """Items in a file, from its header (None if that does not say), and what it notes about
-    members; of a damaged one nothing, until it is read."""
-    try:
-        rows, noted = read_header(file)
-    except Exception:  # a damaged header fails in as many ways as there are libraries
-        return None, {}
-    info = {name: noted.get(name.removesuffix(ANONYMOUS), {}) for name in members}
-    if file.suffix.lower() == ".npz":
-        return rows, info
-    return rows // len(members) if rows and rows % len(members) == 0 else None, info
 
 
 def describe_predictions(path: str | Path) -> dict[str, Any]:
@@ -382,7 +311,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
             sums[name] = sums.get(name, 0) + value
     groups = shard.groups or (None,) * len(shard.members)
     infos, counts = zip(*parts, strict=True)
-    info = _info_of(infos, counts, shard.members)
+    info = info_of(infos, counts, shard.members)
     return {
         "items": items,
         **({"annotators": len(annotators)} if annotators else {}),
