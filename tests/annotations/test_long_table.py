@@ -119,13 +119,6 @@ def test_columns_are_mapped_by_name() -> None:
     assert_same(made, Annotations.from_table(ROWS))
 
 
-def test_crowd_kits_names_are_understood_where_ours_are_absent() -> None:
-    renamed = {"task": ROWS["item"], "worker": ROWS["annotator"], "label": ROWS["label"]}
-    assert_same(Annotations.from_table(renamed), Annotations.from_table(ROWS))
-    both = Annotations.from_table(changed(task=[9, 9, 9], worker=["q", "q", "q"]))
-    assert both.items.tolist() == ["1", "2"]
-
-
 @pytest.mark.parametrize(
     ("table", "columns", "words"),
     [
@@ -140,7 +133,6 @@ def test_crowd_kits_names_are_understood_where_ours_are_absent() -> None:
         (ROWS, {"item": "id"}, "no column 'id' for 'item'; the columns are 'item'"),
         (ROWS, {"thing": "item"}, "'thing', which is none of item, annotator"),
         (ROWS, {"lang": "item"}, "columns without a role are kept as they are"),
-        ({"a": [1]}, {}, "and columns={'text': 'NAME'}"),
     ],
 )
 def test_an_unknown_column_is_refused_with_those_that_are_there(
@@ -233,19 +225,6 @@ def test_a_column_that_items_do_not_have_is_refused_by_name() -> None:
 def test_a_column_that_cannot_be_kept_is_named() -> None:
     with pytest.warns(EDOWarning, match=r"'tags'.*left out"):
         Annotations.from_table(changed(tags=[["a"], ["b"], ["a"]]))
-
-
-def test_named_attributes_must_be_attributes() -> None:
-    table = changed(home=["here", "there", "here"], seconds=[1, 2, 3])
-    assert list(Annotations.from_table(table, attributes=[]).attributes) == []
-    assert list(Annotations.from_table(table, attributes=["home"]).attributes) == ["home"]
-    for name, words in (
-        ("seconds", "'seconds' .* not the same in all rows of an annotator"),
-        ("age", "'age' .* not among the columns"),
-        ("item", "'item' .* not among the columns"),
-    ):
-        with pytest.raises(InputError, match=words):
-            Annotations.from_table(table, attributes=[name])
 
 
 def test_a_column_that_another_took_the_place_of_is_no_attribute() -> None:

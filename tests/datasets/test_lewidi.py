@@ -238,11 +238,12 @@ def test_a_malformed_conversation_is_named_too(tmp_path: Path, wrong: Any, says:
     assert str(path) in str(caught.value)
 
 
-def test_an_annotator_in_two_groups_is_refused(tmp_path: Path) -> None:
+def test_a_group_that_changes_between_items_is_no_attribute(tmp_path: Path) -> None:
     groups = [dict.fromkeys(("Ann1", "Ann2", "Ann3"), name) for name in ("Early", "Late")]
     path = write(tmp_path / "a.json", *(item(other_info=group) for group in groups))
-    with pytest.raises(InputError, match=r"'group' .* not the same in all rows of an annotator"):
-        read_lewidi(path)
+    read = read_lewidi(path)
+    assert "group" not in read.attributes
+    assert "group" in read.annotation_columns
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "[1, 2]", '"text"'])

@@ -44,13 +44,6 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read_annotation_table(tmp_path / "a.csv").to_table().equals(first.to_table())
 
 
-def test_crowd_kit_columns_are_recognised_as_they_are(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("task,worker,label\nt1,w1,0\nt1,w2,1\n")
-    read = read_annotation_table(path)
-    assert (read.items.tolist(), read.annotators.tolist()) == (["t1"], ["w1", "w2"])
-
-
 def test_other_column_names_are_mapped(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,who,said\nt1,w1,0\nt1,w2,1\n")
@@ -65,7 +58,7 @@ def test_probabilities_of_a_csv_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*dropped by duplicates:edokit._errors.EDOWarning")
-def test_split_classes_duplicates_and_attributes_are_passed_on(tmp_path: Path) -> None:
+def test_split_classes_and_duplicates_are_passed_on(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     rows = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
     path.write_text("\n".join(json.dumps(row) for row in [*rows, rows[-1]]))
@@ -74,10 +67,9 @@ def test_split_classes_duplicates_and_attributes_are_passed_on(tmp_path: Path) -
         split="dev",
         classes=["yes", "no", "never"],
         policies=Policies(duplicates="first"),
-        attributes=[],
     )
     assert (read.items.tolist(), read.classes) == (["b"], ("yes", "no", "never"))
-    assert (len(read), dict(read.attributes)) == (2, {})
+    assert len(read) == 2
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,6 @@ class Annotations:
         classes: Sequence[object] | None = None,
         duplicates: Duplicates = "error",
         split: str | None = None,
-        attributes: Sequence[str] | None = None,
         label_map: Mapping[Any, object] | None = None,
         scale: ScaleLike | None = None,
         **policies: Any,
@@ -152,8 +151,6 @@ class Annotations:
             label, or count every label.
         split : str, optional
             Keep the items of this split only; the classes are those of all splits.
-        attributes : sequence of str, optional
-            Columns that describe the annotators, instead of all that do.
         label_map : mapping, optional
             Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
         scale : Scale or str, optional
@@ -192,7 +189,6 @@ class Annotations:
             classes=classes,
             policies=Policies(duplicates=duplicates, **policies),
             split=split,
-            attributes=attributes,
             label_map=label_map,
             scale=scale,
         )

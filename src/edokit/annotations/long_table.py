@@ -51,8 +51,6 @@ ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
 """What a column can hold, besides attributes of the annotators; a context needs a text."""
 TEXTS = ("text", "context")
 """Roles whose values messages do not quote."""
-ALIASES = {"item": "task", "annotator": "worker"}
-"""crowd-kit's names, used where ours are absent."""
 SCALE = "answer_scale"
 """Column that notes the answer scale with its classes, the same in every row."""
 PROBABILITY = "p_"
@@ -110,7 +108,10 @@ def from_long_table(
     scale: ScaleLike | None = None,
     place: Place = row_number,
 ) -> Annotations:
-    """See ``Annotations.from_table``; ``place`` names a row in messages."""
+    """See ``Annotations.from_table``; ``place`` names a row in messages.
+
+    ``attributes`` are the columns that describe annotators; if None, all that do.
+    """
     table = _arrow_table(table)
     declared = scale_of_table(table, scale)
     classes = declared.classes if classes is None else ordered_classes(classes, ())
@@ -404,38 +405,28 @@ class _LongTable:
         self, attributes: Sequence[str] | None, item: Encoded, annotator: Encoded
     ) -> dict[str, Any]:
         """The columns without a role as fields of `Annotations`, by what they describe."""
-        declared = set(attributes or ())
         fields: dict[str, Any] = {"attributes": {}, "item_columns": {}, "annotation_columns": {}}
-        for name, column in self._free_columns(declared).items():
-            of_annotator, of_item = (
-                _described(annotator, column),
-                _described(item, column, fill=True),
-            )
-            if name in declared and of_annotator is None:
-                raise _no_attribute(name, "not the same in all rows of an annotator")
-            if name in declared or (attributes is None and of_annotator is not None):
+        for name, column in self._free_columns().items():
+            of_annotator = _described(annotator, column)
+            of_item = _described(item, column, fill=True)
+            if of_annotator is not None and (attributes is None or name in attributes):
                 fields["attributes"][name] = of_annotator
-            if name not in declared and of_item is not None:
+            if of_item is not None and name not in (attributes or ()):
                 fields["item_columns"][name] = of_item
             if not any(name in columns for columns in fields.values()):
                 fields["annotation_columns"][name] = _names(column)
         return fields
 
-    def _free_columns(self, declared: set[str]) -> dict[str, Encoded]:
+    def _free_columns(self) -> dict[str, Encoded]:
         """The columns without a role; one that is no plain column is left out with a warning."""
         shares = [] if "label" in self.names else filter(is_share, self.table.column_names)
         roles = ROLES if "text" in self.names else (role for role in ROLES if role != "context")
         has_role = {*self.names.values(), *roles, *shares, SCALE}
-        names = [name for name in self.table.column_names if name not in has_role]
-        for name in declared.difference(names):
-            raise _no_attribute(name, f"not among the columns without a role {headings(names)}")
         columns = {}
-        for name in names:
+        for name in (name for name in self.table.column_names if name not in has_role):
             try:
                 columns[name] = encode(self.table[name], name)
             except InputError as error:
-                if name in declared:
-                    raise
                 warn(f"{error.message}; it is left out")
         return columns
 
@@ -536,13 +527,6 @@ def _described(owner: Encoded, encoded: Encoded, *, fill: bool = False) -> Strin
     return _names(Encoded(codes, encoded.names))
 
 
-def _no_attribute(name: str, why: str) -> InputError:
-    return InputError(
-        f"{name!r} is no attribute of the annotators: it is {why}",
-        f"leave it out of {option('attributes')}, or rename the column",
-    )
-
-
 def _arrow_table(table: Any) -> pa.Table:
     """An Arrow table from anything that holds one, a DataFrame or a mapping of columns."""
     if isinstance(table, pd.DataFrame | Mapping):
@@ -580,9 +564,6 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
                 "check the spelling",
             )
     names = {role: columns.get(role, role) for role in ROLES}
-    for role, alias in ALIASES.items():
-        if names[role] not in present and alias in present:
-            names[role] = alias
     names = {role: name for role, name in names.items() if name in present}
     if "text" not in names and "context" not in columns:
         names.pop("context", None)
@@ -591,16 +572,13 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
         required.append("label")
     missing = [role for role in required if role not in names]
     if missing:
-        texts = ""
-        if "text" not in names:
-            texts = f" (and {option('columns', {'text': 'NAME'})})"
         raise InputError(
             f"a table of annotations has the columns {', '.join(required)}; here"
             f" {examples(missing)} {'is' if len(missing) == 1 else 'are'} missing, the columns are"
             f" {headings(present)}",
-            f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}"
-            f"{texts}; if there is a column per annotator, make it one row per annotation first,"
-            " without the gaps (pandas: DataFrame.melt, dropna)",
+            f"say which columns they are: {option('columns', dict.fromkeys(missing, 'NAME'))}; if"
+            " there is a column per annotator, make it one row per annotation first, without the"
+            " gaps (pandas: DataFrame.melt, dropna)",
         )
     return names
 

@@ -319,7 +319,7 @@ def write_annotations(
 def read_annotation_table(
     path: str | Path, *, columns: Mapping[str, str] | None = None, **options: Any
 ) -> Annotations:
-    """A long table with ``item, annotator, label`` (or crowd-kit's ``task, worker, label``).
+    """A long table with ``item, annotator, label``.
 
     Columns ``p_<class>`` may replace ``label``, and without an annotator they are soft labels, one
     row per item; ``text``, ``split``, ``hard_label`` and attributes of annotators are read if they
@@ -355,7 +355,7 @@ def table_files(path: str | Path) -> list[Path]:
 def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
     """The table; soft labels (shares without an annotator) become those of one annotator."""
     names = {*columns, *table.column_names}
-    if names & {"annotator", "worker", "label"} or not any(map(is_share, table.column_names)):
+    if names & {"annotator", "label"} or not any(map(is_share, table.column_names)):
         return table
     codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
     return table.append_column("annotator", pa.DictionaryArray.from_arrays(codes, ["soft"]))
@@ -371,5 +371,5 @@ TABLE = Source(
     f"a table ({', '.join(READABLE_SUFFIXES)})",
     read_annotation_table,
     _is_table,
-    options=("columns", "attributes", "label_map"),
+    options=("columns", "label_map"),
 )

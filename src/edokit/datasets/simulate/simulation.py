@@ -15,6 +15,7 @@ from edokit._errors import check_seed, one_of
 from edokit._names import as_names
 from edokit._types import Codes, Floats, Ints, Strings
 from edokit.annotations.core import Annotations
+from edokit.annotations.long_table import from_long_table
 from edokit.datasets.simulate.annotators import (
     Population,
     answer_probabilities,
@@ -222,7 +223,7 @@ def simulate(
     return Simulation(
         regime=regime,
         random_state=random_state,
-        annotations=Annotations.from_table(
+        annotations=from_long_table(
             table, classes=regime.classes, scale=regime.scale, attributes=["group"]
         ),
         annotators=annotators,
