@@ -295,7 +295,7 @@ def killed(
     rng, counts = random.Random(seed), Counter[str]()
     texts = some_texts(rng)
     known = expected(texts)
-    with Server(bundle, folder, "--max-delay-ms", "20") as server:
+    with Server(bundle, folder) as server:
 
         def run() -> None:
             client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)

@@ -32,9 +32,8 @@ def server(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="session")
 def guarded(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One with a token and narrow limits, whose batches wait long."""
+    """One with a token and narrow limits."""
     limits = ["--max-texts", "3", "--max-length", "50", "--max-bytes", "1000"]
-    limits += ["--max-queue", "6", "--max-delay-ms", "2000"]
     folder = tmp_path_factory.mktemp("guarded")
     with Server(bundle, folder, *limits, EDO_SERVE_TOKEN=TOKEN) as running:
         yield running

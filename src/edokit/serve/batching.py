@@ -7,12 +7,11 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOError, check_number, counted, option
+from edokit._errors import EDOError, check_number, counted
 from edokit.panels import Panel
 from edokit.serve.requests import About, Question, RefusedError
 
@@ -31,36 +30,24 @@ class Limits:
     ----------
     max_batch : int, default=64
         Texts that the members predict at once.
-    max_delay_ms : float, default=0
-        How long a batch that is not full waits for more texts. While the members work, requests
-        gather without it.
     max_texts : int, default=1024
-        Texts of one request.
+        Texts of one request. Eight times as many may wait for the members; beyond them requests are
+        refused with 503.
     max_length : int, default=100000
         Characters of one text, its context included.
     max_bytes : int, default=4 MiB
-        Bytes of the body of a request.
-    max_queue : int, default=8192
-        Texts that wait for the members; beyond them requests are refused with 503, as are requests
-        that hold more than 64 times ``max_bytes`` together.
-    max_connections : int, default=512
-        Open connections whose requests are answered; on further ones only ``/health`` is, and all
-        else is refused with 503.
+        Bytes of the body of a request. Requests that together hold more than 64 times as many are
+        refused with 503.
     """
 
     max_batch: int = 64
-    max_delay_ms: float = 0.0
     max_texts: int = 1024
     max_length: int = 100_000
     max_bytes: int = 4 << 20
-    max_queue: int = 8192
-    max_connections: int = 512
 
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():
-            check_number(name, limit, 0 if name == "max_delay_ms" else 1, 2**31)
-        least = f"at least {option('max_texts')}, so that the largest request can be taken"
-        check_number("max_queue", self.max_queue, self.max_texts, hint=f"choose {least}")
+            check_number(name, limit, 1, 2**31)
 
 
 class Answers:
@@ -127,7 +114,6 @@ class _Waiting:
 
     question: Question
     answer: asyncio.Future[Answer]
-    arrived: float
 
     def __len__(self) -> int:
         return len(self.question.texts)
@@ -159,7 +145,7 @@ class Batcher:
         self._load, self._limits = load, limits
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
         self._queue: deque[_Waiting] = deque()
-        self._arrival, self._full = asyncio.Event(), asyncio.Event()
+        self._arrival = asyncio.Event()
         self.observe: Callable[[int], None] = lambda texts: None
         self.waiting = 0
         self.about: About | None = None
@@ -173,41 +159,29 @@ class Batcher:
         self._task = loop.create_task(self._work())
         return self.about
 
-    def drain(self) -> None:
-        """Answer what still arrives without waiting for full batches."""
-        self.stopping = True
-        self._full.set()
-
     def close(self) -> None:
         """End the thread once it is idle."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def ask(self, question: Question) -> Answer:
         """Answers to the texts, in their order."""
-        size, step, limit = len(question.texts), self._limits.max_batch, self._limits.max_queue
+        size, step, limit = len(question.texts), self._limits.max_batch, 8 * self._limits.max_texts
         if self.waiting + size > limit:
             message = f"{counted(self.waiting, 'text')} wait already, with room for {limit}"
             raise RefusedError(503, message, "try again in a moment", retry_after="1")
         loop = asyncio.get_running_loop()
         parts = [question[start : start + step] for start in range(0, size, step)]
-        queued = [_Waiting(part, loop.create_future(), loop.time()) for part in parts]
+        queued = [_Waiting(part, loop.create_future()) for part in parts]
         self._queue.extend(queued)
         self.waiting += size
         self._arrival.set()
-        if self.waiting >= step:
-            self._full.set()
         answers = [await waiting.answer for waiting in queued]
         return [row for rows in answers for row in rows]
 
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._arrival.wait()
             while self._queue:
-                if self._limits.max_delay_ms and not self.stopping:
-                    due = self._queue[0].arrived + self._limits.max_delay_ms / 1e3
-                    with suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(self._full.wait(), due - loop.time())
                 await self._answer(self._next_batch())
             self._arrival.clear()
 
@@ -223,8 +197,6 @@ class Batcher:
             size += len(waiting) if fits else 0
         self._queue.extendleft(reversed(skipped))
         self.waiting -= size
-        if self.waiting < limit and not self.stopping:
-            self._full.clear()
         return batch
 
     async def _answer(self, batch: list[_Waiting]) -> None:

@@ -30,7 +30,7 @@ _SHORTEST_TOKEN = 16
 _LONGEST_HEAD = 1 << 16  # bytes of a request around its body
 _GRACE = 60  # seconds in which clients must have taken their answers, once the server stops
 _LINGER = 0.25  # seconds in which requests that are under way still arrive then
-_SPARE_CONNECTIONS = 64  # beyond the limit, on which only /health is answered
+_MAX_CONNECTIONS = 512
 
 
 class _Protocol(HttpToolsProtocol):
@@ -126,7 +126,7 @@ class _Server(uvicorn.Server):
         for server in self.servers:
             server.close()
         # Requests on open connections still arrive; their answers close the connection.
-        self._batcher.drain()
+        self._batcher.stopping = True
         await asyncio.sleep(_LINGER)
         await super().shutdown(sockets)
 
@@ -210,7 +210,7 @@ def serve(
         ready(about, url)
 
     batcher = Batcher(load, limits)
-    app = App(batcher, limits, token, log_queue, lambda: len(server.server_state.connections))
+    app = App(batcher, limits, token, log_queue)
     config = uvicorn.Config(
         app,
         http=_Protocol,
@@ -220,7 +220,7 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=limits.max_connections + _SPARE_CONNECTIONS,
+        limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
     server = _Server(config, batcher, loaded)
