@@ -38,13 +38,14 @@ def edo_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[st
         "max_length": MAX_LENGTH,
     }
     group = Group("transformer", arguments.members, "pool", "soft", options=options)
-    started = time.perf_counter()
-    trained = train_members(annotations, [group], jobs=arguments.jobs, device=arguments.device)
-    return {
-        "seconds": time.perf_counter() - started,
-        "members": arguments.members,
-        "dev_ce": [m["history"][-1]["dev_ce"] for m in trained.manifest["members"]],
-    }
+    how = {"jobs": arguments.jobs, "device": arguments.device, "keep_models": False}
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        train_members(annotations, [group], out=folder, **how)
+        seconds = time.perf_counter() - started
+        cards = sorted(Path(folder).glob("members/*/member.json"))
+        dev_ce = [json.loads(card.read_text())["history"][-1]["dev_ce"] for card in cards]
+    return {"seconds": seconds, "members": arguments.members, "dev_ce": dev_ce}
 
 
 def plain_pool(annotations: Annotations, arguments: argparse.Namespace) -> dict[str, Any]:

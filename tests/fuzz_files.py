@@ -184,13 +184,8 @@ def _member() -> dict[str, Any]:
         "scale": "nominal",
         "items": 6,
         "kept": True,
-        "files": {},
         "sha256": {},
         "seconds": 0.5,
-        "history": [],
-        "notes": [],
-        "versions": {},
-        "hardware": {},
     }
 
 

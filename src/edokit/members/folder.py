@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option, warn
-from edokit._io.atomic import digest_of, discard, remove_leftovers
+from edokit._io.atomic import discard, remove_leftovers
 from edokit._io.documents import Count, Document, Names, read_json, to_model
 from edokit.members.groups import FOLDER_NAME, Group
 from edokit.members.jobs import (
@@ -29,7 +29,7 @@ from edokit.members.jobs import (
     Outcome,
     TrainingJob,
     TrainingPlan,
-    file_sizes,
+    changed_files,
     finished_card,
     read_card,
     versions,
@@ -83,12 +83,12 @@ def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
                 discard(folder)  # without a card it was left by an interrupted removal
         elif card["fingerprint"] != plan.fingerprint(job):
             different[job.path] = folder
-        elif card["files"].items() <= file_sizes(folder).items():
-            continue
-        else:
+        elif changed := changed_files(folder, card):
             # For example an incomplete copy from another machine.
-            warn(f"{folder} has lost a file or a part of one and is trained again")
+            warn(f"{folder} is damaged ({examples(changed)}) and is trained again")
             discard(folder)
+        else:
+            continue
         missing.append(job)
     if different and not plan.options.overwrite:
         were = "was" if len(different) == 1 else "were"
@@ -181,14 +181,9 @@ def _member_predictions(
 
 def _job_predictions(plan: TrainingPlan, job: TrainingJob, folder: Path) -> dict[str, Answers]:
     """The predictions of a finished job by split: rows of the plan, and probabilities."""
-    path = folder / JOB_PREDICTIONS
-    if digest_of(path) != finished_card(folder)["sha256"].get(JOB_PREDICTIONS):
-        raise InputError(
-            f"{path} is damaged: it is not what was trained",
-            "remove the folder that it is in and train again",
-        )
     splits = plan.rows(job).predict
-    arrays = read_arrays(path, [*splits, *(f"{split}{BY_ANNOTATOR}" for split in splits)])
+    names = [*splits, *(f"{split}{BY_ANNOTATOR}" for split in splits)]
+    arrays = read_arrays(folder / JOB_PREDICTIONS, names)
     predictions: dict[str, Answers] = {}
     for split, positions in splits.items():
         anonymous = arrays[split]
@@ -266,17 +261,13 @@ def _describe_group(group: Group) -> dict[str, Any]:
 def _describe_member(
     plan: TrainingPlan, name: str, out: Path, scores: dict[str, Any]
 ) -> dict[str, Any]:
-    """A member in the manifest, from the cards of its folds."""
+    """A member in the manifest, from the cards of its folds, which say more."""
     jobs = [job for job in plan.jobs if name == job.member]
     cards = [finished_card(out / job.folder) for job in jobs]
-    job, card = jobs[0], cards[0]
+    job = jobs[0]
     targets = {"supervision": job.supervision, "draw": job.draw}
     if job.annotator is not None:
         targets["annotator"] = job.annotator
-
-    def of_folds(key: str) -> Any:
-        return card[key] if job.fold is None else [fold_card[key] for fold_card in cards]
-
     return {
         "name": name,
         "group": job.group,
@@ -284,14 +275,8 @@ def _describe_member(
         "targets": targets,
         "metrics": scores,
         "kept": all(card["kept"] for card in cards),
-        "seed": job.seed if job.fold is None else [fold_job.seed for fold_job in jobs],
-        "items": of_folds("items"),
         "seconds": round(sum(card["seconds"] for card in cards), 3),
-        "versions": card["versions"],
-        "hardware": card["hardware"],
         "details": fold_details(cards),
-        "history": of_folds("history"),
-        "notes": of_folds("notes"),
     }
 
 

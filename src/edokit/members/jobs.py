@@ -24,7 +24,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, option, warn
-from edokit._io.atomic import digest_of, whole_folder
+from edokit._io.atomic import digest_of, files_below, whole_folder
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
 from edokit._package import __version__
 from edokit._types import Codes, Floats, Ints
@@ -350,7 +350,6 @@ def describe_member(member: Member, classes: Sequence[str], scale: Scale) -> dic
         "history": [],
         "notes": [],
         "versions": versions(),
-        "hardware": hardware(),
     }
 
 
@@ -426,26 +425,17 @@ def _targets(job: TrainingJob, labels: Annotations, hard: Codes) -> Callable[[in
 
 
 class MemberCard(Document):
-    """The card of a finished job, ``member.json``."""
+    """What must be in ``member.json``, the card of a finished job, for the member to be used."""
 
     format: Count
     recipe: str
     options: dict[str, Json]
-    group: str
-    supervision: str
-    draw: str
     fingerprint: str
     classes: Names
     scale: str
-    items: Count
     kept: bool
-    files: dict[str, Count]
     sha256: dict[str, str]
     seconds: Annotated[float, Field(ge=0)]
-    history: list[Any]
-    notes: list[Any]
-    versions: dict[str, Any]
-    hardware: dict[str, Any]
     details: dict[str, Json] = Field(default_factory=dict)
 
 
@@ -469,49 +459,28 @@ def finished_card(folder: Path) -> dict[str, Any]:
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> None:
-    """Write the card of a job, with sizes and digests of its files: a damaged model is not loaded.
+    """Write the card of a job, with digests of its files: a damaged model is not loaded.
 
     It is replaced in one step, so that a kill leaves the old card or the new one.
     """
-    files = file_sizes(folder)
-    digests = {name: digest_of(folder / name) for name in files}
-    write_json({**card, "files": files, "sha256": digests}, folder / CARD)
+    files = {name: path for name, path in files_below(folder).items() if name != CARD}
+    digests = {name: digest_of(path) for name, path in files.items()}
+    write_json({**card, "sha256": digests}, folder / CARD)
 
 
-def file_sizes(folder: Path) -> dict[str, int]:
-    """The bytes of each file in the folder of a job, by name, but for its card."""
-    return {
-        file.relative_to(folder).as_posix(): file.stat().st_size
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and file.name != CARD
-    }
-
-
-def check_digests(folder: Path, card: Mapping[str, Any]) -> None:
-    """Refuse a member whose files, beside its predictions, are not those that its card lists."""
-    trained = {name: sha for name, sha in card["sha256"].items() if name != JOB_PREDICTIONS}
-    present = {name: digest_of(folder / name) for name in file_sizes(folder) if name in trained}
-    changed = [name for name, digest in trained.items() if present.get(name) != digest]
-    if changed:
-        raise InputError(
-            f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
-            "copy the folder again, or train again",
-        )
+def changed_files(folder: Path, card: Mapping[str, Any]) -> list[str]:
+    """Files of a job that are missing or are not what its card lists."""
+    return [
+        name
+        for name, digest in card["sha256"].items()
+        if not os.path.isfile(folder / name) or digest_of(folder / name) != digest
+    ]
 
 
 def versions() -> dict[str, str]:
     """The versions of Python, EDO and the packages in use."""
     packages = {name: sys.modules[name].__version__ for name in _PACKAGES if name in sys.modules}
     return {"python": platform.python_version(), "edokit": __version__, **packages}
-
-
-def hardware() -> dict[str, Any]:
-    """Machine, processors and GPU."""
-    from joblib import cpu_count
-
-    torch = sys.modules.get("torch")
-    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
-    return {"machine": platform.machine(), "cpus": cpu_count(), "gpu": gpu}
 
 
 def _checked(predicted: Floats, scale: Scale) -> npt.NDArray[Any]:

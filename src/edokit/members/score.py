@@ -27,7 +27,7 @@ from edokit._errors import (
 )
 from edokit._types import Floats, Ints
 from edokit.members.folder import fold_details, join_manifests, scale_of, soft_supervision
-from edokit.members.jobs import CARD, MEMBERS, check_digests, finished_card
+from edokit.members.jobs import CARD, JOB_PREDICTIONS, MEMBERS, changed_files, finished_card
 from edokit.members.recipe import (
     Member,
     Text,
@@ -353,7 +353,12 @@ def load_member(
             "train it again without this option",
         )
     if models is None:  # the files of a bundle have been compared with its own list
-        check_digests(folder, card)
+        changed = [name for name in changed_files(folder, card) if name != JOB_PREDICTIONS]
+        if changed:
+            raise InputError(
+                f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
+                "copy the folder again, or train again",
+            )
     refuse_code(str(folder), card["recipe"], trust)
     with errors_in(folder / CARD):
         recipe: Any = find_recipe(card["recipe"])
