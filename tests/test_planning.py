@@ -17,6 +17,7 @@ from edokit.auditing import Answers
 from edokit.metrics import item_values
 from edokit.planning import (
     PlanOptions,
+    _best,
     draw_distributions,
     draw_soft_labels,
     soft_label_errors,
@@ -250,3 +251,10 @@ def test_the_command_shows_what_python_finds(truth: Any, tmp_path: Path) -> None
     plan = edokit.plan(tmp_path / "pilot.csv", annotators=(1, 3), samples=50)
     assert answer(*words) == json.loads(json.dumps(plan.to_dict()))
     assert_one_line(edo(*words[:3], "one"), "--annotators", "whole numbers")
+
+
+def test_as_good_is_what_the_interval_does_not_put_above_the_lowest() -> None:
+    rng = np.random.default_rng(0)
+    gaps = np.array([0.5, 0.0, 0.02, 0.5])  # of two, three, five and eight annotators
+    noise = 0.1 * rng.normal(size=(500, 4)) * [1, 0, 1, 1]
+    assert _best(1 + gaps + noise, [2, 3, 5, 8], 0.95) == [3, 5]

@@ -170,8 +170,8 @@ def _by_item(rows: Any, values: Any) -> Floats:
 
 
 def _paired(a: Floats, b: Floats) -> Interval:
-    found = paired_test(a, b, samples=SAMPLES)
-    return float((a - b).mean()), found.low, found.high
+    test = paired_test(a, b, samples=SAMPLES)
+    return test.difference, test.low, test.high
 
 
 def _change(change: Interval) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edokit import Annotations, EDOEnsemble, EDOWarning
-from edokit.ensemble.answers import find_answer, fit_answers
+from edokit.ensemble.answers import FOLDS, LOGS, _best_temperature, find_answer, fit_answers
 from edokit.metrics import ce, md
 from edokit.objective.pools import LOWEST_TEMPERATURE, sharpen
 from edokit.scales import NOMINAL, Scale
@@ -83,3 +83,11 @@ def test_steps_are_fitted_on_the_pool_as_it_answers(pool, recalibrate):
     before = {name: answer.before for name, answer in fitted.answers_.items()}
     assert before["ce"] == pytest.approx(ce(answers, q))
     assert before["md"] == pytest.approx(md(answers, q))
+
+
+def test_the_held_out_loss_is_that_of_a_step_that_other_items_chose() -> None:
+    folds = np.random.default_rng(0).permutation(200) % FOLDS
+    # Each fold has a step of its own without loss, which loses everything on the others.
+    losses = np.full((len(LOGS), 200), 2.0)
+    losses[0], losses[1 : FOLDS + 1] = 0.9, folds != np.arange(FOLDS)[:, None]
+    assert _best_temperature(losses)[2] == pytest.approx(1.0)

@@ -304,3 +304,14 @@ def test_few_people_shrink_the_spread_of_effects_towards_one_that_is_alike_in_al
     # As many more people as there are effects, with the mean spread of the first two of them.
     np.testing.assert_allclose(np.diag(learned), [(8 + 3 * 2) / 5, (0 + 3 * 2) / 5, 1.0])
     assert learned[0, 2] == pytest.approx(4 / 5)
+
+
+@pytest.mark.parametrize("kind", SCALES)
+def test_effects_are_shrunk_as_far_as_their_labels_cannot_tell(kind: str) -> None:
+    anonymous, annotations, offsets = simulated(kind, 30, annotators=80)
+    effects = AnnotatorEffects.fit(anonymous, annotations, SCALES[kind]).effects[:, :-1]
+    if not SCALES[kind].is_multi_label:
+        effects = effects - effects.mean(axis=1, keepdims=True)
+    # The slope of the true offsets on the estimated ones: above 1 they are shrunk too far.
+    slope = (effects * offsets).sum() / np.square(effects).sum()
+    assert 0.9 < slope < 1.2
