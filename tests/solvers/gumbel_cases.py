@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,7 +14,9 @@ from edokit.objective.loss import joint_loss
 from edokit.objective.pools import effective_weights, softmax
 from edokit.objective.settings import CE, GumbelSettings, Regularize, Settings
 from edokit.objective.summaries import Problem, Summaries
+from edokit.solvers import Solution
 from edokit.solvers.batches import Draws
+from edokit.solvers.gumbel import solve_gumbel
 from tests.objective.gradients import effective_weights_vjp, softmax_vjp
 
 
@@ -26,6 +29,14 @@ class Data(NamedTuple):
 def fit(data: Data) -> FitData:
     """As the solvers take it."""
     return FitData.from_arrays(*data)
+
+
+def solve_by_seed(
+    data: Data, settings: Settings, options: GumbelSettings, seeds: Iterable[int]
+) -> list[Solution]:
+    """One configuration with each of the seeds."""
+    known = fit(data)
+    return [solve_gumbel(known, settings, options, random_state=seed)[0] for seed in seeds]
 
 
 def random_pool(items: int = 60, members: int = 5, classes: int = 3, seed: int = 0) -> Data:

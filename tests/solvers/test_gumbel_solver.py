@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gumbel_cases import fit, random_pool, step_by_step
+from gumbel_cases import fit, random_pool, solve_by_seed, step_by_step
 
 from edokit.objective.loss import JointObjective
 from edokit.objective.settings import GumbelSettings, Settings
@@ -60,9 +60,9 @@ def test_one_member_per_item_is_drawn_right_at_any_temperature(temperature):
 
 def test_powers_and_scores_agree(monkeypatch):
     data, settings = random_pool(), replace(SETTINGS, ce="random")
-    by_powers = solve_gumbel(fit(data), settings, QUICK, random_state=range(3))
+    by_powers = solve_by_seed(data, settings, QUICK, range(3))
     monkeypatch.setattr(cross_entropies, "_COLD", 99.0)
-    by_scores = solve_gumbel(fit(data), settings, QUICK, random_state=range(3))
+    by_scores = solve_by_seed(data, settings, QUICK, range(3))
     np.testing.assert_allclose(weights(by_powers), weights(by_scores), rtol=0, atol=1e-12)
 
 

@@ -1,13 +1,12 @@
-"""Mini-batches of several seeds side by side, laid out so that a step is a few matrix products."""
+"""Mini-batches, laid out so that a step is a few matrix products."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edokit._types import Floats, Ints
 from edokit.objective.loss import InMemoryTerm, PoolTerm
@@ -23,20 +22,20 @@ _PAIRS = 2**22
 
 
 class Block(NamedTuple):
-    """B steps of S seeds, each over n items of C classes.
+    """B steps, each over n items of C classes.
 
     A last batch that is short is filled up with an item that adds nothing to any term.
     """
 
-    distances: Floats  # [B, S, K, K] mean distances between members
+    distances: Floats  # [B, K, K] mean distances between members
     linear: Floats
-    """[B, S, 2, K] mean probabilities on the hard label; mean cross-entropies of the members."""
+    """[B, 2, K] mean probabilities on the hard label; mean cross-entropies of the members."""
     pooled: dict[str, tuple[Floats, Floats]]
-    """By pool term, what is pooled [B, S, n·c, K] and the targets [B, S, 1, n, c]."""
-    size_noise: Floats  # [B, S, 1, M]
+    """By pool term, what is pooled [B, n·c, K] and the targets [B, 1, n, c]."""
+    size_noise: Floats  # [B, 1, M]
     losses: Floats | None
-    """[B, S, 1, n, K] for ``ce="random"``: the members' losses per item, divided likewise."""
-    member_noise: Floats | None  # [B, S, 1, n, K] for ``ce="random"``
+    """[B, 1, n, K] for ``ce="random"``: the members' losses per item, divided likewise."""
+    member_noise: Floats | None  # [B, 1, n, K] for ``ce="random"``
     counts: Floats  # [B] items of each step, fillers apart
 
 
@@ -58,49 +57,36 @@ class Batches:
         self._kept: dict[object, list[list[Block]]] = {}
 
     def epochs(
-        self,
-        count: int,
-        seeds: Sequence[int],
-        sizes: int,
-        terms: Mapping[str, PoolTerm],
-        *,
-        sampled: bool,
+        self, count: int, seed: int, sizes: int, terms: Mapping[str, PoolTerm], *, sampled: bool
     ) -> Iterable[Iterable[Block]]:
-        """The steps of each epoch, block by block, every seed shuffled on its own; go in order.
+        """The steps of each epoch, block by block; go in order.
 
         ``terms`` are the pool terms that are needed; ``sampled`` says whether the cross-entropy of
         one member drawn per item is. The last ones are kept, if they are few, for the next
         generation of a search.
         """
-        key = (count, tuple(seeds), sizes, tuple(sorted(terms)), sampled)
+        key = (count, seed, sizes, tuple(sorted(terms)), sampled)
         per_item = self._classes * len(terms) + 2 * sampled
-        per_step = len(seeds) * self._members * (self._members + self._batch * per_item)
+        per_step = self._members * (self._members + self._batch * per_item)
         if key not in self._kept:
-            epochs = self._made(count, seeds, sizes, terms, sampled)
+            epochs = self._made(count, Draws(seed), sizes, terms, sampled)
             if count * self._steps * per_step > _KEPT:
                 return epochs
             self._kept = {key: [list(epoch) for epoch in epochs]}
         return self._kept[key]
 
     def _made(
-        self,
-        count: int,
-        seeds: Sequence[int],
-        sizes: int,
-        terms: Mapping[str, PoolTerm],
-        sampled: bool,
+        self, count: int, draws: Draws, sizes: int, terms: Mapping[str, PoolTerm], sampled: bool
     ) -> Iterator[Iterator[Block]]:
-        draws = [Draws(seed) for seed in seeds]
         pooled = {name: self._with_items(term) for name, term in terms.items()}
         per_item = 2 + sum(targets.shape[1] for _, targets in pooled.values())
-        per_step = len(draws) * self._members * (self._members + self._batch * per_item)
+        per_step = self._members * (self._members + self._batch * per_item)
         counts = np.full(self._steps, float(self._batch))
         counts[-1] = self._items - (self._steps - 1) * self._batch
         for _ in range(count):
-            padded = np.full((len(draws), self._steps * self._batch), self._items)
-            for s, draw in enumerate(draws):
-                padded[s, : self._items] = draw.shuffle(self._items)
-            places = padded.reshape(len(draws), self._steps, self._batch).swapaxes(0, 1)
+            padded = np.full(self._steps * self._batch, self._items)
+            padded[: self._items] = draws.shuffle(self._items)
+            places = padded.reshape(self._steps, self._batch)
             yield (
                 self._block(places[part], counts[part], draws, sizes, pooled, sampled)
                 for part in slices(self._steps, max(1, _BLOCK // per_step))
@@ -116,72 +102,53 @@ class Batches:
         self,
         places: Ints,
         counts: Floats,
-        draws: Sequence[Draws],
+        draws: Draws,
         sizes: int,
         pooled: Mapping[str, tuple[Floats, Floats]],
         sampled: bool,
     ) -> Block:
-        """Of the items at ``places`` [B, S, n], ``counts`` [B] of them no fillers."""
-        steps, seeds, batch = places.shape
-        members = self._members
+        """Of the items at ``places`` [B, n], ``counts`` [B] of them no fillers."""
+        steps, batch = places.shape
         losses = noise = None
         batches = {
-            name: (
-                np.take(rows, places, axis=0).reshape(steps, seeds, -1, members),
-                np.take(targets, places, axis=0)[:, :, None],
-            )
+            name: (rows[places].reshape(steps, -1, self._members), targets[places][:, None])
             for name, (rows, targets) in pooled.items()
         }
         if sampled:
-            losses = np.take(self._losses, places, axis=0)[:, :, None]
-            losses /= counts[:, None, None, None, None]
-            member_draws = [draw.member_noise(steps, batch, members) for draw in draws]
-            noise = np.stack(member_draws, axis=1)[:, :, None]
-        size_noise = np.stack([draw.size_noise(steps, sizes) for draw in draws], axis=1)[:, :, None]
-        return Block(*self._means(places, counts), batches, size_noise, losses, noise, counts)
-
-    def _means(self, places: Ints, counts: Floats) -> tuple[Floats, Floats]:
-        """Distances [B, S, K, K] and linear terms [B, S, 2, K], means over each batch."""
-        steps, seeds, batch = places.shape
-        members = self._members
-        # Seeds share items: look at each item of the block once, then add up by batch.
-        in_block = np.zeros(self._items + 1, dtype=bool)
-        in_block[places] = True
-        index = (np.cumsum(in_block) - 1)[places].ravel()
-        from scipy.sparse import csr_array
-
-        by_batch = csr_array(
-            (np.ones(index.size), index, np.arange(0, index.size + 1, batch)),
-            shape=(steps * seeds, int(in_block.sum())),
+            losses = (self._losses[places] / counts[:, None, None])[:, None]
+            noise = draws.member_noise(steps, batch, self._members)[:, None]
+        size_noise = draws.size_noise(steps, sizes)[:, None]
+        linear = np.stack([self._hits[places].sum(axis=1), self._losses[places].sum(axis=1)], 1)
+        return Block(
+            self._distances(places) / counts[:, None, None],
+            linear / counts[:, None, None],
+            batches,
+            size_noise,
+            losses,
+            noise,
+            counts,
         )
-        distances = np.zeros((steps, seeds, members, members))
-        for members_k, members_l, distances_by_item in self._pairs(in_block):
-            sums = (by_batch @ distances_by_item).reshape(steps, seeds, -1)
-            distances[:, :, members_k, members_l] = distances[:, :, members_l, members_k] = sums
-        terms = np.concatenate([self._hits[in_block], self._losses[in_block]], axis=1)
-        linear = (by_batch @ terms).reshape(steps, seeds, 2, members)
-        per_batch = counts[:, None, None, None]
-        return distances / per_batch, linear / per_batch
 
-    def _pairs(self, in_block: NDArray[np.bool_]) -> Iterator[tuple[Ints, Ints, Floats]]:
-        """Members, other members, and how far they are apart on each used item [items, pairs]."""
+    def _distances(self, places: Ints) -> Floats:
+        """[B, K, K] distances between members, added up over each batch of items [B, n]."""
         members = self._members
+        distances = np.zeros((len(places), members, members))
         if (self._items + 1) * members * (members - 1) // 2 <= _PAIRS:
             if self._apart is None:
                 parts = [self._to_later(k, slice(None)) for k in range(members - 1)]
                 self._apart = np.concatenate([np.empty((self._items + 1, 0)), *parts], axis=1)
-            yield *np.triu_indices(members, 1), self._apart[in_block]
-            return
-        # Too many to keep: each member with those after it, in turn.
-        for k in range(members - 1):
-            later = np.arange(k + 1, members)
-            yield np.full_like(later, k), later, self._to_later(k, in_block)
+            row, column = np.triu_indices(members, 1)
+            distances[:, row, column] = self._apart[places].sum(axis=1)
+        else:  # too many to keep: each member with those after it, in turn
+            for k in range(members - 1):
+                distances[:, k, k + 1 :] = self._to_later(k, places).sum(axis=1)
+        return distances + distances.swapaxes(1, 2)
 
-    def _to_later(self, k: int, in_block: slice | NDArray[np.bool_]) -> Floats:
-        """[items, members after k]"""
-        P = self._P[:, k:, in_block]
+    def _to_later(self, k: int, places: slice | Ints) -> Floats:
+        """[..., members after k] how far each of them is from member k, on items [...]."""
+        P = self._P[:, k:, places]
         distances = P[:, 1:] - P[:, :1]
-        return np.asarray(np.abs(distances, out=distances).sum(axis=0).T)
+        return np.moveaxis(np.abs(distances, out=distances).sum(axis=0), 0, -1)
 
 
 def _with_filler(values: Floats, filler: float) -> Floats:

@@ -1,4 +1,4 @@
-"""Gradient descent on weights and size logits, for S seeds with R configurations each."""
+"""Gradient descent on weights and size logits, for R configurations side by side."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _FURTHEST = (1 - _MEAN_DECAY) / math.sqrt(1 - _SQUARE_DECAY)
 
 
 class Columns(NamedTuple):
-    """What differs between configurations, each [S, R, 1].
+    """What differs between configurations, each [R, 1].
 
-    The configurations of a seed stand in this order: ``pooled`` of them with ``ce="mean"``, those
-    with ``"all"``, and at the end ``drawn`` with ``"random"``.
+    They stand in this order: ``pooled`` of them with ``ce="mean"``, those with ``"all"``, and at
+    the end ``drawn`` with ``"random"``.
     """
 
     pooled: int
@@ -54,8 +54,8 @@ def descend(
 ) -> tuple[Floats, Floats, Floats]:
     """Learn weights of the problem's members and a size between ``min_members`` and all of them.
 
-    ``terms`` are the pool terms that some configuration weighs. Returns θ [E, S·R, K] and
-    π [E, S·R, M] after each epoch, and the temperature in it [E, S·R].
+    ``terms`` are the pool terms that some configuration weighs. Returns θ [E, R, K] and
+    π [E, R, M] after each epoch, and the temperature in it [E, R].
     """
     steps = _Steps(columns, problem, terms, min_members)
     after = []
@@ -71,7 +71,7 @@ def descend(
 
 
 class _Steps:
-    """Adam on θ [S·R, K] and π [S·R, M], which lie one after the other in one array.
+    """Adam on θ [R, K] and π [R, M], which lie one after the other in one array.
 
     The formulas are those of ``joint_loss`` and of the gradients of its weights, put together so
     that a step takes few array operations: at this size their number is the time, and operations on
@@ -85,13 +85,12 @@ class _Steps:
         terms: Mapping[str, PoolTerm],
         min_members: int,
     ) -> None:
-        seeds, runs, _ = columns.learning_rate.shape
-        members = problem.members
-        rows, sizes = seeds * runs, members - min_members + 1
-        self._shape = (seeds, runs, rows, members, sizes)
+        runs, members = len(columns.learning_rate), problem.members
+        sizes = members - min_members + 1
+        self._shape = (runs, members, sizes)
         self._parameters, self.theta, self.pi = self._array()
         rates, rates_of_theta, rates_of_pi = self._array()
-        rates_of_theta[:] = rates_of_pi[:] = columns.learning_rate.reshape(rows, 1)
+        rates_of_theta[:] = rates_of_pi[:] = columns.learning_rate
         self._rates, self._taken = rates, 0
         self._mean, self._square = np.zeros_like(rates), np.zeros_like(rates)
         self._largest_rate = float(rates.max())
@@ -102,8 +101,8 @@ class _Steps:
         # What the linear terms are multiplied with: −λ_F1, and λ_CE where the members' own count.
         lambda_ce = weights["ce_weight"]
         member_ce = lambda_ce.copy()
-        member_ce[:, : columns.pooled] = member_ce[:, runs - columns.drawn :] = 0.0
-        self._linear = np.concatenate([-weights["f1"], member_ce], axis=2)
+        member_ce[: columns.pooled] = member_ce[runs - columns.drawn :] = 0.0
+        self._linear = np.concatenate([-weights["f1"], member_ce], axis=1)
         # Terms with items in them: each lays out some steps, then adds its slope.
         self._of_items: list[Pooled | Drawn] = [
             Pooled(name, term, weights[name], columns.pooled if name == "ce_weight" else runs)
@@ -127,32 +126,29 @@ class _Steps:
         self._slopes, self._in_theta, self._in_pi = self._array()
         self._colder, of_theta, self._colder_pi = self._array()
         of_theta.fill(1.0)
-        self._sums, self._shares = np.empty((rows, sizes)), np.empty((rows, sizes))
-        self._from_w, self._v = np.empty((rows, members)), np.empty((rows, members))
+        self._sums, self._shares = np.empty((runs, sizes)), np.empty((runs, sizes))
+        self._from_w, self._v = np.empty((runs, members)), np.empty((runs, members))
 
     def _array(self) -> tuple[Floats, Floats, Floats]:
-        """An array, its part [S·R, K] and its part [S·R, M]."""
-        _, _, rows, members, sizes = self._shape
-        array, middle = np.zeros(rows * (members + sizes)), rows * members
-        return array, array[:middle].reshape(rows, members), array[middle:].reshape(rows, sizes)
+        """An array, its part [R, K] and its part [R, M]."""
+        runs, members, sizes = self._shape
+        array, middle = np.zeros(runs * (members + sizes)), runs * members
+        return array, array[:middle].reshape(runs, members), array[middle:].reshape(runs, sizes)
 
     def _full(self, column: Floats) -> Floats:
-        """[S, R, 1] -> [S·R, K]"""
-        _, _, rows, members, _ = self._shape
-        return np.repeat(column.reshape(rows, 1), members, axis=1)
+        """[R, 1] -> [R, K]"""
+        return np.repeat(column, self._shape[1], axis=1)
 
     def at_a_time(self, block: Block) -> int:
-        numbers = self._shape[2] * int(block.counts.max()) * self._per_item
+        numbers = self._shape[0] * int(block.counts.max()) * self._per_item
         return max(1, _STEPS_BLOCK // int(numbers))
 
     def take(self, block: Block, part: slice, temperature: Floats) -> None:
         """Take some steps of a block."""
-        _, _, rows, members, sizes = self._shape
-        self._colder_pi[:] = 1.0 / temperature.reshape(rows, 1)
+        self._colder_pi[:] = 1.0 / temperature
         noise = block.size_noise[part] / temperature
         noise -= noise.max(axis=-1, keepdims=True)
-        noise = noise.reshape(-1, rows, sizes)
-        linear = (self._linear @ block.linear[part]).reshape(-1, rows, members)
+        linear = self._linear @ block.linear[part]
         distances = block.distances[part]
         for term in self._of_items:
             term.lay_out(block, part, temperature)
@@ -165,7 +161,7 @@ class _Steps:
             self._move(self._gradient(self._in_v(v, distances[b], linear[b], b)))
 
     def _weigh(self, noise: Floats, wild: bool) -> Floats:
-        """[S·R, K] effective weights v; their parts are left in place."""
+        """[R, K] effective weights v; their parts are left in place."""
         w, sizes, shares = self._w, self._sizes, self._shares
         np.multiply(self._parameters, self._colder, out=self._powers)
         sizes += noise
@@ -182,20 +178,14 @@ class _Steps:
         return np.multiply(w, self._from_w, out=self._v)
 
     def _in_v(self, v: Floats, distances: Floats, linear: Floats, b: int) -> Floats:
-        """[S·R, K] gradient in v, for step b of those laid out."""
-        seeds, runs, rows, members, _ = self._shape
-        in_v: Floats = v * self._twice_div
-        if seeds == 1:
-            in_v = np.dot(in_v, distances[0])
-        else:
-            in_v = (in_v.reshape(seeds, runs, members) @ distances).reshape(rows, members)
+        """[R, K] gradient in v, for step b of those laid out."""
+        in_v: Floats = np.dot(v * self._twice_div, distances)
         in_v += linear
         in_v += self._twice_reg * v
         for twice, matrix in self._quadratic:
             in_v += twice * np.dot(v, matrix)
-        by_seed, slopes = (v.reshape(seeds, runs, members), in_v.reshape(seeds, runs, members))
         for term in self._of_items:
-            term.add_slope(by_seed, slopes, b)
+            term.add_slope(v, in_v, b)
         return in_v
 
     def _gradient(self, in_v: Floats) -> Floats:
@@ -246,68 +236,68 @@ _COLD = 0.06
 
 
 class Pooled:
-    """A pool term times its weights [S, R, 1], for the first ``count`` of each seed."""
+    """A pool term times its weights [R, 1], for the first ``count`` configurations."""
 
     def __init__(self, name: str, term: PoolTerm, weights: Floats, count: int) -> None:
         self._name, self._term, self._count = name, term, count
-        self._weights = weights[:, :count, :, None]
+        self._weights = weights[:count, :, None]
 
     def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
         """Get ready for some steps of a block."""
         rows, self._targets = (values[part] for values in block.pooled[self._name])
         self._rows, self._columns = rows, rows.swapaxes(-1, -2)
-        self._factors = self._weights / block.counts[part, None, None, None, None]
+        self._factors = self._weights / block.counts[part, None, None, None]
 
     def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
-        """Add the gradient in v [S, R, K] to ``slopes``, for step b of those laid out."""
-        targets, pooled = self._targets[b], v[:, : self._count] @ self._columns[b]
-        slope = self._term.slope(pooled.reshape(*pooled.shape[:2], *targets.shape[2:]), targets)
+        """Add the gradient in v [R, K] to ``slopes``, for step b of those laid out."""
+        targets, pooled = self._targets[b], v[: self._count] @ self._columns[b]
+        slope = self._term.slope(pooled.reshape(len(pooled), *targets.shape[1:]), targets)
         slope *= self._factors[b]
-        slopes[:, : self._count] += slope.reshape(pooled.shape) @ self._rows[b]
+        slopes[: self._count] += slope.reshape(pooled.shape) @ self._rows[b]
 
 
 class Drawn:
-    """λ_CE [S, R, 1] times the loss of one member drawn per item, for the last of each seed.
+    """λ_CE [R, 1] times the loss of one member drawn per item, for the last configurations.
 
     The slope is the straight-through one of ``ce_random``.
     """
 
     def __init__(self, lambda_ce: Floats, count: int) -> None:
-        self._lambda_ce, self._count = lambda_ce[:, -count:], count
+        self._lambda_ce, self._count = lambda_ce[-count:], count
 
     def lay_out(self, block: Block, part: slice, temperature: Floats) -> None:
-        """Get ready for some steps of a block, at this temperature [S, R, 1]."""
+        """Get ready for some steps of a block, at this temperature [R, 1]."""
         assert block.member_noise is not None
         assert block.losses is not None
         self._noise, self._losses = block.member_noise[part], block.losses[part]
-        steps, seeds, _, items, members = self._noise.shape
-        temperature = temperature[:, -self._count :]
-        self._temperature = np.repeat(temperature, members, axis=2)
+        steps, _, items, members = self._noise.shape
+        temperature = temperature[-self._count :]
+        self._temperature = np.repeat(temperature, members, axis=1)
         self._scale = self._lambda_ce / self._temperature
         self._cold = bool(temperature.min() < _COLD)
         if self._cold:
             return
         # e^{(ln v + g) / T} = v^{1/T} · e^{g/T}, and the second factor is known beforehand: [2, B,
-        # S, R, n, K], first alone, then times the losses. Long axes: short ones take three times
-        # as long.
-        self._powers = np.empty((2, steps, seeds, self._count, items, members))
-        powers, lost = self._powers.reshape(2, steps, seeds, self._count, -1)
-        np.divide(self._noise.reshape(steps, seeds, 1, -1), temperature, out=powers)
+        # R, n, K], first alone, then times the losses. Long axes: short ones take three times as
+        # long.
+        self._powers = np.empty((2, steps, self._count, items, members))
+        powers, lost = self._powers.reshape(2, steps, self._count, -1)
+        np.divide(self._noise.reshape(steps, 1, -1), temperature, out=powers)
         np.exp(powers, out=powers)
-        np.multiply(powers, self._losses.reshape(steps, seeds, 1, -1), out=lost)
+        np.multiply(powers, self._losses.reshape(steps, 1, -1), out=lost)
 
     def add_slope(self, v: Floats, slopes: Floats, b: int) -> None:
-        """Add the gradient in v [S, R, K] to ``slopes``, for step b of those laid out."""
-        likely = v[:, -self._count :] + EPSILON
+        """Add the gradient in v [R, K] to ``slopes``, for step b of those laid out."""
+        likely = v[-self._count :] + EPSILON
         scores = np.log(likely)
         scores /= self._temperature
         slope = self._by_scores(scores, b) if self._cold else self._by_powers(scores, b)
         slope *= self._scale
         slope /= likely
-        slopes[:, -self._count :] += slope
+        slopes[-self._count :] += slope
 
     def _by_powers(self, scores: Floats, b: int) -> Floats:
-        """[S, R, K] Σ_i share_ik (loss_ik − Σ_l share_il loss_il), the shares being softmaxes."""
+        """[R, K] Σ_i share_ik (loss_ik − Σ_l share_il loss_il), the shares being softmaxes."""
         powers = self._powers[:, b]
         raised = np.exp(scores, out=scores)
         sums, lost = (powers @ raised[..., None])[..., 0]
@@ -320,7 +310,7 @@ class Drawn:
 
     def _by_scores(self, scores: Floats, b: int) -> Floats:
         """The same, safe at any temperature."""
-        shares = self._noise[b] / self._temperature[:, :, None] + scores[:, :, None]
+        shares = self._noise[b] / self._temperature[:, None] + scores[:, None]
         shares -= shares.max(axis=-1, keepdims=True)
         np.exp(shares, out=shares)
         shares /= shares.sum(axis=-1, keepdims=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,15 +35,15 @@ def solve_gumbel(
     settings: Settings | Sequence[Settings],
     options: GumbelSettings | Sequence[GumbelSettings] | None = None,
     *,
-    random_state: int | Sequence[int] = 0,
+    random_state: int = 0,
     trajectory: bool = True,
 ) -> list[Solution]:
     """A solution per configuration, all learned side by side.
 
-    ``settings``, ``options`` and ``random_state`` are one for all configurations, or one per
-    configuration. A solution depends on its own, not on its companions'; configurations of one
-    seed see the same mini-batches and noise. Of data larger than memory the weights are learned
-    from ``data.sample``; ranks and terms are of all items, trajectories of the sample.
+    ``settings`` and ``options`` are one for all configurations, or one per configuration. A
+    solution depends on its own, not on its companions'; all see the same mini-batches and noise.
+    Of data larger than memory the weights are learned from ``data.sample``; ranks and terms are of
+    all items, trajectories of the sample.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def solve_gumbel(
         The objectives.
     options : GumbelSettings or sequence of GumbelSettings, optional
         How to search; the paper's settings by default.
-    random_state : int or sequence of int, default=0
-        Seeds of the mini-batches and of the noise.
+    random_state : int, default=0
+        Seed of the mini-batches and of the noise.
     trajectory : bool, default=True
         Whether solutions tell how the fit went; without it they take a little less time.
 
@@ -74,87 +74,68 @@ def solve_gumbel(
     >>> solution.size
     1
     """
-    runs = _as_runs(settings, options or GumbelSettings(), random_state)
+    check_seed(random_state)
+    runs = _as_runs(settings, options or GumbelSettings())
     solutions: dict[int, Solution] = {}
     for batch in _batches(runs):
-        steering, columns = batch[0][0].options, _columns(batch)
-        problem, batches, ranks = _prepare(data, batch[0][0])
-        flat = [run for alike in batch for run in alike]
+        steering, columns = batch[0].options, _columns(batch)
+        problem, batches, ranks = _prepare(data, batch[0])
         terms: dict[str, PoolTerm] = {}
-        for run in flat:
+        for run in batch:
             problem.check_scale(run.settings)
             terms |= pool_terms(run.settings, steps=problem.steps)
+        sizes, sampled = problem.members - steering.min_members + 1, columns.drawn > 0
         path = descend(
-            batches.epochs(
-                steering.epochs,
-                [alike[0].seed for alike in batch],
-                problem.members - steering.min_members + 1,
-                terms,
-                sampled=columns.drawn > 0,
-            ),
+            batches.epochs(steering.epochs, random_state, sizes, terms, sampled=sampled),
             columns,
             problem=problem,
             terms=terms,
             min_members=steering.min_members,
         )
-        batch_solutions = _solutions(path, flat, problem, ranks, trajectory)
-        solutions.update(zip((run.place for run in flat), batch_solutions, strict=True))
+        batch_solutions = _solutions(path, batch, problem, ranks, trajectory)
+        solutions.update(zip((run.place for run in batch), batch_solutions, strict=True))
     if data.is_sampled:
         _take_terms_of_all(data, runs, solutions)
     return [solutions[place] for place in range(len(runs))]
 
 
 class _Run(NamedTuple):
-    """One configuration with its seed, and its place in the call."""
+    """One configuration, and its place in the call."""
 
     place: int
     settings: Settings
     options: GumbelSettings
-    seed: int
 
 
 def _as_runs(
-    settings: Settings | Sequence[Settings],
-    options: GumbelSettings | Sequence[GumbelSettings],
-    seeds: int | Sequence[int],
+    settings: Settings | Sequence[Settings], options: GumbelSettings | Sequence[GumbelSettings]
 ) -> list[_Run]:
     """One run per configuration; what is given once serves all."""
-    columns: list[list[Any]] = [
-        [settings] if isinstance(settings, Settings) else list(settings),
-        [options] if isinstance(options, GumbelSettings) else list(options),
-        [seeds] if isinstance(seeds, int | np.integer) else list(seeds),
-    ]
-    count = max(map(len, columns))
-    for seed in columns[2]:
-        check_seed(seed)
-    columns = [column * count if len(column) == 1 else column for column in columns]
-    return [_Run(place, *values) for place, values in enumerate(zip(*columns, strict=True))]
+    objectives = [settings] if isinstance(settings, Settings) else list(settings)
+    if isinstance(options, GumbelSettings):
+        options = [options] * len(objectives)
+    pairs = zip(objectives, options, strict=True)
+    return [_Run(place, *values) for place, values in enumerate(pairs)]
 
 
-def _batches(runs: Sequence[_Run]) -> list[list[list[_Run]]]:
-    """Batches of S seeds with R runs each, which can share arrays, in the order of `Columns`.
-
-    Seeds with other numbers of runs of some kind come in other batches, so that none has gaps.
-    """
-    by_seed: dict[tuple[Hashable, ...], list[_Run]] = {}
+def _batches(runs: Sequence[_Run]) -> list[list[_Run]]:
+    """Runs that can share arrays, in the order of `Columns`."""
+    batches: dict[tuple[Hashable, ...], list[_Run]] = {}
     for run in runs:
-        key = (run.seed, run.settings.class_weights, run.settings.pool, *_SHAPE(run.options))
-        by_seed.setdefault(key, []).append(run)
-    batches: dict[tuple[Hashable, ...], list[list[_Run]]] = {}
-    for (_, *shape), seed_runs in by_seed.items():
-        seed_runs.sort(key=lambda run: (CE.MEAN, CE.ALL, CE.RANDOM).index(run.settings.ce))
-        kinds = [run.settings.ce for run in seed_runs]
-        batches.setdefault((*shape, *kinds), []).append(seed_runs)
+        key = (run.settings.class_weights, run.settings.pool, *_SHAPE(run.options))
+        batches.setdefault(key, []).append(run)
+    for batch in batches.values():
+        batch.sort(key=lambda run: (CE.MEAN, CE.ALL, CE.RANDOM).index(run.settings.ce))
     return list(batches.values())
 
 
-def _columns(batch: Sequence[Sequence[_Run]]) -> Columns:
+def _columns(batch: Sequence[_Run]) -> Columns:
     """The numbers in which the runs of a batch differ."""
 
     def column(number: Callable[[_Run], float]) -> Floats:
-        return np.array([[[number(run)] for run in seed] for seed in batch], dtype=np.float64)
+        return np.array([[number(run)] for run in batch], dtype=np.float64)
 
-    kinds = [run.settings.ce for run in batch[0]]
+    kinds = [run.settings.ce for run in batch]
     return Columns(
         kinds.count(CE.MEAN),
         kinds.count(CE.RANDOM),
