@@ -39,8 +39,8 @@ def test_every_answer_scale_has_a_template_of_known_fields(scale: Scale) -> None
     [
         ("Label {txt}", "{txt}"),
         ("Label {text} {text.__class__}", "__class__"),
-        ("Label {text!r}", "{text}"),
-        ("Label {text:>10}", "{text}"),
+        ("Label {text!r}", "{text with a format}"),
+        ("Label {text:>10}", "{text with a format}"),
         ("Label {} {text}", "{}"),
         ("Label this", "{text}"),
         ('{"text": {text}}', "{{"),

@@ -44,7 +44,7 @@ def test_lists_of_steps_are_understood() -> None:
     [
         ("sklearn.naive_bayes.ComplementNB(", "never closed"),
         ("__import__('os').system('true')", "no public name"),
-        ("os.system('true')", "os is not among the allowed packages sklearn"),
+        ("os.system('true')", "os is not among the packages sklearn"),
         ("sklearn.os.system('true')", "sklearn.os"),
         ("sklearn.naive_bayes.Nothing()", "Nothing"),
         ("sklearn.naive_bayes.ComplementNB(beta=1)", "beta"),
@@ -69,7 +69,7 @@ def test_anything_else_is_refused_in_one_line(text: str, reason: str) -> None:
 
 
 def test_other_packages_are_imported_when_allowed() -> None:
-    with pytest.raises(InputError, match=r"allow=.member_cases"):
+    with pytest.raises(InputError, match=r"member_cases is not among.*allow="):
         read_estimator("member_cases.ForeignClassifier()")
     foreign = read_estimator("member_cases.ForeignClassifier()", allowed=["member_cases"])
     assert type(foreign).__name__ == "ForeignClassifier"

@@ -120,7 +120,7 @@ def test_the_seed_reaches_the_estimator() -> None:
 
 
 def test_an_estimator_is_needed() -> None:
-    with pytest.raises(InputError, match="needs an estimator"):
+    with pytest.raises(InputError, match="estimator must be an import path"):
         SklearnMember(2)
 
 

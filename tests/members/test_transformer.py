@@ -194,7 +194,10 @@ def test_a_member_reads_in_the_order_that_it_was_trained_in(model: str, tmp_path
 def test_half_precision_trains_and_is_undone(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("edokit.members.recipes._network.uses_bfloat16", lambda device: True)
+    monkeypatch.setattr(
+        "edokit.members.recipes._network.half_precision",
+        lambda device: torch.autocast(device.type, torch.bfloat16),
+    )
     tuned = member(model, epochs=4).fit(lesson(), random_state=3)
     assert tuned.history_[-1]["dev_ce"] < tuned.history_[0]["dev_ce"]
     weights = tuned._tuned.network.state_dict().values()

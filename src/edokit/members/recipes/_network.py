@@ -351,11 +351,7 @@ def on_device(arrays: Arrays, device: torch.device) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
 
-def uses_bfloat16(device: torch.device) -> bool:
-    """Whether the encoder computes in bfloat16 there."""
-    return device.type == "cuda" and bool(torch.cuda.is_bf16_supported())
-
-
 def half_precision(device: torch.device) -> torch.autocast:
     """Inside, the encoder computes in bfloat16 where the device can."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=uses_bfloat16(device))
+    enabled = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from string import Formatter, ascii_uppercase
@@ -43,26 +44,19 @@ def default_template(scale: Scale, context: bool) -> str:
 
 
 def fields_of(template: str) -> frozenset[str]:
-    """The fields of a template; unknown fields are refused, and so is a template without text."""
-    hint = "check the spelling, and write {{ and }} for braces that are no field"
-    try:
-        parts = [part for part in Formatter().parse(template) if part[1] is not None]
-    except ValueError as error:
-        raise InputError(f"the {option('prompt')} template can't be read: {error}", hint) from error
-    fields = {str(name) for _, name, _, _ in parts}
-    formatted = {str(name) for _, name, form, sign in parts if form or sign}
-    if unknown := sorted((fields - {*FIELDS}) | formatted):
+    """The fields of a template; one without text is refused, and so are unknown fields."""
+    fields: set[str] = set()
+    with suppress(ValueError):  # a brace that is no field
+        for _, name, form, sign in Formatter().parse(template):
+            if name is not None:
+                fields.add(f"{name} with a format" if form or sign else name)
+    if "text" not in fields or not fields <= {*FIELDS}:
         raise InputError(
-            f"the {option('prompt')} template has the field"
-            f" {examples('{' + name + '}' for name in unknown)}; its fields are"
-            f" {', '.join('{' + name + '}' for name in FIELDS)}",
-            hint,
-        )
-    if "text" not in fields:
-        raise InputError(
-            f"the {option('prompt')} template has no field {{text}}, so the model would not see the"
-            " text",
-            "add {text} where the text belongs; a file with a template ends in .txt or .md",
+            f"the {option('prompt')} template must have the field {{text}}, and no others than"
+            f" {', '.join('{' + name + '}' for name in FIELDS)}, but has"
+            f" {examples('{' + name + '}' for name in sorted(fields)) or 'none'}",
+            "check the spelling, and write {{ and }} for braces that are no field; a file with a"
+            " template ends in .txt or .md",
         )
     return frozenset(fields)
 

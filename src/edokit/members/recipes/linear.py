@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -45,11 +45,6 @@ class LinearMember(ClassifierMember):
     fewest: Annotated[int, Range(1)] = 2
     _tfidf: TfIdf = field(init=False, repr=False)
 
-    def learn_tfidf(self, counts: sparse.csr_matrix, most: float = np.inf) -> None:
-        """Learn the features of counts, without pieces of text in more than ``most`` texts."""
-        weights = (self.words, 1.0, self.words * self.context, self.context)
-        self._tfidf = TfIdf.fit(counts, weights, self.fewest, most)
-
     def save(self, folder: Path) -> None:
         """Write one file of plain arrays."""
         write_arrays(folder / _FILE, **vars(self._tfidf), **self._arrays())
@@ -59,17 +54,14 @@ class LinearMember(ClassifierMember):
         """Read what ``save`` wrote."""
         arrays = read_arrays(folder / _FILE, (*ARRAYS, *TFIDF))
         member = cls(int(arrays["n_classes"]))
-        member.take_tfidf(arrays)
+        member._tfidf = TfIdf(*(arrays[name] for name in TFIDF))
         member._take_arrays(arrays)
         return member
 
-    def take_tfidf(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take the features that ``save`` wrote."""
-        self._tfidf = TfIdf(arrays["columns"], arrays["idf"], arrays["block_weights"])
-
     def _fit_features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
         counts = counts_of(texts, self._corpus)
-        self.learn_tfidf(counts)
+        weights = (self.words, 1.0, self.words * self.context, self.context)
+        self._tfidf = TfIdf.fit(counts, weights, self.fewest)
         return self._tfidf.transform(counts)
 
     def _features(self, texts: Sequence[Text]) -> sparse.csr_matrix:
@@ -80,6 +72,7 @@ class LinearMember(ClassifierMember):
 WIDTH = 1 << 22
 # Blocks of columns; those of the context are empty unless texts have one.
 BLOCKS = ("words", "characters", "context words", "context characters")
+BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
 # Arabic vowel marks and the stroke that stretches a word are a matter of style.
 _MARKS = dict.fromkeys([*range(0x064B, 0x0653), 0x0670, 0x0640])
 

@@ -36,7 +36,7 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.recipes.encoder import EncoderMember
-from edokit.members.recipes.linear import TFIDF, LinearMember, counts_of
+from edokit.members.recipes.linear import BLOCK_WEIGHTS, TFIDF, TfIdf, counts_of
 from edokit.scales import NOMINAL, Scale
 
 _FILE = "nearest.npz"
@@ -137,7 +137,9 @@ class NearestMember(Member):
     _: KW_ONLY
     model: str | None = None
     annotators: bool = False
-    _embedder: Any = field(init=False, repr=False)
+    _tfidf: TfIdf = field(init=False, repr=False)  # without a model
+    _encoder: EncoderMember = field(init=False, repr=False)
+    _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
     _vectors: Any = field(init=False, repr=False)  # [N, F] of the texts of the training
     _scale: Scale = field(default=NOMINAL, init=False, repr=False)
     _everybody: Lookup = field(init=False, repr=False)
@@ -154,10 +156,13 @@ class NearestMember(Member):
     ) -> NearestMember:
         """Keep the targets of epoch 0 and the annotations; ``random_state`` plays no part."""
         texts, n, c = with_context(data.texts, data.context), len(data.texts), self.n_classes
-        self._scale, self._embedder = data.scale, self._make_embedder(data.corpus)
+        self._scale, self._corpus = data.scale, data.corpus
         if self.model is None:
             counts, limit = counts_of(texts, data.corpus), max(n // _COMMON, _FEW)
-            self._embedder.learn_tfidf(counts, limit)
+            self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, most=limit)
+        else:
+            self._encoder = EncoderMember(c, model=self.model)
+            self._encoder._corpus = data.corpus
         self._vectors = self._embed(texts)
         targets = data.targets(0)
         shares = np.tile(data.scale.smoothed(targets.sum(axis=0), n, 1.0), (n, 1))
@@ -208,7 +213,7 @@ class NearestMember(Member):
         vectors = sparse.csr_matrix(self._vectors)
         arrays: dict[str, Any] = {part: getattr(vectors, part) for part in _SPARSE}
         arrays |= {"multi_label": self._scale.is_multi_label, **vars(self._effects)}
-        arrays |= vars(self._embedder._tfidf) if self.model is None else {"model": self.model}
+        arrays |= vars(self._tfidf) if self.model is None else {"model": self.model}
         for name, lookup in (("everybody", self._everybody), ("own", self._own)):
             arrays |= {f"{name} {key}": value for key, value in vars(lookup).items()}
         write_arrays(folder / _FILE, **{key: np.array(value) for key, value in arrays.items()})
@@ -223,12 +228,12 @@ class NearestMember(Member):
         member = cls(arrays["effects"].shape[1] - 1, model=model, annotators=bool(names))
         member._scale = Scale("multi-label") if arrays["multi_label"] else NOMINAL
         member._vectors = sparse.csr_matrix(tuple(parts[:3]), parts[3])
-        member._embedder = member._make_embedder()
         if model is None:
-            member._embedder.take_tfidf(arrays)
+            member._tfidf = TfIdf(*(arrays[name] for name in TFIDF))
         else:
             member._vectors = member._vectors.toarray()
-            member._embedder.use_encoder(models)
+            member._encoder = EncoderMember(member.n_classes, model=model)
+            member._encoder.use_encoder(models)
         member._effects = AnnotatorEffects(names, arrays["effects"])
         member._everybody, member._own = (
             Lookup(**{key.name: arrays[f"{name} {key.name}"] for key in fields(Lookup)})
@@ -236,16 +241,12 @@ class NearestMember(Member):
         )
         return member
 
-    def _make_embedder(self, corpus: tuple[Text, ...] = ()) -> LinearMember | EncoderMember:
-        """A member of another recipe, whose features say which texts are near."""
-        c, model = self.n_classes, self.model
-        embedder = LinearMember(c) if model is None else EncoderMember(c, model=model)
-        embedder._corpus = corpus
-        return embedder
-
     def _embed(self, texts: Sequence[Text]) -> Any:
         """Vectors [N, F] of length one."""
-        return normalize(self._embedder._features(texts)).astype(np.float32)
+        if self.model is not None:
+            return normalize(self._encoder._features(texts)).astype(np.float32)
+        features = self._tfidf.transform(counts_of(texts, self._corpus))
+        return normalize(features).astype(np.float32)
 
     def _near(self, vectors: Any) -> Floats:
         """Cosines [B, N] of vectors with the texts of the training; 0 if negative."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.multioutput import MultiOutputClassifier
 from threadpoolctl import threadpool_limits
 
-from edokit._errors import InputError, check_number, one_of, option, warn
+from edokit._errors import InputError, option, warn
 from edokit._io.skops import read_estimator_file, write_estimator
 from edokit._types import Bools, Floats, Ints
 from edokit.members.recipe import (
@@ -23,7 +24,9 @@ from edokit.members.recipe import (
     Member,
     MemberData,
     Progress,
+    Range,
     Text,
+    check_types,
     code_in_file,
     joined,
     read_arrays,
@@ -31,54 +34,52 @@ from edokit.members.recipe import (
     write_arrays,
 )
 from edokit.members.recipes._regression import over_all_classes
-from edokit.members.recipes.linear import TfIdf, counts_of
+from edokit.members.recipes.linear import BLOCK_WEIGHTS, TfIdf, counts_of
 
 _FILE, _ESTIMATOR = "sklearn.npz", "estimator.skops"
 _ARRAYS = ("n_classes", "seen", "n", "estimator", "features", "pieces", "always", "columns", "idf")
-_BLOCK_WEIGHTS = (0.5, 1.0, 0.2, 0.4)
-FEATURES = ("tfidf", "texts")
 
 
+@dataclass(eq=False)
 class SklearnMember(Member):
     """A classifier given by import path and parameters, on TF-IDF features or on the texts.
 
     Points of a scale are classes to it; of sets each label gets a classifier of its own. A
     regressor learns the shares of all classes, or labels, at once.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes, or of labels of sets.
+    estimator : str
+        Such as ``sklearn.naive_bayes.ComplementNB(alpha=0.3)``.
+    features : {"tfidf", "texts"}, default="tfidf"
+        What it sees: sparse features or, where it reads texts by itself, the texts.
+    pieces : int, default=0
+        How many of the most frequent pieces of texts are features; 0: all.
+    allow : str, default=""
+        Packages that you trust beside scikit-learn, separated by commas.
     """
 
     multi_label = True
 
-    _fitted: Any = None
-    _tfidf: TfIdf | None = None
-    _n = 0  # targets that it learned from
-    _labels = False  # whether it learned sets
-    _seen: Ints = np.empty(0, dtype=np.int64)
-    _always: Bools = np.zeros(0, dtype=bool)
-    _corpus: tuple[Text, ...] = ()
+    n_classes: int
+    _: KW_ONLY
+    estimator: str = ""
+    features: Literal["tfidf", "texts"] = "tfidf"
+    pieces: Annotated[int, Range(0)] = 0
+    allow: str = ""
+    _fitted: Any = field(default=None, init=False, repr=False)
+    _tfidf: TfIdf | None = field(default=None, init=False, repr=False)
+    _n: int = field(default=0, init=False, repr=False)  # targets that it learned from
+    _labels: bool = field(default=False, init=False, repr=False)  # whether it learned sets
+    _seen: Ints = field(init=False, repr=False)
+    _always: Bools = field(init=False, repr=False)
+    _corpus: tuple[Text, ...] = field(default=(), init=False, repr=False)
 
-    def __init__(
-        self,
-        n_classes: int,
-        *,
-        estimator: str = "",
-        features: str = "tfidf",
-        pieces: int = 0,
-        allow: str = "",
-    ) -> None:
-        """``estimator`` is written ``sklearn.naive_bayes.ComplementNB(alpha=0.3)``. It sees sparse
-        ``tfidf`` features, of the most frequent ``pieces`` of texts (0: all), or, where it reads
-        texts by itself, ``texts``. Names are taken from scikit-learn; ``allow`` names further
-        packages that you trust, separated by commas."""
-        one_of("features", features, FEATURES)
-        check_number("pieces", pieces, 0, whole=True)
-        self.n_classes, self.estimator = n_classes, estimator
-        self.features, self.pieces, self.allow = features, pieces, allow
-        if not estimator:
-            raise InputError(
-                "the recipe 'sklearn' needs an estimator, but got none",
-                f"choose {option('estimator', 'sklearn.naive_bayes.ComplementNB(alpha=0.3)')}",
-            )
-        self._fitted = self._new_estimator()
+    def __post_init__(self) -> None:
+        check_types(self)
+        self._new_estimator()
 
     @classmethod
     def checked_options(cls, options: Mapping[str, Any], source: str = "") -> dict[str, Any]:
@@ -103,7 +104,7 @@ class SklearnMember(Member):
         rows, answers, weights = self._learning_rows(targets)
         if self.features == "tfidf":
             counts = counts_of(texts, self._corpus)
-            self._tfidf = TfIdf.fit(counts, _BLOCK_WEIGHTS, pieces=self.pieces or None)
+            self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, pieces=self.pieces or None)
         if self._constant:
             answer = "set" if self._labels else "class"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
@@ -118,9 +119,7 @@ class SklearnMember(Member):
         self._fitted.set_params(**dict.fromkeys(seeds, random_state))
         with threadpool_limits(1):
             try:
-                is_list = isinstance(features, list)
-                row_features = [features[i] for i in rows] if is_list else features[rows]
-                self._fitted.fit(row_features, answers, **parameters)
+                self._fitted.fit(features[rows], answers, **parameters)
             except (ValueError, TypeError) as error:
                 raise InputError(
                     f"{self.estimator} must be able to learn from these features, but: {error}",
@@ -196,14 +195,14 @@ class SklearnMember(Member):
         """Read what ``save`` wrote; types of packages beside scikit-learn need your ``trust``."""
         arrays = read_arrays(folder / _FILE, _ARRAYS)
         member = cls.__new__(cls)
-        member.estimator, member.features = str(arrays["estimator"]), str(arrays["features"])
+        member.estimator, member.features = arrays["estimator"].item(), arrays["features"].item()
         member._seen, member._n = arrays["seen"], int(arrays["n"])
         member.n_classes, member.allow = int(arrays["n_classes"]), ""
         member.pieces = int(arrays.get("pieces", 0))  # files of earlier builds hold none
         if "always" in arrays:
             member._labels, member._always = True, arrays["always"].astype(bool)
         if member.features == "tfidf":
-            weights = np.asarray(_BLOCK_WEIGHTS, dtype=np.float32)
+            weights = np.asarray(BLOCK_WEIGHTS, dtype=np.float32)
             member._tfidf = TfIdf(arrays["columns"], arrays["idf"], weights)
         if not member._constant:
             member._fitted = read_estimator_file(folder / _ESTIMATOR, trust)
@@ -217,7 +216,7 @@ class SklearnMember(Member):
     def _transform(self, texts: Sequence[Text]) -> Any:
         if self._tfidf is not None:
             return self._tfidf.transform(counts_of(texts, self._corpus))
-        return list(map(joined, texts))
+        return np.array(list(map(joined, texts)), dtype=object)
 
     def _weight_parameter(self) -> str:
         """The name of the weights of rows in its fit."""
@@ -251,37 +250,28 @@ def _sets_of(targets: Floats) -> tuple[Ints, Bools, Floats]:
 
 
 _FACTORIES = ("sklearn.pipeline", "sklearn.compose")
-_EXAMPLE = "write for example sklearn.naive_bayes.ComplementNB(alpha=0.3)"
 
 
 def read_estimator(text: str, allowed: Collection[str] = ()) -> Any:
     """The estimator, not fitted; ``allowed`` names packages beside scikit-learn."""
-    hint = _EXAMPLE
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         is_name = isinstance(tree, ast.Name | ast.Attribute)
         estimator = _value(ast.Call(tree, [], []) if is_name else tree, {"sklearn", *allowed})
-        if hasattr(type(estimator), "predict_proba"):
-            return estimator
-        if isinstance(estimator, BaseEstimator) and is_regressor(estimator):
-            return estimator
-        reason = f"{type(estimator).__name__} gives no probabilities"
-        hint = "put it into sklearn.calibration.CalibratedClassifierCV(…)"
-    except _ForeignError as error:
-        reason = f"{error} is not among the allowed packages {', '.join(['sklearn', *allowed])}"
-        hint = f"if you trust it, allow it with {option('allow', str(error))}"
-    except (SyntaxError, ValueError, TypeError, ImportError, AttributeError) as error:
-        reason = str(error)
-    except RecursionError:
-        reason = "too much is nested"
-    raise InputError(
-        f"{option('estimator')} must be an import path with parameters, but in {text!r}: {reason}",
-        hint,
-    )
-
-
-class _ForeignError(Exception):
-    """A package that is not allowed."""
+        shares = isinstance(estimator, BaseEstimator) and is_regressor(estimator)
+        if not shares and not hasattr(type(estimator), "predict_proba"):
+            raise ValueError(
+                f"{type(estimator).__name__} gives no probabilities, as it does inside"
+                " sklearn.calibration.CalibratedClassifierCV(…)"
+            )
+    except Exception as error:  # whatever parsing, imports and estimators raise
+        raise InputError(
+            f"{option('estimator')} must be an import path with parameters, but in {text!r}:"
+            f" {error}",
+            "write for example sklearn.naive_bayes.ComplementNB(alpha=0.3); name other packages"
+            f" that you trust with {option('allow', 'PACKAGE')}",
+        ) from error
+    return estimator
 
 
 def _value(node: ast.AST, packages: Collection[str]) -> Any:
@@ -311,7 +301,7 @@ def _find(path: str, packages: Collection[str]) -> Any:
     if not names or not all(n.isidentifier() and not n.startswith("_") for n in (package, *names)):
         raise ValueError(f"{path} is no public name")
     if package not in packages:
-        raise _ForeignError(package)
+        raise ValueError(f"{package} is not among the packages {', '.join(sorted(packages))}")
     target = getattr(import_module(".".join([package, *names[:-1]])), names[-1])
     # What a module has imported from elsewhere may be anything.
     origin = str(getattr(target, "__module__", None) or package).partition(".")[0]
