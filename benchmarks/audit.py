@@ -79,7 +79,7 @@ def judges(runs: int) -> str:
             estimates, naive, inside = [], [], 0
             for _ in range(runs):
                 jury, people = simulated_jury(rng, items, 8, correlation, annotators)
-                audit = edokit.audit(jury, people, learned=False, samples=300)
+                audit = edokit.audit(jury, people, samples=300)
                 assert audit.judges is not None
                 low, high = audit.judges.low or 0.0, audit.judges.high or np.inf
                 inside += low <= truth <= high
@@ -201,11 +201,11 @@ def published_row(folder: Path, model: str, epsilon: float) -> dict[str, Any]:
 
 
 def lewidi(folder: Path) -> str:
-    """Judges, spare members and the replacement test of the committed members, on dev."""
+    """Judges and the replacement test of the committed members, on dev."""
     lines = [
-        "| dataset | members | count as | 95 % | can go | uniform: winning rate, ε 0.1 |"
-        " advantage | constant |",
-        "|---|---|---|---|---|---|---|---|",
+        "| dataset | members | count as | 95 % | uniform: winning rate, ε 0.1 | advantage |"
+        " constant |",
+        "|---|---|---|---|---|---|---|",
     ]
     for dataset in ("ArMIS", "ConvAbuse", "HS-Brexit", "MD-Agreement"):
         people = edokit.read_annotations(folder / dataset, split="dev")
@@ -218,14 +218,13 @@ def lewidi(folder: Path) -> str:
 
 def lewidi_row(dataset: str, pool: str, jury: Predictions, people: Annotations) -> str:
     """A row of the table."""
-    audit = edokit.audit(jury, people, learned=len(jury.members) <= 20)
+    audit = edokit.audit(jury, people)
     judges = audit.judges
     assert judges is not None
     ends = ["no limit" if end is None else f"{end:.1f}" for end in (judges.low, judges.high)]
     count = "no error" if judges.estimate is None else f"{judges.estimate:.1f}"
-    spare = len(audit.spare) if len(jury.members) <= 20 else "–"
     try:
-        test = edokit.audit(jury, people, replace=True, learned=False).replacement
+        test = edokit.audit(jury, people, replace=True).replacement
         rows = {row["candidate"]: row for row in test}
         uniform = rows["uniform"]
         cells = [
@@ -235,7 +234,7 @@ def lewidi_row(dataset: str, pool: str, jury: Predictions, people: Annotations) 
         ]
     except edokit.InputError:
         cells = ["too few shared items", "–", "–"]
-    start = f"| {dataset} | {len(jury.members)}, {pool} | {count} | {' to '.join(ends)} | {spare} |"
+    start = f"| {dataset} | {len(jury.members)}, {pool} | {count} | {' to '.join(ends)} |"
     return f"{start} {' | '.join(cells)} |"
 
 

@@ -46,7 +46,7 @@ def correlated(
 
 @pytest.mark.parametrize("correlation", [0.2, 0.5, 0.9])
 def test_the_known_number_of_judges_is_recovered(correlation: float) -> None:
-    found = edokit.audit(*correlated(0, correlation, items=8000), learned=False, samples=50)
+    found = edokit.audit(*correlated(0, correlation, items=8000), samples=50)
     assert found.judges is not None
     assert found.judges.estimate == pytest.approx(8 / (1 + 7 * correlation), rel=0.2)
     assert found.correlation == pytest.approx(correlation, abs=0.06)
@@ -55,7 +55,7 @@ def test_the_known_number_of_judges_is_recovered(correlation: float) -> None:
 def test_the_interval_holds_the_truth_nearly_always() -> None:
     inside = 0
     for seed in range(40):
-        found = edokit.audit(*correlated(seed, 0.5, 200), learned=False, samples=100)
+        found = edokit.audit(*correlated(seed, 0.5, 200), samples=100)
         assert found.judges is not None
         low, high = found.judges.low or 0.0, found.judges.high or np.inf
         inside += low <= 8 / 4.5 <= high
@@ -68,7 +68,7 @@ def noisy_near_copies(seed: int) -> edokit.Audit:
     q = rng.uniform(0.3, 0.7, 300)
     shared, own = rng.normal(0, 0.06, (300, 1)), rng.normal(0, 0.02, (300, 7))
     people = people_of(q, 3, rng)
-    return edokit.audit(jury_of(q[:, None] + shared + own, people), people, learned=False)
+    return edokit.audit(jury_of(q[:, None] + shared + own, people), people)
 
 
 def test_members_never_count_as_more_judges_than_they_are_and_noise_is_said() -> None:
@@ -100,7 +100,7 @@ def test_correlations_have_an_interval_and_near_copies_are_near_copies() -> None
             low, high = row["correlation_interval"]  # low: None where noise leaves no error
             assert -1 <= (low or -1) <= row["correlation"] <= high <= 1
             assert high > 0.85
-    assert "can't tell" not in edokit.audit(*correlated(0, 0.9), learned=False).headline[0]
+    assert "can't tell" not in edokit.audit(*correlated(0, 0.9)).headline[0]
 
 
 def test_copies_are_one_judge() -> None:
@@ -110,7 +110,6 @@ def test_copies_are_one_judge() -> None:
     assert found.judges is not None
     assert found.judges.estimate == pytest.approx(1)
     assert found.correlations["0"]["1"] == pytest.approx(1)
-    assert len(found.spare) == 2  # whichever two
 
 
 def test_a_member_with_a_view_of_its_own_is_missed_and_a_useless_one_is_not() -> None:
@@ -124,7 +123,6 @@ def test_a_member_with_a_view_of_its_own_is_missed_and_a_useless_one_is_not() ->
     verdicts = {row["member"]: row["uniform"]["verdict"] for row in found.members}
     assert verdicts["true"] == "worse"
     assert verdicts["coin"] == "better"
-    assert "coin" in found.spare
 
 
 # --- Strata ---------------------------------------------------------------------------------------
@@ -134,7 +132,7 @@ def test_a_person_agrees_with_another_in_a_third_of_divided_votes() -> None:
     votes = [[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 0]] * 5
     people = Annotations.from_matrix(votes)
     jury = jury_of(np.tile([[0.2, 0.1]], (20, 1)), people)
-    rows = {row["stratum"]: row for row in edokit.audit(jury, people, learned=False).strata}
+    rows = {row["stratum"]: row for row in edokit.audit(jury, people).strata}
     assert list(rows) == ["3:0", "2:1", "all"]
     assert rows["3:0"]["human"] == 1
     assert rows["2:1"]["human"] == pytest.approx(1 / 3)
@@ -314,8 +312,7 @@ def test_a_jury_without_error_is_not_counted_and_its_copies_are_free() -> None:
     jury = jury_of(np.tile([[1 / 3] * 3, [2 / 3] * 3], (20, 1)), people)
     found = edokit.audit(jury, people, samples=50)
     assert found.headline[0].endswith("can't show how many independent judges they are.")
-    verdicts = {row[kind]["verdict"] for row in found.members for kind in ("uniform", "learned")}
-    assert verdicts == {"free"}
+    assert {row["uniform"]["verdict"] for row in found.members} == {"free"}
 
 
 def test_too_few_shared_items_are_counted() -> None:
@@ -339,16 +336,15 @@ def test_the_command_shows_what_python_finds(tmp_path: Path) -> None:
     write_predictions(jury, tmp_path / "jury.npz")
     write_annotations(people, tmp_path / "people.csv")
     words = ["audit", "--predictions", f"{tmp_path}/jury.npz", "--annotations"]
-    words += [f"{tmp_path}/people.csv", "--replace", "--no-learned", "--bootstrap", "50"]
+    words += [f"{tmp_path}/people.csv", "--replace", "--bootstrap", "50"]
     done = edo(*words)
     assert done.returncode == 0, done.stderr
     assert "independent judges" in done.stdout
     assert "replace an annotator" in done.stdout
-    found = edokit.audit(jury, people, replace=True, learned=False, samples=50)
+    found = edokit.audit(jury, people, replace=True, samples=50)
     assert any(line.startswith("The plain average of the members") for line in found.headline)
     content = answer(*words)
     assert content == json.loads(json.dumps(found.to_dict()))
-    assert "learned weights" not in found.tables()[0].notes[0]
     assert {"judges", "correlations", "members", "strata", "replacement", "headline"} <= set(
         content
     )

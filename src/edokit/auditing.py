@@ -22,7 +22,6 @@ from edokit.annotator_effects import label_shares
 from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.ensemble.fitted import CLEARLY
 from edokit.ensemble.inputs import as_predictions
-from edokit.ensemble.reduced import LearnedPool, Reduced
 from edokit.metrics import METRIC, Interval, headline_metric, item_values
 from edokit.metrics.resampling import Resampling, intervals_and_tests, quantiles, resampled_means
 from edokit.metrics.scorers import decisions
@@ -37,9 +36,11 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-9
 # The share of annotators that a candidate must win against to pass.
 _PASS_RATE = 0.5
+# A member is free to drop if the loss grows by at most this share of it, interval included.
+_FREE = 0.01
 # A correlation of errors that hardly matters.
 _UNCORRELATED = 0.05
-UNIFORM, LEARNED, CONSTANT, ENSEMBLE = "uniform", "learned", "constant", "ensemble"
+UNIFORM, CONSTANT, ENSEMBLE = "uniform", "constant", "ensemble"
 ALL = "all"
 _SUBJECTS = {UNIFORM: "The plain average of the members", ENSEMBLE: "The ensemble"}
 
@@ -58,8 +59,6 @@ class AuditOptions:
         0.15 for skilled annotators, 0.1 for crowd workers.
     min_items : int, default=30
         Items that an annotator shares with others, at least, to be compared with.
-    learned : bool, default=True
-        Also learn weights, and learn them again without each member.
     samples : int, default=1000
         Bootstrap samples of the intervals over items.
     level : float, default=0.95
@@ -77,7 +76,6 @@ class AuditOptions:
     replace: bool = False
     epsilon: float = 0.1
     min_items: int = 30
-    learned: bool = True
     samples: int = 1000
     level: float = 0.95
     random_state: int = 0
@@ -113,11 +111,9 @@ class Audit:
         where a member has no error beyond the noise of the labels.
     members : list of dict
         Of each ``member`` its ``loss``, the mean ``correlation`` of its errors with those of the
-        others (``correlation_interval``: as the ends of ``judges`` imply), and what the
-        uniform mean (``uniform``) and learned weights (``learned``) lose without it:
-        ``difference``, ``interval`` and ``verdict`` ("free": worse by 1 % at most).
-    spare : list of str
-        Members that learned weights can do without, all at once, for 1 % of the loss at most.
+        others (``correlation_interval``: as the ends of ``judges`` imply), and what the uniform
+        mean loses without it (``uniform``): ``difference``, ``interval`` and ``verdict`` ("free":
+        worse by 1 % at most).
     strata : list of dict
         By division of votes (``stratum``: ``3:0``, ``2:1`` …) and for all items, the
         ``agreement`` with an annotator of the jury's answer, of another annotator (``human``) and
@@ -139,7 +135,6 @@ class Audit:
     correlation: float | None = None
     correlations: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     members: Sequence[Mapping[str, Any]] = ()
-    spare: Sequence[str] = ()
     strata: Sequence[Mapping[str, Any]] = ()
     replacement: Sequence[Mapping[str, Any]] = ()
     epsilon: float = 0.1
@@ -188,17 +183,10 @@ class Audit:
         )
 
     def _about_members(self) -> str:
-        column = LEARNED if LEARNED in self.members[0] else UNIFORM
-        missed = [row["member"] for row in self.members if row[column]["verdict"] == "worse"]
-        line = "No member is clearly missed if it goes alone."
-        if missed:
-            line = f"Clearly missed if it goes: {examples(missed, 5)}."
-        if self.spare:
-            line += (
-                f" Learned weights do without {examples(self.spare, 10)} together (loss within 1%,"
-                " interval included)."
-            )
-        return line
+        missed = [row["member"] for row in self.members if row[UNIFORM]["verdict"] == "worse"]
+        if not missed:
+            return "No member is clearly missed if it goes alone."
+        return f"Clearly missed if it goes: {examples(missed, 5)}."
 
     def _about_replacement(self) -> list[str]:
         candidates = {row["candidate"]: row for row in self.replacement}
@@ -234,7 +222,7 @@ class Audit:
         if self.strata:
             tables.append(self._strata_table())
         if self.replacement:
-            tables += [self._candidate_table(), self._annotator_table()]
+            tables.append(self._candidate_table())
         return tables
 
     def _member_table(self) -> Table:
@@ -244,22 +232,15 @@ class Audit:
                 "member": row["member"],
                 short: row["loss"],
                 "corr.": _correlation(row),
-                **{
-                    f"without it: Δ{short} {kind}": f"{_short_ends(row[kind]['interval'])}"
-                    f" {row[kind]['verdict']}"
-                    for kind in (UNIFORM, LEARNED)
-                    if kind in row
-                },
+                f"without it: Δ{short} {UNIFORM}": f"{_short_ends(row[UNIFORM]['interval'])}"
+                f" {row[UNIFORM]['verdict']}",
             }
             for row in self.members
         ]
-        losers = "the uniform mean, and learned weights, lose"
-        if not any(LEARNED in row for row in self.members):
-            losers = "the uniform mean loses"
         note = (
             "corr.: of its errors with those of the others, without the noise of the labels, and as"
-            " the interval of the number of judges implies; ?: lost in it."
-            f" Δ{short}: interval of what {losers} without it alone; free: 1% at most."
+            f" the interval of the number of judges implies; ?: lost in it. Δ{short}: interval of"
+            " what the uniform mean loses without it alone; free: 1% at most."
         )
         return Table.of("What each member adds", records, [note])
 
@@ -308,24 +289,6 @@ class Audit:
             notes.append(f"{counted(left_out, 'annotator')} shared too few items with others.")
         return Table.of("Can it replace an annotator?", records, notes, digits=3)
 
-    def _annotator_table(self) -> Table:
-        best = next(row for row in self.replacement if row["candidate"] != CONSTANT)
-        records = [
-            {
-                "annotator": row["annotator"],
-                "items": row["items"],
-                "candidate as good": row["advantage"],
-                "annotator as good": row["human_advantage"],
-                "p": row["p"],
-                "wins": "yes" if row["wins"] else "no",
-            }
-            for row in best["annotators"][:_SHOWN]
-        ]
-        hidden = len(best["annotators"]) - _SHOWN
-        notes = ["p: corrected for the number of annotators."]
-        notes += [f"{hidden} more: see --json."] if hidden > 0 else []
-        return Table.of(f"{best['candidate']} against each annotator", records, notes, digits=3)
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, as ``edo audit --json`` prints it.
 
@@ -335,10 +298,6 @@ class Audit:
             The attributes, and ``headline``.
         """
         return {**asdict(self), "headline": self.headline}
-
-
-# Annotators that a table shows.
-_SHOWN = 15
 
 
 def audit(
@@ -390,7 +349,7 @@ def audit(
     >>> jury = {"plain": 0.4 * truth + 0.3, "copy": 0.4 * truth + 0.3}
     >>> names = {"items": people.items, "classes": people.classes}
     >>> predictions = edokit.Predictions.from_arrays(jury, **names)
-    >>> audit = edokit.audit(predictions, people, learned=False)
+    >>> audit = edokit.audit(predictions, people)
     >>> round(audit.judges.estimate, 2), round(audit.correlations["plain"]["copy"], 2)
     (1.0, 1.0)
     """
@@ -517,9 +476,6 @@ def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -
             return np.asarray(np.clip(covariance / np.outer(deviations, deviations), -1, 1))
 
     matrix, *ends = map(correlations, (judges.estimate, judges.high, judges.low))
-    pool = None
-    if options.learned:
-        pool = LearnedPool(jury, answers.labelled, options.random_state)
     return {
         "judges": judges,
         "correlation": judges.estimate and (size / judges.estimate - 1) / (size - 1),
@@ -527,8 +483,7 @@ def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -
             name: dict(zip(jury.members, map(_defined, row), strict=True))
             for name, row in zip(jury.members, matrix, strict=True)
         },
-        "members": _members(jury, answers, [matrix, *ends], pool),
-        "spare": [] if pool is None else _spare(pool),
+        "members": _members(jury, answers, [matrix, *ends]),
     }
 
 
@@ -550,16 +505,15 @@ def _effective_number(apart: Floats, pooled: Floats, size: int, options: AuditOp
 
 
 def _members(
-    jury: Predictions, answers: Answers, matrices: Sequence[Floats], pool: LearnedPool | None
+    jury: Predictions, answers: Answers, matrices: Sequence[Floats]
 ) -> list[dict[str, Any]]:
-    """What each member adds to the uniform mean and to learned weights; lowest loss first."""
+    """What each member adds to the uniform mean; lowest loss first."""
     P, size = np.asarray(jury.probabilities, dtype=np.float64), len(jury.members)
     mean_losses = answers.losses(jury.uniform[answers.item_codes])
     rows = []
     for k, name in enumerate(jury.members):
         without = (size * jury.uniform - P[:, k]) / (size - 1)
         losses = answers.losses(without[answers.item_codes])
-        remaining = [member for member in jury.members if member != name]
         correlations, *ends = (np.delete(matrix[k], k) for matrix in matrices)
         row = {
             "member": name,
@@ -568,27 +522,22 @@ def _members(
             if np.isnan(correlations).all()
             else float(np.nanmean(correlations)),
             "correlation_interval": [_defined(end.mean()) for end in ends],
-            UNIFORM: _drop(Reduced.of(remaining, losses, mean_losses)),
+            UNIFORM: _dropped(losses, mean_losses),
         }
-        if pool is not None:
-            # A member without weight can be dropped at no loss.
-            has_weight = name in pool.whole.members
-            row[LEARNED] = _drop(pool.without(k)[1] if has_weight else pool.whole)
         rows.append(row)
     return sorted(rows, key=lambda row: row["loss"])
 
 
-def _drop(reduced: Reduced) -> dict[str, Any]:
-    verdict = reduced.verdict
-    return {"difference": reduced.difference, "interval": reduced.interval, "verdict": verdict}
-
-
-def _spare(pool: LearnedPool) -> list[str]:
-    """The most members that learned weights can do without, all at once."""
-    whole, *path = pool.path()
-    as_good = [reduced for reduced in path if reduced.verdict in ("free", "better")]
-    members = min((reduced.members for reduced in (whole, *as_good)), key=len)
-    return [name for name in pool.data.members if name not in members]
+def _dropped(losses: Floats, all_losses: Floats) -> dict[str, Any]:
+    """What a pool loses without a member, from losses by item [N] without it and with it."""
+    gaps = losses - all_losses
+    difference = float(gaps.mean())
+    within = CLEARLY * float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
+    low, high = difference - within, difference + within
+    verdict = "worse" if low > 0 else "unclear"
+    if high <= _FREE * (float(losses.mean()) - difference):
+        verdict = "better" if high < -_ROUNDING else "free"
+    return {"difference": difference, "interval": (low, high), "verdict": verdict}
 
 
 def _strata(p: Floats, answers: Answers, options: AuditOptions) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,27 +9,19 @@ from edokit.auditing import AuditOptions
 from edokit.cli import console, options
 
 
-@options.evaluated
-@dataclass(frozen=True, kw_only=True)
-class Auditing(AuditOptions):
-    """The options of an audit as one types them."""
-
-    learned: Annotated[bool, options.TWO_SIDED] = True
-
-
 def audit(
     *,
     predictions: options.PredictionsPath,
     annotations: options.AnnotationsPath,
     ensemble: Path | None = None,
-    auditing: Annotated[Auditing, options.FLAT] = Auditing(),
+    auditing: Annotated[AuditOptions, options.FLAT] = AuditOptions(),
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
     json: options.Json = False,
 ) -> None:
     """Show whether a jury is several judges or one, and whether it can replace annotators.
 
-    The effective number of independent judges, what each member adds, who could go, and the jury
-    beside people by division of votes. With --replace, the alternative annotator test.
+    The effective number of independent judges, what each member adds, and the jury beside people by
+    division of votes. With --replace, the alternative annotator test.
 
     Parameters
     ----------

@@ -175,8 +175,7 @@ def _audit(data: ReportData, evaluation: Evaluation) -> Audit | None:
     if not is_shared.any():
         return None
     most_shared = int(np.bincount(labels.annotator_codes[is_shared]).max())
-    settings = AuditOptions(learned=False)
-    settings = replace(settings, replace=most_shared >= settings.min_items)
+    settings = AuditOptions(replace=most_shared >= AuditOptions.min_items)
     return data.attempt("The audit", lambda: audit(jury, labels, settings))
 
 
