@@ -32,6 +32,10 @@ class Rows:
     Annotations, predictions and pooled answers are such an index with values. They are matched by
     these ids, never by position.
 
+    The labels of sets are no level of the index. Every item has every label, so labels are an axis
+    of the values, which `Scale.rows` unfolds: a level would repeat each id once per label, and
+    could only say what the axis says.
+
     Parameters
     ----------
     items : ndarray of str of shape (N,)
@@ -73,14 +77,12 @@ class Rows:
     def concatenate(cls, parts: Sequence[Rows]) -> Rows:
         """Return the rows of several parts, such as shards, one after another."""
         items = np.concatenate([part.item_names for part in parts])
-        if all(part.annotators is None for part in parts):
+        annotators = [part.annotator_names for part in parts]
+        if all(names is None for names in annotators):
             return cls.of(items)
-        anonymous = (np.full(len(part), NOBODY, dtype=object) for part in parts)
-        annotators = [
-            blanks if part.annotator_names is None else part.annotator_names
-            for part, blanks in zip(parts, anonymous, strict=True)
-        ]
-        return cls.of(items, np.concatenate(annotators))
+        anonymous = [np.full(len(part), NOBODY, dtype=object) for part in parts]
+        pairs = zip(annotators, anonymous, strict=True)
+        return cls.of(items, np.concatenate([b if a is None else a for a, b in pairs]))
 
     def __len__(self) -> int:
         return len(self.item_codes)
@@ -147,10 +149,8 @@ class Rows:
 
     @cached_property
     def _is_repeated(self) -> Bools:
-        if self.annotators is None:
-            return self._item_index.duplicated()
-        codes = {"item": self.item_codes, "annotator": self.annotator_codes}
-        return pd.DataFrame(codes).duplicated().to_numpy()
+        index = self._item_index if self.annotators is None else self._pair_index
+        return index.duplicated()
 
     def by_item(self) -> Rows:
         """Return a row for each item."""
@@ -230,7 +230,7 @@ class Rows:
         """
         if self.annotators is None and others.annotators is None:
             return self._item_index.get_indexer(pd.Index(others.items, dtype=object))
-        return self._row_index.get_indexer(pd.Index(self._cells(others)))
+        return self._pair_index.get_indexer(others._pair_index)
 
     def has_items(self, others: Rows) -> Bools:
         """Return whether this index has the item of each of ``others``."""
@@ -242,23 +242,16 @@ class Rows:
         return pd.Index(self.items, dtype=object)
 
     @cached_property
-    def _annotator_index(self) -> pd.Index[Any]:
-        people = as_names([NOBODY]) if self.annotators is None else self.annotators
-        return pd.Index(people, dtype=object)
-
-    @cached_property
-    def _row_index(self) -> pd.Index[Any]:
-        return pd.Index(self._cells(self))
-
-    def _cells(self, rows: Rows) -> npt.NDArray[np.int64]:
-        """The flat position of each row in the table items × annotators of this index, or −1."""
-        width = len(self._annotator_index)
-        names = pd.Index(rows.items, dtype=object)
-        item = self._item_index.get_indexer(names)[rows.item_codes].astype(np.int64)
-        annotator = self._annotator_index.get_indexer(rows._annotator_index)
-        if rows.annotator_codes is not None:
-            annotator = annotator[rows.annotator_codes]
-        return np.where((item < 0) | (annotator < 0), -1, item * width + annotator)
+    def _pair_index(self) -> pd.MultiIndex:
+        """The item and the annotator of each row; rows about items have nobody."""
+        annotators, codes = self.annotators, self.annotator_codes
+        if annotators is None:
+            annotators, codes = as_names([NOBODY]), np.zeros(len(self), dtype=np.int32)
+        people = pd.Index(annotators, dtype=object)
+        levels: list[Any] = [self._item_index, people]
+        level_codes: list[Any] = [self.item_codes, codes]
+        # Unverified, since the items of rows without annotators may be repeated.
+        return pd.MultiIndex(levels, level_codes, verify_integrity=False)
 
     def match(self, others: Rows, source: str, against: str) -> npt.NDArray[np.intp]:
         """Return the position of each of ``others`` in this index; both must hold the same ids.

@@ -67,7 +67,8 @@ class Scale:
             raise InputError(
                 "an ordinal scale, and no other, has at least two ascending positions, but this"
                 f" {self.kind} one has {_listed(places) or 'none'}",
-                "give one number per class of an ordinal scale, in the order of the classes",
+                "give one number per class of an ordinal scale, in the order of the classes, used"
+                f" or not: {option('scale', 'ordinal:1,2,3,4,5')}",
             )
         object.__setattr__(self, "positions", places)
 
@@ -443,14 +444,8 @@ def _even_positions(names: Sequence[str], where: Callable[[str], str] | None) ->
                 f" {option('scale', 'ordinal:low=0,mid=1,high=3')} any",
             )
     places = [float(name) for name in names]
-    if len(places) < 2:
-        raise InputError(
-            f"all labels are {_listed(places)}, and an ordinal scale has two points or more",
-            "declare every point of the scale, used or not, as in"
-            f" {option('scale', 'ordinal:1,2,3,4,5')}",
-        )
     steps = np.diff(places)
-    if not np.allclose(steps, steps[0], rtol=_EVEN, atol=0):
+    if not np.allclose(steps, steps[:1], rtol=_EVEN, atol=0):
         raise InputError(
             f"the labels {_listed(places)} are not evenly spaced",
             "declare every point of the scale, used or not:"
@@ -482,14 +477,10 @@ def check_same_scale(scale: Scale, what: str, reference: Scale, against: str) ->
     """Refuse data of two scales; ``what`` and ``against`` name the data in the message."""
     if scale != reference:
         kind = reference.kind if scale.kind == "nominal" else scale.kind
-        hint = f"declare the same scale for both, as in {option('scale', kind)}"
-        if what == "predictions" and kind == reference.kind == "multi-label":
-            hint = (
-                "write the predictions again with edo predictions join … --scale multi-label,"
-                " as probabilities of each label on its own"
-            )
         raise InputError(
-            f"the scale of the {what} is {scale}, that of the {against} is {reference}", hint
+            f"the scale of the {what} is {scale}, that of the {against} is {reference}",
+            f"declare the same scale for both, as in {option('scale', kind)}; predictions have the"
+            f" scale that they were written with (edo predictions join … --scale {kind})",
         )
 
 

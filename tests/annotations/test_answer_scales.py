@@ -119,7 +119,7 @@ def test_lists_without_a_scale_ask_for_one(cells):
 def test_empty_sets_alone_and_a_single_rating_need_a_declaration():
     with pytest.raises(InputError, match="multi-label:rude,mocking"):
         Annotations.from_table(_labels("[]", "[]"), scale="multi-label")
-    with pytest.raises(InputError, match=r"all labels are 3.*ordinal:1,2,3"):
+    with pytest.raises(InputError, match=r"two ascending positions.*has 3.*ordinal:1,2,3"):
         Annotations.from_table(_labels("3", "3"), scale="ordinal")
 
 
