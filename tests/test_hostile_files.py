@@ -334,7 +334,6 @@ def test_groups_that_would_name_folders_elsewhere_are_refused(name: str) -> None
 
 
 @pytest.mark.filterwarnings("ignore:all members of a group:edokit._errors.EDOWarning")
-@pytest.mark.filterwarnings("ignore:.*fewer than 20 labels:edokit._errors.EDOWarning")
 @pytest.mark.parametrize("annotator", ["../../evil", "/evil", "a\\b", "nul\0byte", "x" * 300])
 def test_annotators_and_splits_name_no_files(annotator: str, tmp_path: Path) -> None:
     rows = [

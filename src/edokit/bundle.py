@@ -42,7 +42,6 @@ from edokit.members.pretrained import (
     check_model,
     copy_model,
     home_of,
-    licence_of,
     local_folder,
     public_name,
 )
@@ -190,8 +189,7 @@ class Bundle:
             If a text is empty, too long or no string, or a context is missing: the message names
             its position.
         """
-        pooled = self.describe(texts, **view)
-        return pooled.probabilities if pooled.answers is None else pooled.answers
+        return self.describe(texts, **view).answer
 
     def predict(self, texts: Sequence[Text], **view: Any) -> npt.NDArray[Any]:
         """The likeliest class of each text (N,); parameters as ``predict_proba``.
@@ -264,23 +262,22 @@ class Bundle:
         if answer_for is not None:
             self.ensemble.answer_step(answer_for)  # refused before anything is predicted
         if panel is not None and not isinstance(panel, Panel):
-            panel = Panel(panel if isinstance(panel, str) else tuple(panel))  # type: ignore[arg-type]
-        by_annotator = self._on_pairs or panel is not None
-        if annotators is not None and self._on_items and not self.members.has_voices:
-            by_annotator = True
+            panel = Panel(panel)  # type: ignore[arg-type]
+        for_annotators = annotators is not None and self._on_items and not self.members.has_voices
+        by_annotator = self._on_pairs or panel is not None or for_annotators
         for part in parts:
-            names = {} if annotators is None and by_annotator else annotators
             if panel is not None:
-                names = dict.fromkeys(part.items, panel.annotators)
+                annotators = dict.fromkeys(part.items, panel.annotators)
             part.check_lengths(self.max_length)
             predictions = self.members.predict(
-                part, by_annotator=by_annotator, annotators=names, note_mixed=not self._on_items
+                part, by_annotator=by_annotator, annotators=annotators
             )
             pooled = self.ensemble.describe(predictions, answer_for=answer_for, only_knowing=True)
             if panel is not None:
-                yield pooled.panel(panel, level=level)
-            else:
-                yield pooled.mean_over_annotators() if by_annotator else pooled
+                pooled = pooled.panel(panel, level=level)
+            elif by_annotator:
+                pooled = pooled.mean_over_annotators()
+            yield pooled
 
     def pairs(
         self, texts: Texts, annotators: Sequence[str] | Mapping[str, Iterable[str]]
@@ -290,9 +287,7 @@ class Bundle:
         if not isinstance(annotators, Mapping):
             annotators = dict.fromkeys(texts.items, tuple(annotators))
         texts.check_lengths(self.max_length)
-        return self.members.predict(
-            texts, by_annotator=True, annotators=annotators, note_mixed=not self._on_items
-        )
+        return self.members.predict(texts, by_annotator=True, annotators=annotators)
 
     def __repr__(self) -> str:
         names = ", ".join(self.classes)
@@ -415,7 +410,7 @@ class Bundle:
             member_names = fitted.needed_members()
             loaded = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
             _check_classes(loaded, fitted, "name the folder of the members that it was fitted on")
-            models, names = _copy_members(loaded, folder)
+            models = _copy_members(loaded, folder)
             files = {
                 name: _File(size=path.stat().st_size, sha256=digest_of(path))
                 for name, path in _files(folder, folder).items()
@@ -425,8 +420,7 @@ class Bundle:
             bundle = cls.load(folder, device=device, trust=trust)
             if not overwrite:
                 _refuse_other(out, bundle.version)
-            card = _card(bundle, about, {name: model for model, name in names.items()})
-            (folder / CARD).write_text(card, encoding="utf-8")
+            (folder / CARD).write_text(_card(bundle, about), encoding="utf-8")
         bundle.folder, bundle.members.place = out, str(out / MEMBERS)
         return bundle
 
@@ -470,13 +464,12 @@ class Bundle:
         return cls._load(folder, home_of(folder), **options)
 
 
-def _copy_members(loaded: LoadedMembers, out: Path) -> tuple[dict[str, str], dict[str, str]]:
+def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
     """Copy members, without their predictions, and the encoders that they need.
 
-    Returns the folder of each encoder by its name, and the name of each pretrained model. A bundle
-    is for others to read: members whose pretrained models were given as folders are saved anew,
-    with the last part of the folder as the name. (Others are copied: skops never writes an
-    estimator the same way twice.)
+    Returns the folder of each encoder by its name. A bundle is for others to read: members whose
+    pretrained models were given as folders are saved anew, with the last part of the folder as the
+    name. (Others are copied: skops never writes an estimator the same way twice.)
     """
     unneeded = shutil.ignore_patterns(MEMBER_CARD, JOB_PREDICTIONS)
     encoders, names = dict[str, str](), dict[str, str]()
@@ -506,7 +499,7 @@ def _copy_members(loaded: LoadedMembers, out: Path) -> tuple[dict[str, str], dic
         "predictions": {},
     }
     write_json(manifest, out / MEMBERS / MANIFEST)
-    return encoders, names
+    return encoders
 
 
 def _bundled_name(member: Any, out: Path, encoders: dict[str, str]) -> str:
@@ -521,14 +514,11 @@ def _bundled_name(member: Any, out: Path, encoders: dict[str, str]) -> str:
     return name
 
 
-def _card(bundle: Bundle, ensemble: str, originals: Mapping[str, str]) -> str:
-    """The card: that of the ensemble, what its members are, size and time, and how to use it.
-
-    ``originals`` says where pretrained models come from, by their names in the bundle.
-    """
+def _card(bundle: Bundle, ensemble: str) -> str:
+    """The card: that of the ensemble, what its members are, size and time, and how to use it."""
     about, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
     document, data = bundle._document, bundle.members.manifest["data"]
-    rows, hub_ids = _member_rows(bundle, originals)
+    rows, hub_ids = _member_rows(bundle)
     items = data.get("items") if isinstance(data.get("items"), dict) else {}
     people, endpoints = bundle.known_annotators, bundle.members.endpoints
     addresses = ", ".join(map(markdown_text, endpoints))
@@ -554,7 +544,7 @@ def _card(bundle: Bundle, ensemble: str, originals: Mapping[str, str]) -> str:
     )
 
 
-def _member_rows(bundle: Bundle, originals: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _member_rows(bundle: Bundle) -> tuple[list[str], list[str]]:
     """Rows of the card's table of members, and the hub ids of their pretrained models."""
     entries = {entry["name"]: entry for entry in bundle.members.manifest["members"]}
     rows, hub_ids = [], dict[str, None]()
@@ -566,8 +556,6 @@ def _member_rows(bundle: Bundle, originals: Mapping[str, str]) -> tuple[list[str
         model = str(options.get("model") or "")
         if _HUB_ID.fullmatch(model):
             hub_ids[model] = None
-        licence = licence_of(originals.get(model, model)) if model else None
-        model += f" (licence: {licence})" if licence else ""
         cells = name, entries[name].get("recipe", ""), learned, model
         rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
     return rows, list(hub_ids)

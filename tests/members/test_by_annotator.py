@@ -14,12 +14,10 @@ from test_judges import NEW
 from commands import printed
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
-from edokit.annotations.core import Annotations
 from edokit.members import Group, score_members, train_members
 from edokit.members.groups import parse_groups
-from edokit.members.jobs import make_plan, member_names
+from edokit.members.jobs import member_names
 from edokit.members.texts import Texts
-from edokit.members.training_data import TrainingData
 from edokit.predictions.shards import describe_predictions, read_predictions
 
 PEOPLE = small_people()
@@ -76,10 +74,9 @@ def test_others_predict_as_always_and_strangers_get_the_mean(tmp_path: Path) -> 
         scored = score_members(tmp_path, NEW, annotators=asked, by_annotator=True)
     told = " / ".join(str(one.message) for one in noted)
     assert "1 of 3 texts has no annotator and only an anonymous" in told
-    assert "2 of 3 members know no annotators, so that only the text counts: 'crowd-01'" in told
     assert "2 of 3 annotators are unknown to all members" in told
     assert "'a stranger', 'person-2'" in told
-    assert len(noted) == 3
+    assert len(noted) == 2
     assert scored.members == ("people", "crowd-01", "crowd-02")
     assert scored.groups == ("people", "crowd", "crowd")
     each = score_members(tmp_path, NEW).probabilities
@@ -179,19 +176,3 @@ def test_names_of_annotators_become_parts_of_folder_names() -> None:
     assert member_names("g", 6, names) == [
         *("g-01-Ann-B", "g-02-x", "g-03", "g-04-7", "g-05-a-b.org", f"g-06-{'x' * 40}")
     ]
-
-
-def test_annotators_with_few_labels_are_named_with_what_happens() -> None:
-    # person-2 keeps three of the labels in train.
-    in_train = PEOPLE.splits[PEOPLE.item_codes] == "train"
-    dropped = np.flatnonzero((PEOPLE.annotator_codes == 2) & in_train)[3:]
-    table = PEOPLE.to_table().to_pandas().drop(index=dropped)
-    few = Annotations.from_table(table, classes=["0", "1"])
-    groups = parse_groups("linear:3", supervision="per-annotator")
-    with pytest.warns(EDOWarning) as noted:
-        make_plan(TrainingData.from_annotations(few), groups)
-    told = [str(one.message) for one in noted if "fewer than 20 labels" in str(one.message)]
-    assert len(told) == 1
-    assert "1 of 3 annotators has" in told[0]
-    assert "'person-2 (3)'" in told[0]
-    assert "members=2" in told[0]

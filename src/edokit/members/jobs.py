@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from edokit._errors import HAVE, EDOWarning, InputError, are, check_seed, examples, option, warn
+from edokit._errors import EDOWarning, InputError, check_seed, option
 from edokit._io.atomic import digest_of, files_below, whole_folder
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
 from edokit._package import __version__
@@ -76,8 +76,6 @@ JOB_PREDICTIONS, CARD = "predictions.npz", "member.json"
 BY_ANNOTATOR = "-pairs"
 # The recipe of models from elsewhere, which `add_member` adds to a folder.
 EXISTING = "edokit.members.existing:ExistingModel"
-# An annotator with fewer labels gets a member, with a warning.
-FEW_LABELS = 20
 _PACKAGES = ("numpy", "scipy", "sklearn", "torch", "transformers", "sentence_transformers")
 
 
@@ -210,9 +208,7 @@ def make_plan(
             )
         annotators: list[str] | list[None] = [None] * group.members
         if group.supervision == PER_ANNOTATOR:
-            train_labels = data.annotations.take(train)
-            annotators = most_active(train_labels, group.members)
-            _warn_of_few_labels(group, train_labels, annotators)
+            annotators = most_active(data.annotations.take(train), group.members)
         for k, name in enumerate(member_names(group.name, group.members, annotators)):
             for fold in all_folds if learns(recipe, group.options) else [None]:
                 job = TrainingJob(
@@ -247,19 +243,6 @@ def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> 
     parts = [seed, zlib.crc32(group.encode()), number] + ([] if fold is None else [fold])
     # 31 bits: some libraries refuse larger seeds.
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
-
-
-def _warn_of_few_labels(group: Group, labels: Annotations, annotators: Sequence[str]) -> None:
-    totals = labels.annotations_per_annotator.tolist()
-    label_counts = dict(zip(map(str, labels.annotators), totals, strict=True))
-    sparse = [f"{a} ({label_counts[a]})" for a in annotators if label_counts[a] < FEW_LABELS]
-    if sparse:
-        enough = len(annotators) - len(sparse)
-        remedy = f"{option('members', enough)} leaves them out" if enough else "use random-select"
-        warn(
-            f"{group.name}: {are(len(sparse), len(annotators), HAVE, 'annotator')} fewer than"
-            f" {FEW_LABELS} labels to train a member on: {examples(sparse)}; {remedy}"
-        )
 
 
 @dataclass(frozen=True)

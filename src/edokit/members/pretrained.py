@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -185,16 +184,6 @@ def _is_safe_module(module: object) -> bool:
     """Whether an entry of modules.json is a module of sentence-transformers without code."""
     package, _, name = str(module.get("type") if isinstance(module, dict) else "").rpartition(".")
     return f"{package}.".startswith("sentence_transformers.") and name in _MODULES
-
-
-def licence_of(model: str) -> str | None:
-    """The licence in the card of a model, if the model is on this machine."""
-    with suppress(EDOError, OSError, ValueError):
-        card = local_folder(model) / "README.md"
-        front = card.read_text(encoding="utf-8").split("---")[1]
-        licence = re.search(r"(?m)^license:\s*([\w.-]+)\s*$", front)
-        return licence and licence[1]
-    return None
 
 
 @contextmanager

@@ -211,13 +211,9 @@ class LoadedMembers:
         *,
         annotators: Mapping[str, Iterable[str]] | None = None,
         by_annotator: bool = False,
-        note_mixed: bool = True,
         step: Step = lambda done, total, member: None,
     ) -> Predictions:
-        """Predict texts; parameters, result and errors as those of `score_members`.
-
-        ``note_mixed``: warn of members that know no annotators also where others do.
-        """
+        """Predict texts; parameters, result and errors as those of `score_members`."""
         from edokit.predictions.core import Predictions
 
         checked = Texts.of(texts)
@@ -240,7 +236,7 @@ class LoadedMembers:
             if by_annotator:
                 items, row_annotators = [items[row] for row in rows.texts], rows.annotators
                 answers = self._pool_voices(answers, rows)
-            rows.warn(note_mixed)
+            rows.warn()
         return Predictions.from_arrays(
             np.stack(list(answers.values()), axis=1),
             items=items,
@@ -266,8 +262,7 @@ class LoadedMembers:
                 continue
             pooled[entry["group"]] = predicted  # its place among the members
             voices.setdefault(entry["group"], {})[annotator] = predicted
-            rows.unused.pop(name)
-        return pooled | {group: rows.spoken_by(group, voices[group]) for group in voices}
+        return pooled | {group: rows.spoken_by(voices[group]) for group in voices}
 
     def _predict_member(
         self, name: str, texts: Sequence[Text], rows: _AnnotatorRows | None
@@ -279,9 +274,7 @@ class LoadedMembers:
         for folder, model in self.models(name):
             with _errors_of(folder):
                 answers = (
-                    predict_texts(model, texts)
-                    if rows is None
-                    else rows.predict(name, model, texts)
+                    predict_texts(model, texts) if rows is None else rows.predict(model, texts)
                 )
             predicted.append(answers)
             details.append({"details": model.details})  # they may count its predictions
@@ -395,7 +388,7 @@ class _AnnotatorRows:
     """Rows to predict when annotators are known: texts or, ``by_annotator``, each text with each
     of its annotators, and each text once for nobody in particular.
 
-    ``texts`` has the text of each row; ``unused`` says of members whether they know no annotators.
+    ``texts`` has the text of each row.
     """
 
     def __init__(
@@ -423,16 +416,14 @@ class _AnnotatorRows:
             names = [*((name,) for name in chain.from_iterable(names)), *[()] * len(items)]
         self._names = names
         self._known: set[str] = set()
-        self.unused: dict[str, bool] = {}
 
     @property
     def annotators(self) -> list[str]:
         """The annotator of each row, by annotator."""
         return [names[0] if names else "" for names in self._names]
 
-    def predict(self, name: str, member: Member, texts: Sequence[Text]) -> Floats:
+    def predict(self, member: Member, texts: Sequence[Text]) -> Floats:
         """Probabilities of each row, for its annotators if the member knows some."""
-        self.unused[name] = not member.known_annotators
         if not member.known_annotators:
             return predict_texts(member, texts)[self.texts]
         self._known |= {*member.known_annotators}
@@ -446,23 +437,19 @@ class _AnnotatorRows:
         answers[strangers] = answers[self.texts[strangers] - len(texts)]
         return answers
 
-    def spoken_by(self, group: str, voices: Mapping[str, Floats]) -> Floats:
+    def spoken_by(self, voices: Mapping[str, Floats]) -> Floats:
         """Each row by its annotator's own member, and by the mean of all for everybody else."""
         self._known |= {*voices}
-        self.unused[group] = False
         mean = np.mean(list(voices.values()), axis=0)
         return np.array([voices.get(name, mean)[row] for row, name in enumerate(self.annotators)])
 
-    def warn(self, note_mixed: bool) -> None:
-        """Report members and annotators for which the annotator made no difference."""
-        without = [name for name, unused in self.unused.items() if unused]
-        if without and (note_mixed or len(without) == len(self.unused)):
+    def warn(self) -> None:
+        """Report annotators that made no difference."""
+        if not self._known:
             warn(
-                f"{are(len(without), len(self.unused), ('knows', 'know'), 'member')} no annotators,"
-                f" so that only the text counts: {examples(without)} (to learn annotators, train"
-                " with the option annotators=true or with supervision per-annotator)"
+                "the members know no annotators, so that only the text counts (to learn annotators,"
+                " train with the option annotators=true or with supervision per-annotator)"
             )
-        if len(without) == len(self.unused):
             return
         requested = {name for names in self._names for name in names}
         if strangers := sorted(requested - self._known):
