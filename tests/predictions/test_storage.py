@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit._errors import InputError
-from edokit.predictions.core import COST, COUNTED, Predictions
+from edokit.predictions.core import MemberFacts, Predictions
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions, read_shards
 
@@ -46,7 +46,7 @@ def predictions(draw: st.DrawFn) -> Predictions:
     kind = draw(st.sampled_from([np.float32, np.float64]))
     values = st.text(st.characters(exclude_categories=["Cs"])) | st.booleans() | st.integers(0, 9)
     # Costs and counts are numbers; any other name may have any value.
-    about = NAMES.filter(lambda name: name not in (COST, *COUNTED))
+    about = NAMES.filter(lambda name: name not in MemberFacts.model_fields)
     info = st.dictionaries(st.sampled_from(members), st.dictionaries(about, values))
     return Predictions.from_arrays(
         weights.astype(kind),

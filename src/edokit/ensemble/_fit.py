@@ -334,7 +334,6 @@ def _fitted(
     return Fitted(
         members=data.members,
         groups=groups,
-        member_info=data.member_info,
         classes=data.classes,
         scale=data.scale,
         weights=_by_member(solution.weights, groups),

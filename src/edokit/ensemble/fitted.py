@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +19,6 @@ from edokit.ensemble.inputs import Options, from_flat, options_of_settings
 from edokit.metrics import entropy_items
 from edokit.objective.pools import average_groups, group_names, pool, sharpen
 from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective
-from edokit.predictions.core import MemberInfo, checked_info
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 from edokit.solvers import Certificate, Column, Trajectory
 from edokit.solvers.exact import SMALLEST_WEIGHT
@@ -53,10 +52,6 @@ def _read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
     except (InputError, TypeError, LookupError) as error:
         raise ValueError(f"can't be used: {error}") from error
     return parameters
-
-
-def _read_member_info(stored: MemberInfo, info: ValidationInfo) -> MemberInfo:
-    return checked_info(stored, info.data.get("members", ()))
 
 
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
@@ -203,10 +198,6 @@ class Fitted:
 
     members: DistinctNames
     groups: tuple[str, ...] | None = None
-    member_info: Annotated[
-        MemberInfo, ReadAs(dict[str, dict[str, Json]], dict), AfterValidator(_read_member_info)
-    ] = field(default_factory=dict)
-    """What is known about members, by name: ``model``, ``prompt``, …; see `Predictions`."""
     classes: DistinctNames
     """Names of the classes [C]."""
     labels: tuple[str | bool | int | float, ...] | None = None
@@ -414,8 +405,6 @@ class Fitted:
         for name in ("labels", "label_weights", "label_fits", "pairs"):
             if content[name] is None:
                 del content[name]
-        if not self.member_info:
-            del content["member_info"]
         del content["scale"]
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)

@@ -20,7 +20,7 @@ from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties
 from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
-from edokit.predictions.core import MemberInfo, view_labels
+from edokit.predictions.core import view_labels
 from edokit.predictions.shards import Shards
 from edokit.rows import Keys, Rows, different_rows
 from edokit.scales import NOMINAL, Scale, check_same_scale
@@ -147,14 +147,6 @@ class LabelCounts(NamedTuple):
         return cls(len(annotations), Rows.of(annotations.annotators).keys, tied, against)
 
 
-class ShardFacts(NamedTuple):
-    """What is known of a shard once it was read."""
-
-    items: int
-    member_info: MemberInfo
-    labels: LabelCounts | None  # None where the labels of all shards are counted at once
-
-
 @dataclass(frozen=True, eq=False)
 class CachedShard:
     """One shard: where it comes from, and where its arrays are."""
@@ -175,7 +167,7 @@ class CachedShard:
     def scale(self) -> Scale:
         return self.shards.scale
 
-    def write(self) -> tuple[ShardFacts, Arrays]:
+    def write(self) -> tuple[int, LabelCounts | None, Arrays]:
         """Read and check the shard, match its items with the annotations, and write the arrays."""
         counts, predictions = None, self.shards.read(self.number)
         if self.annotations is not None:
@@ -188,7 +180,7 @@ class CachedShard:
         self._save("keys", predictions.rows.keys)
         if (clusters := predictions.rows.clusters) is not None:
             self._save("owners", clusters)
-        return ShardFacts(len(predictions), predictions.member_info, counts), Arrays(P, q, y)
+        return len(predictions), counts, Arrays(P, q, y)
 
     def write_labels(
         self, annotations: Annotations, rows: Rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_s
 if TYPE_CHECKING:
     from edokit.annotations.core import Annotations, Ties
     from edokit.fitdata.sharded import ShardedData
-    from edokit.predictions.core import MemberInfo, Predictions
+    from edokit.predictions.core import Predictions
 
 # Numbers of pooled probabilities at a time, over all weightings.
 _SCORES_BLOCK = 2**22
@@ -92,8 +92,6 @@ class FitData:
         The ids of the items, where they are in memory.
     counts : AnnotationCounts or None
         Annotations and annotators behind the labels, where known.
-    member_info : mapping of str to mapping
-        What is known about members; see `Predictions`.
 
     Examples
     --------
@@ -113,7 +111,6 @@ class FitData:
     counts: AnnotationCounts | None = None
     rows: Rows | None = None
     scale: Scale = NOMINAL
-    member_info: MemberInfo = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.prepared: dict[Hashable, Any] = {}
@@ -205,7 +202,6 @@ class FitData:
             AnnotationCounts(len(annotations), len(annotations.annotators)),
             predictions.rows,
             scale,
-            predictions.member_info,
         )
 
     @staticmethod
@@ -441,11 +437,11 @@ class FitData:
         groups = None if self.groups is None else tuple(self.groups[k] for k in positions)
         names = tuple(self.members[k] for k in positions)
         arrays = Arrays(P[:, positions], q, y)
-        return replace(self, arrays=arrays, members=names, groups=groups, member_info={})
+        return replace(self, arrays=arrays, members=names, groups=groups)
 
     def per_label(self) -> list[FitData]:
         """The data of each label of sets alone, as a question with two classes."""
-        changes: Any = {"classes": self.row_classes, "scale": NOMINAL, "member_info": {}}
+        changes: Any = {"classes": self.row_classes, "scale": NOMINAL}
         parts = [
             [column[label :: self.rows_per_item] for column in self.sample]
             for label in range(len(self.labels))
@@ -464,7 +460,7 @@ class FitData:
         names = self.member_groups()
         P, q, y = self.sample
         means = Arrays(average_groups(P, names), q, y)
-        changes: Any = {"members": tuple(group_names(names)), "groups": None, "member_info": {}}
+        changes: Any = {"members": tuple(group_names(names)), "groups": None}
         return replace(self, arrays=means, **changes)
 
     def member_groups(self) -> tuple[str, ...]:

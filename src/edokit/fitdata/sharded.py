@@ -21,8 +21,8 @@ from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, co
 from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
     CachedShard,
+    LabelCounts,
     ReadOptions,
-    ShardFacts,
     Source,
     find_annotations,
     make_folder,
@@ -34,7 +34,7 @@ from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
 from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
-from edokit.predictions.shards import Shards, check_once, info_of
+from edokit.predictions.shards import Shards, check_once
 from edokit.scales import NOMINAL, ScaleLike
 
 # Called with what is done, how many shards are done, and of how many.
@@ -296,8 +296,7 @@ class ShardedData(FitData):
     def _seen(self, **changes: Any) -> ShardedData:
         """Another view of the same shards."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
-        view.counts, view.member_info = self.counts, self.member_info
-        view._items, view._passes = self._items, self._passes
+        view.counts, view._items, view._passes = self.counts, self._items, self._passes
         view._view = self._view._replace(**changes)
         if view._view.groups is not None:
             view.members, view.groups = tuple(group_names(view._view.groups)), None
@@ -310,14 +309,10 @@ class ShardedData(FitData):
         counts = []
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached, self._shards)
-        shards: list[ShardFacts] = []
-        for facts, summaries in self._run(write_shard, self._cached, "reading"):
-            shards.append(facts)
+        for items, label_counts, summaries in self._run(write_shard, self._cached, "reading"):
+            self._items += items
+            counts += [] if label_counts is None else [label_counts]
             self._summaries = summaries if self._summaries is None else self._summaries + summaries
-        counts += [facts.labels for facts in shards if facts.labels is not None]
-        sizes = [facts.items for facts in shards]
-        self._items = sum(sizes)
-        self.member_info = info_of([facts.member_info for facts in shards], sizes, self.members)
         check_once(
             [part.keys() for part in self._cached],
             [part.name for part in self._cached],
@@ -334,11 +329,11 @@ class ShardedData(FitData):
             warn(f"{count} tied; {self.scale.tie_rule}")
 
 
-def write_shard(part: CachedShard) -> tuple[ShardFacts, Summaries]:
-    """Write a shard into the cache, and sum it up while it is in memory."""
-    facts, arrays = part.write()
+def write_shard(part: CachedShard) -> tuple[int, LabelCounts | None, Summaries]:
+    """Write a shard into the cache, and sum it up while it is in memory; also how many items."""
+    items, counts, arrays = part.write()
     with one_thread():
-        return facts, Summaries.from_arrays(*arrays, steps=part.scale.steps)
+        return items, counts, Summaries.from_arrays(*arrays, steps=part.scale.steps)
 
 
 def shard_total(

@@ -200,10 +200,12 @@ def soft_supervision(supervision: str | None) -> dict[str, str]:
     return {"supervision": supervision} if supervision == SOFT else {}
 
 
-def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The details that a member's folds share; its cost is the sum over folds."""
-    from edokit.predictions.core import combined_info
+_SUMMED = ("requests", "answers", "failures", "tokens_in", "tokens_out", "cost", "total_cost")
+"""Details of a member that add up over its folds."""
 
+
+def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The details that a member's folds share; counts and costs are sums over folds."""
     details = [
         {
             key: value
@@ -212,7 +214,14 @@ def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         }
         for card in cards
     ]
-    return combined_info([{"": info} for info in details], [1.0] * len(details), [""]).get("", {})
+    combined: dict[str, Any] = {}
+    for key in dict.fromkeys(key for facts in details for key in facts):
+        values: list[Any] = [facts[key] for facts in details if key in facts]
+        if key in _SUMMED:
+            combined[key] = sum(values)
+        elif all(value == values[0] for value in values):
+            combined[key] = values[0]
+    return combined
 
 
 def make_manifest(

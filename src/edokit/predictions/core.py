@@ -408,12 +408,8 @@ class Predictions:
 
 MemberInfo: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Plain values about members, by name; see `Predictions`."""
-COST = "cost"
 SOURCES = ("model", "prompt", "persona")
 """What a member that is a language model consists of."""
-COUNTED = ("requests", "answers", "failures", "tokens_in", "tokens_out")
-ADDED = (*COUNTED, "total_cost")
-"""Values about a member that add up over shards."""
 _Cost = Annotated[float, Field(ge=0)]
 
 
@@ -449,29 +445,18 @@ def checked_info(member_info: MemberInfo, members: Sequence[str]) -> dict[str, d
     return info
 
 
-def combined_info(
-    parts: Sequence[MemberInfo], shares: Sequence[float], members: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """Values about members from several shards or folds: what is the same in all that have it.
-
-    Counts are added up, and so are costs times ``shares``.
-    """
-    combined: dict[str, dict[str, Any]] = {}
-    for name in members:
-        infos = [part.get(name, {}) for part in parts]
-        facts: dict[str, Any] = {}
-        for key in dict.fromkeys(key for info in infos for key in info):
-            values = [info[key] for info in infos if key in info]
-            if key == COST:
-                if len(values) == len(parts):
-                    facts[key] = float(np.dot(values, shares))
-            elif key in ADDED:
-                facts[key] = sum(values)
-            elif all(value == values[0] for value in values):
-                facts[key] = values[0]
-        if facts:
-            combined[name] = facts
-    return combined
+def common_info(parts: Sequence[MemberInfo], members: Sequence[str]) -> MemberInfo:
+    """What all parts, such as shards, say alike about members."""
+    infos = {name: [dict(part.get(name, {})) for part in parts] for name in members}
+    common = {
+        name: {
+            key: value
+            for key, value in facts.items()
+            if all(key in other and other[key] == value for other in others)
+        }
+        for name, (facts, *others) in infos.items()
+    }
+    return {name: facts for name, facts in common.items() if facts}
 
 
 def declared_scale(

@@ -17,7 +17,7 @@ from edokit.predictions.core import (
     Invalid,
     MemberInfo,
     Predictions,
-    combined_info,
+    common_info,
     declared_scale,
     view_pairs,
 )
@@ -67,16 +67,8 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
         base.classes,
         base.groups,
         base.scale,
-        info_of([shard.member_info for shard in shards], list(map(len, shards)), base.members),
+        common_info([shard.member_info for shard in shards], base.members),
     ).named()
-
-
-def info_of(
-    parts: Sequence[MemberInfo], counts: Sequence[int], members: Sequence[str]
-) -> MemberInfo:
-    """What is known about members over all shards; costs of items are means."""
-    total = max(sum(counts), 1)
-    return combined_info(parts, [count / total for count in counts], members)
 
 
 def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Predictions]:
@@ -287,17 +279,17 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
         many there are), ``shards``, ``classes``, ``scale`` (unless nominal), ``type``, and
         ``members``: for each its ``name``, ``group``, ``mean`` prediction, mean ``entropy`` (nats)
         and mean L1 ``distance`` to the uniform mean of all members; of sets, both are means over
-        the labels; where more is known, ``info`` (model, prompt, persona, cost, …).
+        the labels; where more is known, ``info`` (model, prompt, persona, …).
     """
     items = shards = 0
-    parts: list[tuple[MemberInfo, int]] = []
+    infos: list[MemberInfo] = []
     sums: dict[str, Any] = {}
     annotators: set[str] = set()
     for shard in read_shards(path):
         annotators.update(shard.rows.people)
         shards += 1
         items += len(shard)
-        parts.append((shard.member_info, len(shard)))
+        infos.append(shard.member_info)
         probabilities = shard.probabilities.astype(np.float64, copy=False)
         rows = shard.scale.rows(probabilities)
         logs = np.log(np.where(rows > 0, rows, 1.0))
@@ -310,8 +302,7 @@ def describe_predictions(path: str | Path) -> dict[str, Any]:
         ):
             sums[name] = sums.get(name, 0) + value
     groups = shard.groups or (None,) * len(shard.members)
-    infos, counts = zip(*parts, strict=True)
-    info = info_of(infos, counts, shard.members)
+    info = common_info(infos, shard.members)
     return {
         "items": items,
         **({"annotators": len(annotators)} if annotators else {}),
