@@ -1,4 +1,4 @@
-"""Do terms of ordered classes, and weights per label, earn their keep? On the simulator.
+"""Do terms of ordered classes earn their keep? On the simulator.
 
     python benchmarks/scales.py            # 10 seeds
     python benchmarks/scales.py --seeds 2  # a quick look
@@ -34,10 +34,7 @@ METHODS: dict[str, dict[str, dict[str, Any]]] = {
         "CE + W1": {"lambda_w1": 1.0},
         "W1 alone": {"lambda_f1": 0.0, "lambda_ce": 0.0, "lambda_w1": 1.0},
     },
-    "three-labels": {
-        "default (shared)": {},
-        "per-label": {"label_weights": "per-label"},
-    },
+    "three-labels": {"default": {}},
 }
 METRICS = {"seven-points": ("ce", "rps", "w1"), "three-labels": ("ce", "md", "bs")}
 

@@ -94,9 +94,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::edokit.EDOWarning")
         (ORDINAL, {"lambda_rps": 0.5, "solver": "gumbel", "epochs": 2}),
         (SETS, {}),
         (SETS, {"pool": "log", "groups": True, "recalibrate": "temperature"}),
-        (SETS, {"label_weights": "per-label"}),
-        (SETS, {"label_weights": "per-label", "pool": "log", "groups": True}),
-        (SETS, {"label_weights": "per-label", "solver": "gumbel", "epochs": 2}),
+        (SETS, {"solver": "gumbel", "epochs": 2}),
     ],
 )
 def test_a_saved_ensemble_keeps_its_scale_and_predicts_the_same(
@@ -118,7 +116,6 @@ def test_a_saved_ensemble_keeps_its_scale_and_predicts_the_same(
     assert loaded.explain() == fitted.explain()
     assert loaded.answers_ == fitted.answers_
     assert loaded.get_params() == fitted.get_params()
-    assert loaded.fitted_.label_fits == fitted.fitted_.label_fits
     assert loaded.constant_ is not None
     assert fitted.constant_ is not None
     assert loaded.constant_.label == fitted.constant_.label
@@ -257,43 +254,15 @@ def test_a_log_pool_of_sets_pools_both_sides_of_a_label() -> None:
     np.testing.assert_allclose(fitted.predict_proba(predictions), yes / (yes + no), rtol=1e-8)
 
 
-def test_each_label_can_have_weights_of_its_own() -> None:
-    predictions, annotations = SETS
-    shared = EDOEnsemble().fit(predictions, annotations)
-    fitted = EDOEnsemble(label_weights="per-label").fit(predictions, annotations)
-    each = fitted.label_weights_
-    assert each.argmax(axis=1).tolist() == [0, 1, 2]  # the member that is good at the label
-    np.testing.assert_allclose(fitted.weights_, each.mean(axis=0))
-    np.testing.assert_allclose(
-        fitted.predict_proba(predictions), np.einsum("nkl,lk->nl", predictions.probabilities, each)
-    )
-    assert fitted.metrics_["ce"] < shared.metrics_["ce"]
-    fits = fitted.fitted_.label_fits
-    assert list(fits) == list(predictions.classes)
-    assert fitted.certificate_.gap == max(one.certificate.gap for one in fits.values())
-    for k, (name, one) in enumerate(fits.items()):
-        two = np.stack([1 - predictions.probabilities[:, :, k], predictions.probabilities[:, :, k]])
-        shares = annotations.soft_labels[:, k]
-        alone = EDOEnsemble(objective=Objective(reg=one.lambda_reg)).fit(
-            two.transpose(1, 2, 0), np.stack([1 - shares, shares], axis=1)
-        )
-        np.testing.assert_allclose(each[k], alone.weights_, atol=1e-5, err_msg=name)
-    with pytest.raises(InputError, match=r"per-label.*ordinal"):
-        EDOEnsemble(label_weights="per-label").fit(*ORDINAL)
-    with pytest.raises(InputError, match="label_weights"):
-        EDOEnsemble(label_weights="each").fit(*SETS)
-
-
-@pytest.mark.parametrize("parameters", [{}, {"label_weights": "per-label"}])
-def test_shards_of_sets_give_what_memory_gives(parameters: Any, tmp_path: Path) -> None:
+def test_shards_of_sets_give_what_memory_gives(tmp_path: Path) -> None:
     predictions, annotations = SETS
     for k in range(3):
         part = predictions.take(np.arange(30 * k, 30 * k + 30))
         (tmp_path / "shards").mkdir(exist_ok=True)
         write_predictions(part, tmp_path / "shards" / f"{k}.npz")
     shards = Shards.open(tmp_path / "shards")
-    whole = EDOEnsemble(**from_flat(parameters)).fit(predictions, annotations)
-    parts = EDOEnsemble(**from_flat(parameters)).fit(shards, annotations)
+    whole = EDOEnsemble().fit(predictions, annotations)
+    parts = EDOEnsemble().fit(shards, annotations)
     np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-7)
     assert parts.scale_ == whole.scale_
     for metric, step in whole.answers_.items():
@@ -319,9 +288,8 @@ def test_old_files_have_no_scale_and_load_as_nominal(tmp_path: Path) -> None:
         {"scale": "cardinal"},
         {"scale": "multi-label:rude"},
         {"scale": "ordinal:rude=3,mocking=2,sincere=1"},
-        {"label_weights": [[1.0, 0.0, 0.0]]},
+        {"parameters": {**content["parameters"], "label_weights": "per-label"}},
         {"constant": {**content["constant"], "label": 1}},
-        {"answers": {"w1": {**content["answers"]["md"], "step": "cumulative-temperature"}}},
         {"answers": {"md": {**content["answers"]["md"], "temperature": -1.0}}},
     ):
         (tmp_path / "broken").mkdir(exist_ok=True)
@@ -425,12 +393,11 @@ def test_the_commands_fit_a_scale_and_answer_for_a_metric(
             write_predictions(part, folder / "shards" / f"{k}.npz")
         labels = folder / "labels.parquet"
         edokit.write_annotations(people, labels)
-        weights = ("--label-weights", "per-label") if name == "sets" else ("--lambda-rps", 1)
+        weights = () if name == "sets" else ("--lambda-rps", 1)
         fit = ("--predictions", folder / "shards", "--annotations", labels, *stream, *weights)
         assert status("fit", *fit, "--out", folder / "ensemble", "--json") == 0
         found = json.loads(capsys.readouterr().out)
         assert found["scale"] == predictions.scale.to_text(predictions.classes)
-        assert ("label_weights" in found) == (name == "sets")
         asked = ("predict", folder / "ensemble", "--predictions", folder / "shards")
         for words in ((), ("--for", metric)):
             assert status(*asked, "--out", folder / "out.csv", "--overwrite", *words) == 0

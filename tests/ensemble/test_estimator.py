@@ -135,7 +135,6 @@ def test_a_type_checker_knows_the_words_of_each_parameter() -> None:
         "order": {"ce", "given"},
         "recalibrate": {"temperature"},
         "ties": {"first", "error", "random"},
-        "label_weights": {"shared", "per-label"},
     }
     hints = {
         name: kind

@@ -47,7 +47,6 @@ def case(kind: str, folder: Path) -> tuple[EDOEnsemble, dict[str, Any]]:
     if kind in ("ordinal", "multi-label"):
         people = on_scale(kind)
         asked = {"answer_for": "w1"} if kind == "ordinal" else {}
-        fit |= {} if kind == "ordinal" else {"label_weights": "per-label"}
     elif kind == "cross-fitted":
         how["cross_fit"] = 3
         name = "fit"

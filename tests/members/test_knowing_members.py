@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,16 +152,3 @@ def test_weights_of_pairs_stay_as_they_were_learned() -> None:
         ensemble.describe(predictions, only_knowing=True).probabilities,
         ensemble.describe(predictions).probabilities,
     )
-
-
-def test_labels_whose_weights_know_nobody_are_answered_by_all() -> None:
-    predictions = pairs(scale="multi-label")
-    labels = np.array([[1.0, 0.7], [0.3, 0.7]])
-    ensemble = EDOEnsemble(**from_flat({"label_weights": "per-label", "lambda_reg": 1.0}))
-    ensemble.fit(predictions.anonymous(), labels)
-    weights = np.array([[0.5, 0.5], [0.0, 1.0]])
-    fitted = replace(ensemble.fitted_, weights=weights.mean(axis=0), label_weights=weights)
-    P = np.asarray(predictions.probabilities)
-    pooled, _ = fitted.pool_known(P, predictions.is_known)
-    np.testing.assert_allclose(pooled[ANN, 0], P[ANN, 0, 0])
-    np.testing.assert_allclose(pooled[ANN, 1], P[ANN, 1, 1])

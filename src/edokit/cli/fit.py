@@ -111,8 +111,6 @@ def _print(fitted: Fitted, out: Path, recalibrated: bool) -> None:
     verb = "carries" if fitted.size == 1 else "carry"
     losses = fitted.objective
     notes: list[str | None] = [str(reason) for reason in fitted.explanation]
-    if fitted.by_label:
-        notes += ["Each label has weights of its own:", *fitted.by_label]
     if recalibrated:
         notes.append(f"Temperature after pooling: {fitted.temperature:.3f}.")
     certificate = (

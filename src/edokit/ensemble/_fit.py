@@ -9,7 +9,7 @@ of all values, weighted by their likelihood, hence strong where the items say li
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from scipy.stats import rankdata
 from edokit._errors import InputError, option, warn
 from edokit._types import Floats
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
-from edokit.ensemble.fitted import Constant, Fitted, Kind, LabelFit, Reason, on_simplex
-from edokit.ensemble.inputs import PER_LABEL, Options, align_inputs, class_labels
+from edokit.ensemble.fitted import Constant, Fitted, Kind, Reason, on_simplex
+from edokit.ensemble.inputs import Options, align_inputs, class_labels
 from edokit.fitdata.data import FitData, pooled
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
@@ -93,50 +93,16 @@ class _Solved:
 def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any]) -> Fitted:
     """Learn weights and size; ``parameters`` of the estimator are stored in the result.
 
-    Sets of labels have shared weights, or are solved label by label. ``units`` are the members, or
-    the groups of members, that get weights.
+    ``units`` are the members, or the groups of members, that get weights.
     """
     units = data.grouped() if options.groups else data
-    parts = _labels(units) if options.label_weights == PER_LABEL else [units]
-    solved = [_solve(part, options) for part in parts]
-    weights = np.array([fit.solution.weights for fit in solved])
-    reasons = [
-        explain(part, fit.solution, fit.options.settings, fit.options.solver.max_members)
-        for part, fit in zip(parts, solved, strict=True)
-    ]
-    temperature = temperature_after(units, weights, options)
-    if parts == [units]:
-        return _fitted(data, units, solved[0], weights, temperature, parameters, reasons[0])
-    mean = _mean(solved, weights)
-    explanation = over_labels(reasons, mean.solution.weights, units)
-    fitted = _fitted(data, units, mean, weights, temperature, parameters, explanation)
-    return replace(
-        fitted,
-        label_weights=_by_member(weights, fitted.groups),
-        label_fits={
-            name: LabelFit(fit.options.settings.reg, fit.solution.terms, fit.solution.certificate)
-            for name, fit in zip(units.labels, solved, strict=True)
-        },
-    )
-
-
-def temperature_after(units: FitData, weights: Floats, options: Options) -> float:
-    """The temperature to apply after pooling with weights [L, K]; 1 without ``recalibrate``."""
-    if options.recalibrate is None:
-        return 1.0
-    rows = pooled_rows(units.sample.P, weights, options.pool, 1.0)
-    return fit_temperature(rows, units.sample.q)
-
-
-def _labels(units: FitData) -> list[FitData]:
-    """The data of each label of sets."""
-    if not units.labels:
-        raise InputError(
-            f"{option('label_weights', PER_LABEL)} is for sets of labels, but the scale is"
-            f" {units.scale}",
-            f"leave it out, or declare {option('scale', 'multi-label')}",
-        )
-    return units.per_label()
+    solved = _solve(units, options)
+    solution, temperature = solved.solution, 1.0
+    reasons = explain(units, solution, solved.options.settings, solved.options.solver.max_members)
+    if options.recalibrate is not None:
+        rows = pooled(units.sample.P, solution.weights, options.pool)
+        temperature = fit_temperature(rows, units.sample.q)
+    return _fitted(data, units, solved, temperature, parameters, reasons)
 
 
 def _solve(units: FitData, options: Options) -> _Solved:
@@ -230,36 +196,6 @@ def choose_lambda_reg(
     }
 
 
-def _mean(solved: Sequence[_Solved], weights: Floats) -> _Solved:
-    """The mean over labels with these weights [L, K]; its certificate has the largest gap."""
-    # All labels have the same options, except for the penalty.
-    options, solutions = solved[-1].options, [fit.solution for fit in solved]
-    penalty = float(f"{np.mean([fit.options.settings.reg for fit in solved]):.3g}")
-    mean_weights = weights.mean(axis=0)
-    certificates = [s.certificate for s in solutions if s.certificate is not None]
-    terms = {
-        name: float(np.mean([solution.terms[name] for solution in solutions]))
-        for name in solutions[0].terms
-    }
-    mean = replace(
-        solutions[0],
-        weights=mean_weights,
-        size=max(int((mean_weights > 0).sum()), *(solution.size for solution in solutions)),
-        terms=terms,
-        trajectory=None,
-        certificate=max(certificates, key=lambda certificate: certificate.gap, default=None),
-    )
-    return _Solved(replace(options, objective=replace(options.objective, reg=penalty)), mean)
-
-
-def pooled_rows(P: Floats, weights: Floats, kind: str, temperature: float) -> Floats:
-    """[n, C] the pool of rows P [n, K, C], where row i has the weights [L, K] of label i mod L."""
-    rows, labels = np.empty((len(P), P.shape[2])), len(weights)
-    for label, label_weights in enumerate(weights):
-        rows[label::labels] = pooled(P[label::labels], label_weights, kind, temperature)
-    return rows
-
-
 def fit_given_weights(
     data: FitData,
     weights: Any,
@@ -268,10 +204,10 @@ def fit_given_weights(
     parameters: Mapping[str, Any],
 ) -> Fitted:
     """The ensemble with these member weights [K], evaluated on the data."""
-    if options.groups or options.recalibrate or options.label_weights == PER_LABEL:
-        names = map(option, ("groups", "recalibrate", "label_weights"))
+    if options.groups or options.recalibrate:
         raise InputError(
-            f"weights from elsewhere are of members as they are, without {', '.join(names)}",
+            f"weights from elsewhere are of members as they are, without {option('groups')} and"
+            f" {option('recalibrate')}",
             "leave these out",
         )
     v = np.asarray(weights, dtype=np.float64)
@@ -296,7 +232,7 @@ def fit_given_weights(
         ce_gradient=ce_gradient,
     )
     reasons = explain(data, solution, settings)
-    fitted = _fitted(data, data, _Solved(options, solution), v[None], 1.0, parameters, reasons)
+    fitted = _fitted(data, data, _Solved(options, solution), 1.0, parameters, reasons)
     return replace(fitted, settings={**fitted.settings, "solver": GIVEN}, explanation=reasons)
 
 
@@ -304,28 +240,23 @@ def _fitted(
     data: FitData,
     units: FitData,
     solved: _Solved,
-    pool_weights: Floats,
     temperature: float,
     parameters: Mapping[str, Any],
     reasons: tuple[Reason, ...],
 ) -> Fitted:
-    """The record of a solution, with metrics of the pool of ``units`` with weights [L, K]."""
-    options, solution = solved.options, solved.solution
+    """The record of a solution, with metrics of the pool of ``units``."""
+    options, solution, weights = solved.options, solved.solution, solved.solution.weights
     scale_text = options.scale
     if isinstance(scale_text, Scale):  # files keep it as text
         scale_text = data.scale.to_text(data.classes)
     groups = None if units is data else data.member_groups()
-    if len(pool_weights) == 1:
-        (metrics,) = units.evaluate(pool_weights, options.pool, temperature)
-        reasons = _with_gains(reasons, units, pool_weights[0], options.pool, temperature)
-    else:
-        rows = pooled_rows(units.sample.P, pool_weights, options.pool, temperature)
-        metrics = units.metrics(rows)
+    (metrics,) = units.evaluate(weights[None], options.pool, temperature)
+    reasons = _with_gains(reasons, units, weights, options.pool, temperature)
     counts = data.counts
     shares, hard_counts = _label_counts(data)
     class_counts = hard_counts[:, 1] if data.labels else hard_counts
     sample = units.draw(MAX_ITEMS)  # the same of shards and of arrays
-    sample_rows = pooled_rows(sample.sample.P, pool_weights, options.pool, temperature)
+    sample_rows = pooled(sample.sample.P, weights, options.pool, temperature)
     settings = replace(options, scale=scale_text).to_flat()
     if scale_text is None:
         del settings["scale"]
@@ -336,8 +267,8 @@ def _fitted(
         groups=groups,
         classes=data.classes,
         scale=data.scale,
-        weights=_by_member(solution.weights, groups),
-        group_weights=None if groups is None else solution.weights,
+        weights=weights if groups is None else np.asarray(spread_weights(weights, groups)),
+        group_weights=None if groups is None else weights,
         size=solution.size,
         temperature=temperature,
         settings=settings,
@@ -358,11 +289,6 @@ def _fitted(
         constant=Constant.of(shares, hard_counts),
         answers=fit_answers(*sample.per_item(sample_rows), data.scale),
     )
-
-
-def _by_member(weights: Floats, groups: Sequence[str] | None) -> Floats:
-    """[..., K] weights of members; those of a group are spread over its members."""
-    return weights if groups is None else np.asarray(spread_weights(weights, groups))
 
 
 def _label_counts(data: FitData) -> tuple[Floats, Floats]:
@@ -453,23 +379,3 @@ def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str,
     )
     slopes = objective.slopes(solution.weights)
     return {TERMS[name].flat_name: slope for name, slope in slopes.items()}
-
-
-def over_labels(
-    reasons: Sequence[tuple[Reason, ...]], weights: Floats, units: FitData
-) -> tuple[Reason, ...]:
-    """One reason per member, heaviest first, where each label has weights of its own.
-
-    ``reasons`` has a tuple for each label, ``weights`` [K] are means over labels. A member without
-    weight has the reason from the label whose loss it would raise least.
-    """
-    member_ce = units.member_ce()
-    ranks = rankdata(member_ce, "min")
-    combined = []
-    for k in np.argsort(-weights, kind="stable"):
-        by_label = [r for label in reasons for r in label if r.member == units.members[k]]
-        best = min(by_label, key=lambda reason: (-reason.weight, reason.price or 0.0))
-        kind = _kind_with_weight(weights, k) if weights[k] >= SMALLEST_WEIGHT else best.kind
-        ce, rank = float(member_ce[k]), int(ranks[k])
-        combined.append(replace(best, weight=float(weights[k]), kind=kind, ce=ce, rank=rank))
-    return tuple(combined)

@@ -26,7 +26,7 @@ from edokit._package import __version__
 from edokit._types import Floats
 from edokit.annotations.core import Annotations, Ties
 from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
-from edokit.ensemble.answers import ANSWERS_FOR, ORDERED_STEP, Answer, find_answer
+from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.fitted import Constant, Fitted, Reason, on_simplex
 from edokit.ensemble.inputs import (
     Options,
@@ -59,7 +59,7 @@ Content = TypeVar("Content")
 _NESTED = ("objective", "solver")
 """Parameters with fields of their own."""
 _ATTRIBUTES = (
-    *("members", "groups", "scale", "weights", "group_weights", "label_weights", "size"),
+    *("members", "groups", "scale", "weights", "group_weights", "size"),
     *("temperature", "settings", "objective", "certificate", "trajectory", "metrics"),
     *("member_ce", "data", "constant", "answers"),
 )
@@ -88,8 +88,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         ``objective``.
     recalibrate : {"temperature"}, default=None
         Fit a temperature after pooling.
-    label_weights : {"shared", "per-label"}, default="shared"
-        Sets of labels: the same weights for every label, or weights of its own for each.
     scale : str or Scale, default=None
         Answer scale of arrays, and of predictions and annotations that declare none: ``nominal``,
         ``ordinal``, ``multi-label``, or with the classes, as in ``ordinal:low=0,mid=1,high=3``.
@@ -111,10 +109,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         Class labels in the order of the probabilities, of the type that ``fit`` was given.
     scale_ : Scale
         The answer scale.
-    label_weights_ : ndarray of shape (L, K) or None
-        Weights of the members for each label, where ``label_weights="per-label"``; ``weights_`` is
-        then their mean, ``objective_`` the mean of the labels' own (``fitted_.label_fits``), and
-        ``certificate_`` that with the largest gap.
     groups_ : tuple of str or None
         Group of each member, where groups were averaged first.
     group_weights_ : ndarray or None
@@ -179,7 +173,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         objective: Objective | None = None,
         solver: Literal["exact", "gumbel"] | Exact | Gumbel | None = None,
         recalibrate: Literal["temperature"] | None = None,
-        label_weights: Literal["shared", "per-label"] = "shared",
         scale: ScaleLike | None = None,
         ties: Ties = "first",
         random_state: int = 0,
@@ -190,7 +183,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         self.objective = objective
         self.solver = solver
         self.recalibrate = recalibrate
-        self.label_weights = label_weights
         self.scale = scale
         self.ties = ties
         self.random_state = random_state
@@ -611,12 +603,9 @@ class _Header(Document):
 
 def _problem(fitted: Fitted) -> str | None:
     """Which parts do not go together, if some do not; anyone may have written the file."""
-    members, classes, scale = len(fitted.members), len(fitted.classes), fitted.scale
     units, unit_weights = fitted.unit_weights
-    heavy = int((unit_weights > 0).sum())
-    labels, label_weights = fitted.labels, fitted.label_weights
-    steps = {answer.step for answer in fitted.answers.values()}
-    columns = [] if fitted.trajectory is None else list(vars(fitted.trajectory).values())
+    members, classes, constant = len(fitted.members), len(fitted.classes), fitted.constant
+    codes = len(fitted.scale.row_classes(fitted.classes))
     rules = {
         "groups must be one per member": len(fitted.groups or fitted.members) == members,
         "weights must be one per member, not negative and sum to 1": on_simplex(
@@ -625,45 +614,21 @@ def _problem(fitted: Fitted) -> str | None:
         "group_weights must be one per group, not negative and sum to 1": on_simplex(
             unit_weights, len(units)
         ),
-        f"size is {fitted.size}, but {heavy} of {len(units)} carry weight": heavy
-        <= fitted.size
-        <= len(units),
-        "labels must be the classes, one for each": labels is None
-        or tuple(map(as_name, labels)) == fitted.classes,
+        "labels must be the classes, one for each": fitted.labels is None
+        or tuple(map(as_name, fitted.labels)) == fitted.classes,
         "member_ce must be one per member": fitted.member_ce.shape == (members,),
-        "classes must be at least two": scale.is_multi_label or classes > 1,
-        "label_weights must be those of the members for each label of sets, with weights as their"
-        " mean": label_weights is None
-        or (
-            scale.is_multi_label
-            and on_simplex(label_weights, classes, members)
-            and np.allclose(label_weights.mean(axis=0), fitted.weights, rtol=0, atol=1e-6)
-        ),
-        "label_fits must be one for each label": tuple(fitted.label_fits or fitted.classes)
-        == fitted.classes,
-        "constant must be shares of the classes, and one of them": _is_constant(fitted),
-        "answers must be steps for metrics of the scale": set(fitted.answers) <= set(ANSWERS_FOR)
-        and (scale.positions is not None or ORDERED_STEP not in steps),
-        "trajectory must be equally long everywhere": len(set(map(len, columns))) < 2,
+        "constant must be shares of the classes, and one of them": len(constant.shares) == classes
+        and np.shape(constant.label) == ((classes,) if fitted.scale.is_multi_label else ())
+        and np.max(constant.label) < codes,
     }
     for rule, holds in rules.items():
         if not holds:
             return rule
     try:
-        # Parts that these need may be missing.
-        _ = fitted.options, fitted.pool, fitted.regularization, fitted.nothing_learned
-    except (InputError, LookupError, TypeError, ValueError, ArithmeticError) as error:
-        return f"settings: {getattr(error, 'message', repr(error))}"
+        _ = fitted.pool, fitted.regularization, fitted.summary()
+    except (LookupError, TypeError, ValueError) as error:
+        return f"settings are incomplete: {error}"
     return None
-
-
-def _is_constant(fitted: Fitted) -> bool:
-    shares, label, classes = fitted.constant.shares, fitted.constant.label, len(fitted.classes)
-    if len(shares) != classes or np.shape(label) != fitted.scale.hard(shares[None])[0].shape:
-        return False
-    codes = len(fitted.scale.row_classes(fitted.classes))
-    in_range = all(0 <= code < codes for code in np.ravel(label))
-    return in_range and bool(fitted.scale.are_distributions(shares))
 
 
 def read_saved(path: Path, kind: str, model: type[Content]) -> Content:
@@ -714,7 +679,6 @@ _ALWAYS = (
     *("solver", "ce", "diversity", "lambda_f1", "lambda_ce", "lambda_div", "lambda_reg"),
     *("class_weights", "recalibrate"),
 )
-_UNLESS_DEFAULT = (*SCALE_TERMS, "label_weights")
 
 
 def card(fitted: Fitted) -> str:
@@ -736,9 +700,5 @@ def card(fitted: Fitted) -> str:
         heavy=[k for k in order if fitted.weights[k] > 0],
         metrics={name: value for name, value in metrics.items() if value is not None},
         settings={name: settings[name] for name in _ALWAYS if name in settings}
-        | {
-            name: settings[name]
-            for name in _UNLESS_DEFAULT
-            if settings.get(name, 0) not in (0, "shared")
-        },
+        | {name: settings[name] for name in SCALE_TERMS if settings.get(name, 0) != 0},
     )

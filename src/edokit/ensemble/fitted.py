@@ -15,13 +15,12 @@ from edokit._errors import InputError, counted
 from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Bools, Floats, Ints
 from edokit.ensemble.answers import Answer, Positive, Temperature
-from edokit.ensemble.inputs import Options, from_flat, options_of_settings
+from edokit.ensemble.inputs import Options, from_flat
 from edokit.metrics import entropy_items
 from edokit.objective.pools import average_groups, group_names, pool, sharpen
 from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 from edokit.solvers import Certificate, Column, Trajectory
-from edokit.solvers.exact import SMALLEST_WEIGHT
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Shares = Annotated[Floats, ReadAs(list[Share], np.array)]
@@ -40,6 +39,8 @@ class FitCounts(TypedDict):
 def _read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of the estimator; version 0.1.0 names the fields of its objects flat."""
     parameters = dict(stored)
+    if parameters.pop("label_weights", "shared") != "shared":  # a parameter of earlier builds
+        raise ValueError("have weights for each label, which this version no longer has")
     try:
         if "objective" not in parameters:
             return from_flat(parameters)
@@ -178,17 +179,6 @@ class Reason:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-@dataclass(frozen=True)
-class LabelFit:
-    """What was learned for one label of a set, where each has weights of its own."""
-
-    lambda_reg: float
-    """Weight of the squared norm."""
-    objective: dict[str, float]
-    """Terms of the loss on the fit data."""
-    certificate: Certificate | None = None
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fitted:
     """A fitted ensemble; fields that are not explained here are attributes of `EDOEnsemble`."""
@@ -204,9 +194,6 @@ class Fitted:
     """Class labels in the type that the user gave [C]; None where they are the names."""
     scale: Annotated[Scale, PlainValidator(_read_scale)] = NOMINAL
     weights: Shares
-    label_weights: Annotated[Floats, ReadAs(list[list[Share]], np.array)] | None = None
-    label_fits: dict[str, LabelFit] | None = None
-    """What was learned for each label, where each has weights of its own."""
     group_weights: Shares | None = None
     size: Positive
     temperature: Temperature = 1.0
@@ -243,11 +230,6 @@ class Fitted:
         return {noun: count for noun, count in counts.items() if count is not None}
 
     @property
-    def options(self) -> Options:
-        """The options of the fit, with everything that it chose."""
-        return options_of_settings(self.settings)
-
-    @property
     def pool(self) -> str:
         """Kind of pool: ``linear`` or ``log``."""
         return str(self.settings["pool"])
@@ -263,21 +245,6 @@ class Fitted:
     def regularization(self) -> str | None:
         """How ``lambda_reg`` was chosen, in a sentence; None where nothing was chosen."""
         return describe_lambda_reg(self.settings, self.counts)
-
-    @property
-    def by_label(self) -> list[str]:
-        """The weights of each label in a line, where each has its own."""
-        if self.label_fits is None:
-            return []
-        lines = []
-        for name, weights in self.weights_by_label.items():
-            heaviest = sorted(weights.items(), key=lambda member: -member[1])[:5]
-            members = ", ".join(
-                f"{member} {weight:.3f}" for member, weight in heaviest if weight >= SMALLEST_WEIGHT
-            )
-            fit = self.label_fits[name]
-            lines.append(f"{name}: {members} (CE {fit.objective['ce']:.4f}, L2 {fit.lambda_reg:g})")
-        return lines
 
     @property
     def nothing_learned(self) -> str | None:
@@ -332,34 +299,14 @@ class Fitted:
             "nothing_learned": self.nothing_learned,
             **({} if self.below_constant is None else {"below_constant": self.below_constant}),
             **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),
-            **({} if self.label_weights is None else {"label_weights": self.weights_by_label}),
-        }
-
-    @property
-    def weights_by_label(self) -> dict[str, dict[str, float]]:
-        """Weights of the members for each label, where each has its own."""
-        rows = [] if self.label_weights is None else self.label_weights.tolist()
-        return {
-            label: dict(zip(self.members, weights, strict=True))
-            for label, weights in zip(self.classes, rows, strict=False)
         }
 
     def pool_members(self, P: Floats) -> tuple[Floats, Floats]:
         """The pool [N, C] of P [N, k, C], the members that carry weight, and their spread [N]."""
-        has_weight = self.weights > 0
-        columns, spreads = [], []
-        # Each label with its own weights, or all classes with the same.
-        parts = (
-            [(P, self.weights)]
-            if self.label_weights is None
-            else [(P[:, :, [c]], weights) for c, weights in enumerate(self.label_weights)]
-        )
-        for part, weights in parts:
-            rows = self.scale.rows(part)
-            pooled = sharpen(self._pool(rows, weights[has_weight]), self.temperature)
-            columns.append(self.scale.from_rows(pooled, part.shape[2]))
-            spreads.append(spread_items(self.scale.coordinates(part), weights[has_weight]))
-        return np.concatenate(columns, axis=1), np.mean(spreads, axis=0)
+        weights = self.weights[self.weights > 0]
+        rows = sharpen(self._pool(self.scale.rows(P), weights), self.temperature)
+        spread = spread_items(self.scale.coordinates(P), weights)
+        return self.scale.from_rows(rows, P.shape[2]), spread
 
     def pool_known(self, P: Floats, is_known: Bools) -> tuple[Floats, Floats]:
         """The same, each row by the members that know its annotator (``is_known`` [N, k]) alone."""
@@ -376,16 +323,9 @@ class Fitted:
 
     def only(self, chosen: Bools) -> Fitted:
         """The same with the weights of some members [K] alone; unchanged where they carry none."""
-
-        def renormalised(weights: Floats) -> Floats:
-            kept = np.where(chosen, weights, 0.0)
-            totals = kept.sum(axis=-1, keepdims=True)
-            return np.where(totals > 0, kept / np.where(totals > 0, totals, 1.0), weights)
-
-        if self.label_weights is None:
-            return replace(self, weights=renormalised(self.weights))
-        by_label = renormalised(self.label_weights)
-        return replace(self, weights=by_label.mean(axis=0), label_weights=by_label)
+        weights = np.where(chosen, self.weights, 0.0)
+        total = weights.sum()
+        return replace(self, weights=weights / total) if total > 0 else self
 
     def _pool(self, rows: Floats, weights: Floats) -> Floats:
         """The pool [n, C] of rows [n, k, C] with these weights [k]."""
@@ -402,7 +342,7 @@ class Fitted:
     def to_dict(self) -> dict[str, Any]:
         """Everything as numbers, text, lists and dictionaries, ready for JSON."""
         content = {part.name: getattr(self, part.name) for part in fields(self)}
-        for name in ("labels", "label_weights", "label_fits", "pairs"):
+        for name in ("labels", "pairs"):
             if content[name] is None:
                 del content[name]
         del content["scale"]

@@ -40,9 +40,6 @@ from edokit.predictions.shards import Shards
 from edokit.runs import InputReader
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
-PER_LABEL = "per-label"
-"""Each label of sets with weights of its own."""
-LABEL_WEIGHTS = ("shared", PER_LABEL)
 _PAPER = GumbelSettings()
 PAPER_SOLVERS: Mapping[str, Exact | Gumbel] = {
     "exact": Exact(_PAPER.max_members),
@@ -61,7 +58,6 @@ class Options:
     objective: Objective
     solver: Exact | Gumbel
     recalibrate: str | None = None
-    label_weights: str = "shared"
     scale: ScaleLike | None = None
     ties: Any = "first"
     random_state: int = 0
@@ -81,7 +77,6 @@ class Options:
 
     def _check(self) -> None:
         check_seed(self.random_state)
-        one_of("label_weights", self.label_weights, LABEL_WEIGHTS)
         if self.scale is not None:
             DeclaredScale(self.scale)  # refuses what is no scale
         if self.recalibrate is not None:
@@ -182,14 +177,6 @@ def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
     if solver != base_solver:
         parameters["solver"] = solver
     return parameters
-
-
-def options_of_settings(settings: Mapping[str, Any]) -> Options:
-    """The options of a fit, from the ``settings`` that it recorded."""
-    kind = SOLVERS.get(str(settings.get("solver")), Exact)
-    names = {*SHARED, *FLAT_NAMES.values(), *(part.name for part in fields(kind))}
-    flat = {name: value for name, value in settings.items() if name in names}
-    return Options.of(from_flat({**flat, "solver": kind.name}))
 
 
 # --- Predictions and labels -----------------------------------------------------------------------
