@@ -56,10 +56,3 @@ def test_a_class_never_seen_gets_a_small_probability() -> None:
 def test_all_classes_seen_leaves_shares_as_they_are() -> None:
     shares = np.array([[0.3, 0.7]])
     np.testing.assert_allclose(over_all_classes(shares, np.array([0, 1]), 2, 10), shares)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_it_comes_back_from_its_arrays(n_classes: int) -> None:
-    codes = RNG.integers(0, n_classes, 80)
-    model = fitted(X, one_hot(codes, n_classes), 1.0)
-    np.testing.assert_array_equal(Logistic.of(model.arrays()).predict(X), model.predict(X))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cache
 from typing import Annotated, Any
 
@@ -35,17 +35,6 @@ from edokit.scales import NOMINAL, Scale
 
 # The links: weights per class, or a probability of its own for each label of sets.
 CLASSES, LABELS = "softmax", "labels"
-# What is saved of a member: its regression, and the effects of annotators.
-ARRAYS = (
-    "weights",
-    "intercepts",
-    "seen",
-    "n_classes",
-    "n_targets",
-    "link",
-    "annotators",
-    "effects",
-)
 _STEPS = 2000
 # At scikit-learn's 1e-4, probabilities from an encoder's vectors are off by up to 0.02.
 _DENSE_TOLERANCE = 1e-6
@@ -121,13 +110,6 @@ class Logistic:
 
     def predict(self, features: Any) -> Floats:
         """Probabilities [N, C]."""
-        shares = self.shares(features)
-        if self.link == LABELS:
-            return shares
-        return over_all_classes(shares, self.seen, self.n_classes, self.n_targets)
-
-    def shares(self, features: Any) -> Floats:
-        """Probabilities [N, P] of the classes it saw, or of labels."""
         scores = np.asarray(features @ self.weights.T.astype(np.float64))
         if self.link == LABELS:
             labels: Floats = expit(scores + self.intercepts)
@@ -135,19 +117,13 @@ class Logistic:
         logits = np.zeros((len(scores), len(self.seen)))
         if len(self.seen) > 1:
             logits[:, -len(self.weights) :] = scores + self.intercepts
-        classes: Floats = softmax(logits, axis=1)
-        return classes
+        shares = softmax(logits, axis=1)
+        return over_all_classes(shares, self.seen, self.n_classes, self.n_targets)
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All of it by name."""
-        return {name: np.asarray(value) for name, value in vars(self).items()}
 
-    @classmethod
-    def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Logistic:
-        """From what ``arrays`` returned."""
-        sizes = int(arrays["n_classes"]), int(arrays["n_targets"])
-        rows = arrays["weights"], arrays["intercepts"], arrays["seen"]
-        return cls(*rows, *sizes, str(arrays["link"]))
+# What is saved of a member: its regression, and the effects of annotators.
+_LOGISTIC = tuple(part.name for part in fields(Logistic))
+ARRAYS = (*_LOGISTIC, "annotators", "effects")
 
 
 def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Floats]:
@@ -212,9 +188,31 @@ class ClassifierMember(Member):
     def fit(
         self, data: MemberData, *, random_state: int = 0, progress: Progress | None = None
     ) -> Any:
-        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part."""
-        self._corpus = data.corpus
-        self._learn(self._fit_features(with_context(data.texts, data.context)), data)
+        """Fit the targets of epoch 0; the optimum is unique, so ``random_state`` plays no part.
+
+        Effects of annotators are learned from their labels and from anonymous answers that have
+        not seen the item: in sample, these are too sure of the labels that they were fitted to.
+        """
+        self._corpus, self._scale, self._effects = data.corpus, data.scale, None
+        features = self._fit_features(with_context(data.texts, data.context))
+        targets = data.targets(0)
+
+        def fit_rows(rows: Any) -> Logistic:
+            return Logistic.fit(features[rows], targets[rows], self.strength, data.scale).rounded()
+
+        self._model = fit_rows(slice(None))
+        if not self.annotators:
+            return self
+        annotations = known_labels(data)
+        held_out = self._model.predict(features)
+        n = len(held_out)
+        folds = np.random.default_rng(n).permutation(n) % _FOLDS
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
+            for fold in range(_FOLDS if n > _FOLDS else 0):
+                inside = folds == fold
+                held_out[inside] = fit_rows(np.flatnonzero(~inside)).predict(features[inside])
+        self._effects = AnnotatorEffects.fit(held_out, annotations, data.scale)
         return self
 
     def predict_proba(
@@ -235,34 +233,9 @@ class ClassifierMember(Member):
         """Features [N, F] of the texts that it learns from."""
         return self._features(texts)
 
-    def _learn(self, features: Any, data: MemberData) -> None:
-        """Learn from the features [N, F] of the texts and the targets of epoch 0.
-
-        Effects of annotators are learned from their labels and from anonymous answers that have
-        not seen the item: in sample, these are too sure of the labels that they were fitted to.
-        """
-        targets, scale = data.targets(0), data.scale
-
-        def fit_rows(rows: Any) -> Logistic:
-            return Logistic.fit(features[rows], targets[rows], self.strength, scale).rounded()
-
-        self._model, self._scale, self._effects = fit_rows(slice(None)), data.scale, None
-        if not self.annotators:
-            return
-        annotations = known_labels(data)
-        held_out = self._model.predict(features)
-        n = len(held_out)
-        folds = np.random.default_rng(n).permutation(n) % _FOLDS
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
-            for fold in range(_FOLDS if n > _FOLDS else 0):
-                inside = folds == fold
-                held_out[inside] = fit_rows(np.flatnonzero(~inside)).predict(features[inside])
-        self._effects = AnnotatorEffects.fit(held_out, annotations, data.scale)
-
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Regression and effects by name."""
-        arrays = self._model.arrays()
+        arrays = {name: np.asarray(value) for name, value in vars(self._model).items()}
         if self._effects is not None:
             arrays["annotators"] = np.array(self._effects.annotators)
             arrays["effects"] = self._effects.effects
@@ -270,7 +243,9 @@ class ClassifierMember(Member):
 
     def _take_arrays(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take what ``_arrays`` returned."""
-        self._model = Logistic.of(arrays)
+        parts: dict[str, Any] = {name: arrays[name] for name in _LOGISTIC}
+        scalars = {name: part.item() for name, part in parts.items() if not part.ndim}
+        self._model = Logistic(**parts | scalars)
         # Effects need to know of a scale whether labels are on their own, and nothing else.
         self._scale = Scale("multi-label") if self._model.link == LABELS else NOMINAL
         if "effects" in arrays:

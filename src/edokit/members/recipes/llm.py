@@ -136,11 +136,6 @@ class LanguageModel(Member):
     retries: Annotated[int, Range(0, 100)] = 5
 
     def __post_init__(self) -> None:
-        if not self.model.strip():
-            raise InputError(
-                "the recipe llm needs the name of a model on the server",
-                f"name it with {option('model')}",
-            )
         check_types(self)
         if self.prompt and "examples" not in fields_of(self.prompt) and self.examples:
             raise InputError(
@@ -150,10 +145,11 @@ class LanguageModel(Member):
             )
         self.extra_parameters()
         base_url = self.base_url or os.environ.get(endpoints.ADDRESS, "")
-        if not base_url:
+        if not (base_url and self.model.strip()):
             raise InputError(
-                "the recipe llm needs an endpoint to ask",
-                f"name it with {option('base_url')}, or in the environment: {endpoints.ADDRESS}",
+                "the recipe llm needs an endpoint to ask, and the name of a model there",
+                f"name them with {option('base_url')}, or {endpoints.ADDRESS} in the environment,"
+                f" and with {option('model')}",
             )
         self.base_url = endpoints.check_address(base_url)
         key = os.environ.get(endpoints.KEY, "").strip()

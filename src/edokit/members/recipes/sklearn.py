@@ -174,14 +174,9 @@ class SklearnMember(Member):
     def save(self, folder: Path) -> None:
         """Write the estimator with skops, the rest as plain arrays."""
         arrays: dict[str, Any] = {
-            "n_classes": np.array(self.n_classes),
-            "seen": self._seen,
-            "n": np.array(self._n),
-            "estimator": np.array(self.estimator),
-            "features": np.array(self.features),
-            "pieces": np.array(self.pieces),
-            "allow": np.array(self.allow),
+            name: np.array(value) for name, value in self.get_params().items()
         }
+        arrays |= {"seen": self._seen, "n": np.array(self._n)}
         if self._labels:
             arrays["always"] = self._always.astype(np.int64)
         if self._tfidf is not None:

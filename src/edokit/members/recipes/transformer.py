@@ -199,7 +199,7 @@ class TransformerMember(Member):
         require_packages("fine-tuning")
         if self.adapter_rank:
             require_packages("training of adapters", ("peft",))
-        from edokit.members.recipes._tokens import EpochTargets
+        from edokit.members.recipes._tokens import AnnotatorTargets, EpochTargets, annotator_labels
         from edokit.members.recipes._training import Training
 
         if "rps" in self.loss and data.scale.positions is None:
@@ -208,14 +208,19 @@ class TransformerMember(Member):
                 f"leave it out, or declare the {option('scale')}",
             )
         self.constant_, self._tuned, dev_pairs = None, None, None
+        targets = EpochTargets(data.targets)
         if self.annotators:
-            targets, dev_pairs = self._annotator_targets(data, random_state)
+            people, n_classes = known_labels(data), self.n_classes
+            targets = AnnotatorTargets(data.targets, people, n_classes, _HIDDEN_SHARE, random_state)
+            self.annotators_ = list(map(str, people.annotators))
+            self.activity_ = targets.activity.tolist()
+            if data.dev_annotations is not None and len(data.dev_texts):
+                dev_pairs = annotator_labels(data.dev_annotations, self.annotators_, n_classes)
         else:
-            targets, n_texts = EpochTargets(data.targets), len(data.texts)
             only = None if data.scale.is_multi_label else targets.only_class(self.epochs)
             if only is not None:
                 # As if each class had been seen once more, as heads start.
-                counts = n_texts * np.eye(self.n_classes)[only] + 1.0
+                counts = len(data.texts) * np.eye(self.n_classes)[only] + 1.0
                 self.constant_ = (counts / counts.sum()).tolist()
                 warn(f"all targets have one class, '{only}': this member always predicts it")
                 return self
@@ -223,18 +228,6 @@ class TransformerMember(Member):
         self._tuned = Training(self, data, targets, random_state, progress, dev_pairs).run()
         self.history_, self.best_epoch_ = self._tuned.history, self._tuned.best_epoch
         return self
-
-    def _annotator_targets(self, data: MemberData, seed: int) -> tuple[Any, Any]:
-        """Targets by annotator; who labelled the dev texts, and how."""
-        from edokit.members.recipes._tokens import AnnotatorTargets, annotator_labels
-
-        annotations = known_labels(data)
-        targets = AnnotatorTargets(data.targets, annotations, self.n_classes, _HIDDEN_SHARE, seed)
-        self.annotators_ = list(map(str, annotations.annotators))
-        self.activity_ = targets.activity.tolist()
-        if data.dev_annotations is None or not len(data.dev_texts):
-            return targets, None
-        return targets, annotator_labels(data.dev_annotations, self.annotators_, self.n_classes)
 
     def predict_proba(
         self, texts: Sequence[Text], context: Context = None, annotators: Annotators = None
