@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ import edokit
 from edokit import Annotations, EDOEnsemble, Predictions, metrics
 from edokit._errors import InputError
 from edokit._io.tables import write_table
-from edokit.evaluation import _annotator_errors
 
 LABELS = Annotations.from_matrix(
     [["no", "yes", "yes"], ["no", "no", "no"], ["yes", "yes", None]], items=["a", "b", "c"]
@@ -146,47 +143,3 @@ def test_probabilities_that_label_every_item_the_same_are_called_so() -> None:
 def test_classes_that_nobody_chose_may_have_probabilities() -> None:
     p = {"item": ITEMS, "p_0": [0.5] * 60, "p_1": [0.4] * 60, "p_2": [0.1] * 60}
     assert edokit.evaluate(p, PEOPLE, samples=0).metrics["ce"] is not None
-
-
-def errors_by_person(values: np.ndarray, level: float = 0.95) -> list[dict[str, Any]]:
-    """What is reported of people with these losses [A, n], one row a person."""
-    people, labels = values.shape
-    labelled = SimpleNamespace(
-        annotator_codes=np.repeat(np.arange(people), labels),
-        annotators=np.array([f"a{k}" for k in range(people)], dtype=object),
-    )
-    losses = values.ravel()
-    return _annotator_errors(labelled, {"": (losses, losses > 1)}, level)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("people", [2, 8])
-def test_few_who_are_served_alike_are_called_served_badly(people: int) -> None:
-    rng = np.random.default_rng(people)
-    excluded = [
-        any(not low < 0 < high for low, high in (row["against_rest"] for row in rows))
-        for rows in (errors_by_person(rng.random(size=(people, 30))) for _ in range(200))
-    ]
-    # All intervals hold 0 at once in 95 % of cases, and not in nearly all of them.
-    assert 0.005 < np.mean(excluded) < 0.1
-
-
-def test_an_annotator_with_larger_losses_than_the_rest_is_served_badly() -> None:
-    values = np.random.default_rng(0).exponential(size=(5, 60))
-    values[3] += 1.0
-    rows = {row["annotator"]: row for row in errors_by_person(values)}
-    assert [name for name, row in rows.items() if row["served_badly"]] == ["a3"]
-    low, high = rows["a3"]["against_rest"]
-    expected = values[3].mean() - np.delete(values, 3, axis=0).mean()
-    assert (low + high) / 2 == pytest.approx(expected)
-    wider = {row["annotator"]: row for row in errors_by_person(values, 0.99)}["a3"]["against_rest"]
-    assert wider[0] < low < high < wider[1]
-
-
-def test_who_is_served_worst_is_named_first() -> None:
-    values = np.random.default_rng(0).exponential(size=(6, 60))
-    values[1] += 1.0
-    values[4] += 2.0
-    found = edokit.evaluate(P, LABELS, samples=0)
-    badly = replace(found, pairs=found.scores, annotators=errors_by_person(values)).headline[-1]
-    assert badly.startswith("Served badly: 'a4' (CE ")
-    assert badly.index("'a4'") < badly.index("'a1'")

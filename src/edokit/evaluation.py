@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, counted, errors_in, examples, one_of, option
+from edokit._errors import InputError, errors_in, examples, one_of, option
 from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations, Ties
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 FEWEST_SAMPLES = 50
 # Answers for each annotator, and those for nobody in particular.
 KNOWN, ANONYMOUS = "known", "anonymous"
-_NAMED = 3  # annotators that a headline names
 Table: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
 
 
@@ -94,10 +93,8 @@ class Evaluation:
         Bootstrap interval of each metric; empty where there are none.
     annotators : list of dict
         Number of labels ``n``, ``ce`` and ``error`` of the predictions for each ``annotator``, with
-        intervals over the annotator's items (``ce_interval``, ``error_interval``), how far the CE
-        is above that on all other labels (``against_rest``, corrected for the number of
-        annotators), whether it clearly is (``served_badly``), and both errors of anonymous answers,
-        if there are.
+        intervals over the annotator's labels (``ce_interval``, ``error_interval``), and both errors
+        of anonymous answers, if there are.
     scores : tuple of Score
         The main metrics of the probabilities (``edo`` where an ensemble made them), of ``uniform``
         where members' predictions were given, and of ``constant``, with paired tests between them.
@@ -117,8 +114,6 @@ class Evaluation:
         by item.
     ties : int
         Items whose annotators are evenly split; their hard label follows from the order of classes.
-    f1_without_ties : float or None
-        The F1 on the other items, where there are ties.
     """
 
     items: int
@@ -136,7 +131,6 @@ class Evaluation:
     official: OfficialScores | None = None
     pairs: tuple[Score, ...] = ()
     ties: int = 0
-    f1_without_ties: float | None = None
 
     @property
     def ce_floor(self) -> float:
@@ -153,33 +147,19 @@ class Evaluation:
         ]
 
     def _about_annotators(self) -> list[str]:
-        """Whether knowing annotators helps, and who is served badly."""
-        sentences, answers = [], self.pairs[0]
+        """A sentence where answers for known annotators are not better than anonymous ones."""
+        answers, anonymous = self.pairs[:2]
         test = answers.against.get(answers.headline)
-        if test is not None and test.high >= 0:
-            verdict = "worse" if test.low > 0 else "not clearly better"
-            name, anonymous = METRIC[answers.headline].short, self.pairs[1]
-            sentences.append(
-                f"Answers for known annotators are {verdict} than anonymous ones: {name} of their"
-                f" labels {answers.metrics[answers.headline]:.4f} against"
-                f" {anonymous.metrics[answers.headline]:.4f} (difference {signed(test.low)} to"
-                f" {signed(test.high)})."
-            )
-        badly = [person for person in self.annotators if person["served_badly"]]
-        badly.sort(key=lambda person: -person["against_rest"][0])
-        if badly:
-            people = ", ".join(
-                f"{person['annotator']!r} (CE {person['ce']:.4f} on"
-                f" {counted(person['n'], 'label')};"
-                f" {' to '.join(map(signed, person['against_rest']))} above the rest)"
-                for person in badly[:_NAMED]
-            )
-            hidden = f" and {len(badly) - _NAMED} more" if len(badly) > _NAMED else ""
-            sentences.append(
-                f"Served badly: {people}{hidden}; {self.level:.0%} intervals, corrected for the"
-                " number of annotators."
-            )
-        return sentences
+        if test is None or test.high < 0:
+            return []
+        verdict = "worse" if test.low > 0 else "not clearly better"
+        return [
+            f"Answers for known annotators are {verdict} than anonymous ones:"
+            f" {METRIC[answers.headline].short} of their labels"
+            f" {answers.metrics[answers.headline]:.4f} against"
+            f" {anonymous.metrics[answers.headline]:.4f} (difference {signed(test.low)} to"
+            f" {signed(test.high)})."
+        ]
 
     def __repr__(self) -> str:
         metrics = self.scores[0].metrics.items()
@@ -201,7 +181,6 @@ class Evaluation:
             "items": self.items,
             **self.metrics,
             "ties": self.ties,
-            **({} if self.f1_without_ties is None else {"f1_without_ties": self.f1_without_ties}),
             "ce_floor": self.ce_floor,
             "level": self.level,
             **({"intervals": intervals} if intervals else {}),
@@ -379,13 +358,10 @@ def evaluate_answers(
     hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
     hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
     level = options.level if options.samples else None
-    untied, f1 = ~labelled.tied, losses[scores[0].name]["f1"]
-    is_mixed = 0 < untied.sum() < len(untied)
     return Evaluation(
         items=len(q),
         metrics=compute_metrics(p, q, y, **on),
-        ties=int((~untied).sum()),
-        f1_without_ties=float(f1[untied].mean()) if is_mixed else None,
+        ties=int(labelled.tied.sum()),
         best_possible=best_possible(q, y, **on),
         constant_metrics=compute_metrics(constant_rows, q, y, **on)
         | compute_metrics(hard, q, y, metrics=hard_metrics, **on),
@@ -517,46 +493,36 @@ def _score_pairs(
 def _annotator_errors(
     labelled: Annotations, errors: Mapping[str, tuple[Floats, Floats]], level: float | None
 ) -> list[dict[str, Any]]:
-    """CE and error of each annotator, from those of all annotations [M]; first those to judge by.
+    """CE and error of each annotator, from those of all annotations [M].
 
     With a level, t intervals over the annotator's labels, since there may be thousands of
-    annotators; the difference from the rest is corrected for their number.
+    annotators.
     """
     from scipy.special import stdtrit  # Student's t
 
     # By code, as several annotators may be called the same.
-    codes, losses = labelled.annotator_codes, errors[""][0]
     table = pd.DataFrame(
         {
             f"{prefix}{name}": values
             for prefix, by_name in errors.items()
             for name, values in zip(("ce", "error"), by_name, strict=True)
         }
-    ).groupby(codes)
+    ).groupby(labelled.annotator_codes)
     n, means = table.size().to_numpy(), table.mean()
-    variances = table.var().div(n, axis=0)  # of the means
-    other_labels = np.maximum(n.sum() - n, 1)
-    enough = (n >= FEWEST_ITEMS) & (other_labels >= FEWEST_ITEMS)
-    names = labelled.annotators[means.index].tolist()
-    columns: dict[str, Any] = {"annotator": names, "n": n.tolist()}
-    columns |= {str(name): values.tolist() for name, values in means.items()}
-
-    def ends(centers: Any, variances: Any, tail: float) -> list[list[float] | None]:
-        half = stdtrit(np.maximum(n - 1, 1), tail) * np.sqrt(variances)
-        pairs = np.stack([centers - half, centers + half], axis=1).tolist()
-        return [pair if is_enough else None for pair, is_enough in zip(pairs, enough, strict=True)]
-
-    against_rest: list[list[float] | None] = [None] * len(n)
+    columns: dict[str, Any] = {
+        "annotator": labelled.annotators[means.index].tolist(),
+        "n": n.tolist(),
+        **{str(name): values.tolist() for name, values in means.items()},
+    }
     if level is not None:
+        variances = table.var().div(n, axis=0)  # of the means
+        reach = stdtrit(np.maximum(n - 1, 1), (1 + level) / 2)
         for name in ("ce", "error"):
-            columns[f"{name}_interval"] = ends(means[name], variances[name], (1 + level) / 2)
-        mean_of_others = (losses.sum() - n * means["ce"]) / other_labels
-        # Two annotators are one comparison, each the rest of the other.
-        tail = 1 - (1 - level) / (2 * max(int(enough.sum()) - (len(n) == 2), 1))
-        spread = variances["ce"] + losses.var() / other_labels
-        against_rest = ends(means["ce"] - mean_of_others, spread, tail)
-    columns["against_rest"] = against_rest
-    columns["served_badly"] = [bool(pair and pair[0] > 0) for pair in against_rest]
+            half = reach * np.sqrt(variances[name])
+            ends = np.stack([means[name] - half, means[name] + half], axis=1).tolist()
+            columns[f"{name}_interval"] = [
+                pair if count >= FEWEST_ITEMS else None for pair, count in zip(ends, n, strict=True)
+            ]
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

@@ -79,23 +79,6 @@ def of_sets(metric: str, p: Any, q: Any) -> Any:
     return m.compute_metrics(p, q, y, metrics=[metric], scale=sets)[metric]
 
 
-def test_soft_f1_of_sets() -> None:
-    p, q = [[0.2, 0.3], [0.1, 0.8]], [[0.8, 0.1], [0.3, 0.4]]
-    expected = 2 * (0.2 + 0.1 + 0.1 + 0.4) / (1 + 0.4 + 0.4 + 1.2)
-    assert of_sets("soft_f1", p, q) == pytest.approx(expected)
-    assert of_sets("soft_f1", [[0.0, 0.0]], [[0.0, 0.0]]) == 1
-
-
-def test_po_jsd_is_one_for_the_truth_and_zero_for_its_opposite() -> None:
-    def po_jsd(p: Any, q: Any) -> Any:
-        y = [0] * len(p)
-        return m.compute_metrics(p, q, y, metrics=["po_jsd"])["po_jsd"]
-
-    p = distributions(7)
-    assert po_jsd(p, p) == pytest.approx(1)
-    assert po_jsd([[1, 0]], [[0, 1]]) == pytest.approx(0)
-
-
 def test_sets_have_the_distances_of_their_labels() -> None:
     p, q = [[0.2, 0.9, 0.5]], [[0.0, 1.0, 1.0]]
     assert of_sets("md", p, q) == pytest.approx(2 * (0.2 + 0.1 + 0.5) / 3)

@@ -16,7 +16,6 @@ from edokit._errors import (
     EDOError,
     EDOWarning,
     InputError,
-    are,
     check_number,
     check_seed,
     counted,
@@ -512,16 +511,9 @@ def _facts(data: _Samples, options: CompareOptions, fits: Sequence[_Fit]) -> dic
     rows = {"dev": data.dev.rows, "test": data.test.rows}
     items = {split: len(index.items) for split, index in rows.items()}
     row_counts = {split: len(index) for split, index in rows.items()}
-    untied = ~labels.tied
-    without = {
-        fit.score.name: float(fit.losses["f1"][untied].mean())
-        for fit in fits
-        if 0 < untied.sum() < len(untied)
-    }
     return {
         "reference": REFERENCE,
-        "ties": int((~untied).sum()),
-        **({"f1_without_ties": without} if without else {}),
+        "ties": int(labels.tied.sum()),
         "items": items,
         **({} if items == row_counts else {"pairs": row_counts}),
         "members": len(data.dev.members),
@@ -609,23 +601,11 @@ def _cross_validated(
     return probabilities, hard
 
 
-def _tie_notes(facts: Mapping[str, Any]) -> list[str]:
-    """What evenly split items do to the F1, where there are some."""
-    untied = facts.get("f1_without_ties", {})
-    listed = ", ".join(f"{name} {value:.4f}" for name, value in untied.items())
-    note = (
-        f"{are(facts.get('ties', 0), noun='test item')} tied, and the order of classes decides"
-        f" their label; F1 without them: {listed}."
-    )
-    return [note] if untied else []
-
-
 def _text_table(comparison: Comparison) -> Table:
     """The main metrics, and the CE (RPS) against constant and uniform, in 80 characters."""
     scores, facts = comparison.scores, comparison.facts
     metrics, headline = scores[0].metrics, METRIC[scores[0].headline].short
     notes = [f"The lowest possible CE on these soft labels is {facts['ce_floor']:.4f}."]
-    notes += _tie_notes(facts)
     rows: list[list[Cell]] = [[score.name, *score.metrics.values(), score.size] for score in scores]
     columns = ["size"]
     if scores[0].intervals:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from edokit._errors import are, counted
+from edokit._errors import counted
 from edokit.baselines.scores import SHARES, Score, difference
 from edokit.baselines.slices import slice_table
 from edokit.cli import console, options
@@ -112,14 +112,6 @@ def _print_official(evaluation: Evaluation, official: OfficialScores) -> None:
 def _print_metrics(evaluation: Evaluation, name: str) -> None:
     """All metrics, with the best possible values and those of a constant answer."""
     ends = {metric: (ends.low, ends.high) for metric, ends in evaluation.intervals.items()}
-    notes = _NOTES.get(evaluation.scale.kind, [])
-    if evaluation.f1_without_ties is not None:
-        tied = are(evaluation.ties, noun="item")
-        notes = [
-            *notes,
-            f"{tied} tied, and the order of classes decides their label: without them the accuracy"
-            f" (F1) is {evaluation.f1_without_ties:.4f}.",
-        ]
     console.print_records(
         f"{name}: {counted(evaluation.items, 'item')}",
         [
@@ -132,7 +124,7 @@ def _print_metrics(evaluation: Evaluation, name: str) -> None:
             }
             for metric, value in evaluation.metrics.items()
         ],
-        notes,
+        _NOTES.get(evaluation.scale.kind, []),
         evaluation.headline,
     )
 
@@ -155,10 +147,7 @@ def _print_scores(
 def _print_annotators(evaluation: Evaluation) -> None:
     """The annotators with the highest error."""
     ranked = sorted(evaluation.annotators, key=lambda row: -row["ce"])
-    note = "badly: CE clearly above that on all other labels."
-    if len(ranked) > _ANNOTATORS:
-        unlisted = counted(len(ranked) - _ANNOTATORS, "annotator")
-        note += f" {unlisted} with a lower CE: see --json."
+    unlisted = counted(max(len(ranked) - _ANNOTATORS, 0), "annotator")
     console.print_records(
         "Error by annotator",
         [
@@ -169,9 +158,8 @@ def _print_annotators(evaluation: Evaluation) -> None:
                 "CE": scores["ce"],
                 f"{evaluation.level:.0%} interval": scores.get("ce_interval"),
                 "anonymous CE": scores.get("anonymous_ce"),
-                "badly": "yes" if scores["served_badly"] else "",
             }
             for scores in ranked[:_ANNOTATORS]
         ],
-        [note],
+        [f"{unlisted} with a lower CE: see --json."] * (len(ranked) > _ANNOTATORS),
     )

@@ -788,12 +788,6 @@ def _macro_value(sums: Any, items: Any) -> Any:
     return np.where(count > 0, by_class.sum(axis=-1) / np.maximum(count, 1), 1.0)
 
 
-def _overlap_value(sums: Any, items: Any) -> Any:
-    shared, total = sums[..., 0], sums[..., 1]
-    return np.where(total > 0, 2 * shared / np.where(total > 0, total, 1.0), 1.0)
-
-
-_jsd = _by_row(lambda p, q, y: jensen_shannon(p, q))
 # All metrics by name, in the order of every table.
 METRIC: dict[str, Metric] = {
     "f1": Metric(
@@ -820,20 +814,8 @@ METRIC: dict[str, Metric] = {
     "mad": Metric("MAD", "mean absolute distance", _on_scale(absolute_distance)),
     "md": Metric("MD", "Manhattan distance", _by_row(lambda p, q, y: manhattan(p, q))),
     "bs": Metric("BS", "Brier score", _by_row(lambda p, q, y: brier(p, q))),
-    "jsd": Metric("JSD", "Jensen–Shannon divergence", _jsd),
-    "soft_f1": Metric(
-        "soft F1",
-        "soft micro-F1",
-        lambda p, q, y, scale: np.column_stack([np.minimum(p, q).sum(axis=1), (p + q).sum(axis=1)]),
-        _overlap_value,
-        higher=True,
-    ),
-    "po_jsd": Metric(
-        "PO-JSD",
-        "positively oriented JSD",
-        _jsd,
-        lambda sums, items: 1 - sums / items / np.log(2),
-        higher=True,
+    "jsd": Metric(
+        "JSD", "Jensen–Shannon divergence", _by_row(lambda p, q, y: jensen_shannon(p, q))
     ),
     "entropy_correlation": Metric("ρ(H)", "entropy correlation", None, higher=True),
     "ece": Metric(
