@@ -30,9 +30,10 @@ from edokit._package import __version__
 from edokit._types import Floats
 from edokit.ensemble.estimator import EDOEnsemble, write_fitted
 from edokit.ensemble.pooled import Pooled
-from edokit.members.folder import FolderName
+from edokit.members.folder import FolderName, check_format
 from edokit.members.jobs import CARD as MEMBER_CARD
 from edokit.members.jobs import (
+    FORMAT,
     JOB_PREDICTIONS,
     MANIFEST,
     finished_card,
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
     from edokit.predictions.core import Predictions
 
 
-# Raised when older versions could no longer read what is written.
-FORMAT = 1
 ENSEMBLE, MEMBERS, MODELS, CARD = "ensemble", "members", "models", "README.md"
 # Characters that a text may have, unless another limit is given.
 MAX_LENGTH = 100_000
@@ -75,17 +74,11 @@ class _File(Document):
     sha256: str
 
 
-def _readable(number: int) -> int:
-    if number > FORMAT:
-        raise ValueError(f"is {number}, and this version reads {FORMAT}: install a newer edokit")
-    return number
-
-
 class _Document(Document):
     """``bundle.json``."""
 
     kind: Literal["edo-bundle"] = "edo-bundle"
-    format: Annotated[int, AfterValidator(_readable)] = FORMAT
+    format: Annotated[int, AfterValidator(check_format)] = FORMAT
     edokit: str
     models: dict[str, FolderName]
     files: dict[str, _File]
@@ -634,23 +627,15 @@ def _files(folder: Path, home: Path) -> dict[str, Path]:
 def _check_files(folder: Path, home: Path, files: Mapping[str, _File]) -> None:
     """Refuse a bundle unless its files are those that were bundled."""
     paths = _files(folder, home)
-    changed = [
-        name
-        for name, path in paths.items()
-        if (file := files.get(name))
-        and (path.stat().st_size != file.size or digest_of(path) != file.sha256)
-    ]
-    problems = {
-        "is incomplete: these files are missing:": sorted(files.keys() - paths.keys()),
-        "holds files that are not part of it:": sorted(paths.keys() - files.keys()),
-        "is damaged: these files are not what was bundled:": changed,
+    unlike = files.keys() ^ paths.keys() or {
+        name for name, path in paths.items() if digest_of(path) != files[name].sha256
     }
-    for problem, names in problems.items():
-        if names:
-            raise InputError(
-                f"the bundle {folder} {problem} {examples(names)}",
-                "copy or download the bundle again, or make it again with `edo bundle`",
-            )
+    if unlike:
+        raise InputError(
+            f"the bundle {folder} is damaged: these files are missing, changed or not part of it:"
+            f" {examples(sorted(unlike))}",
+            "copy or download the bundle again, or make it again with `edo bundle`",
+        )
 
 
 def _by_item(

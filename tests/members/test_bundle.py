@@ -67,8 +67,8 @@ def copied(made: Path, out: Path) -> Path:
     ("change", "message"),
     [
         ("newer", "format is 99, .*install a newer edokit"),
-        ("missing", r"files are missing: 'members/members/linear-02/linear.npz'"),
-        ("changed", "not what was bundled: 'ensemble/ensemble.json'"),
+        ("missing", r"missing, changed or not part of it: 'members/members/linear-02/linear.npz'"),
+        ("changed", "missing, changed or not part of it: 'ensemble/ensemble.json'"),
         ("more", "not part of it: 'members/members/linear-02/fold-9/member"),
         ("link", "link that leads out"),
         ("folder", "link that leads out"),
@@ -279,7 +279,7 @@ def test_one_that_was_interrupted_is_refused_and_made_again(
     if moved:
         assert is_bundle(given[2])
     if moved < 3:
-        with pytest.raises(InputError, match=r"does not exist|has none|incomplete"):
+        with pytest.raises(InputError, match=r"does not exist|has none|missing"):
             edokit.Bundle.load(given[2])
     again = edokit.Bundle.create(*given)
     assert edokit.load(given[2]).version == again.version

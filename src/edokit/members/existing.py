@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ from edokit.members.jobs import (
     EXISTING,
     MANIFEST,
     MEMBERS,
-    TrainingJob,
     describe_member,
     write_card,
 )
@@ -316,12 +314,16 @@ def add_member(
             manifest = new_manifest(member.classes, member.scale)
         scale = scale_of(manifest["data"])
         check_same_scale(member.scale, f"model {name}", scale, f"members in {folder}")
-        job = TrainingJob(name, name, EXISTING, {"model": member.model}, "", "", seed=0)
-        # It was not trained here.
-        about = describe_member(member, member.classes, member.scale)
-        card = {**asdict(job), "fingerprint": "", **about}
-        discard(folder / job.folder)
-        with whole_folder(folder / job.folder) as member_folder:
+        card = {
+            "recipe": EXISTING,
+            "options": {"model": member.model},
+            "fingerprint": "",
+            "kept": True,
+            "seconds": 0.0,
+            **describe_member(member, member.classes, member.scale),
+        }
+        discard(folder / MEMBERS / name)
+        with whole_folder(folder / MEMBERS / name) as member_folder:
             member.save(member_folder)
             write_card(card, member_folder)
         # It reads texts with and without a context.

@@ -323,6 +323,13 @@ def _check_folder_name(name: str) -> str:
 FolderName = Annotated[str, AfterValidator(_check_folder_name)]
 
 
+def check_format(number: int) -> int:
+    """Refuse the format of a document that a newer version wrote."""
+    if number > FORMAT:
+        raise ValueError(f"is {number}, and this version reads {FORMAT}: install a newer edokit")
+    return number
+
+
 class _ManifestMember(Document):
     name: FolderName
     group: str
@@ -343,10 +350,9 @@ def _distinct_members(members: list[_ManifestMember]) -> list[_ManifestMember]:
 class Manifest(Document):
     """What must be in ``manifest.json`` for its members to be used."""
 
-    format: Count
+    format: Annotated[Count, AfterValidator(check_format)]
     members: Annotated[list[_ManifestMember], AfterValidator(_distinct_members)]
     data: _ManifestData
-    groups: list[dict[str, Any]] = Field(default_factory=list)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -354,19 +360,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise InputError(
-            f"{folder} holds no {MANIFEST}, so it is no folder of trained members"
-            if folder.exists()
-            else f"there is no folder {folder}",
+            f"{folder} holds no {MANIFEST}, so it is no folder of trained members",
             "name a folder that `edo train` finished (start it again and it goes on)",
         )
     manifest: dict[str, Any] = read_json(path)
-    title = "a manifest of trained members"
-    written = to_model(manifest, Manifest, path, title=title, hint="train again").format
-    if written != FORMAT:
-        raise InputError(
-            f"{path} has the format {written}; this version reads {FORMAT}",
-            "install a newer edokit" if written > FORMAT else "train again",
-        )
+    to_model(manifest, Manifest, path, title="a manifest of trained members", hint="train again")
     with errors_in(path):
         scale_of(manifest["data"])
     return manifest
@@ -424,8 +422,7 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
         reading = {key: own_data[key] for key in ("pairs", "classes") if own_data[key] != data[key]}
         members += [{**reading, **entry} for entry in manifest["members"]]
         folder_of |= {entry["name"]: folder for entry in manifest["members"]}
-    groups = list(chain(*(manifest.get("groups") or () for manifest in manifests)))
-    return {**manifests[0], "data": data, "groups": groups, "members": members}, folder_of
+    return {**manifests[0], "data": data, "members": members}, folder_of
 
 
 def scale_of(description: Mapping[str, Any]) -> Scale:

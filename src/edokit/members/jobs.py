@@ -27,7 +27,7 @@ from edokit._errors import EDOWarning, InputError, check_seed, option
 from edokit._io.atomic import digest_of, files_below, whole_folder
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
 from edokit._package import __version__
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Codes, Floats
 from edokit.members.groups import Group
 from edokit.members.recipe import (
     OPERATIONAL,
@@ -327,11 +327,6 @@ def describe_member(member: Member, classes: Sequence[str], scale: Scale) -> dic
         "details": dict(member.details),
         "classes": list(classes),
         "scale": scale.to_text(tuple(classes)),
-        "items": 0,
-        "kept": True,
-        "seconds": 0.0,
-        "history": [],
-        "notes": [],
         "versions": versions(),
     }
 
@@ -359,7 +354,12 @@ def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
     stops_early = has_epochs(find_recipe(job.recipe))
     train = np.setdiff1d(rows.train, rows.stop) if stops_early else rows.train
     if job.annotator is not None:
-        train = _labelled_by(job.annotator, data.annotations, train)
+        train = train[np.isin(train, per_annotator(data.annotations, job.annotator)[0])]
+        if not len(train):
+            raise InputError(
+                f"annotator {job.annotator!r} labelled none of the items to train on in this fold",
+                "ask for fewer members or folds",
+            )
     labels, stop_labels = data.annotations.take(train), data.annotations.take(rows.stop)
     texts, context = split_context([data.texts[i] for i in train])
     dev_texts, dev_context = split_context([data.texts[i] for i in rows.stop])
@@ -378,19 +378,6 @@ def member_data(plan: TrainingPlan, job: TrainingJob) -> MemberData:
         classes=data.classes,
         corpus=data.texts,
     )
-
-
-def _labelled_by(annotator: str, annotations: Annotations, rows: Ints) -> Ints:
-    """Those of these items that one annotator labelled."""
-    code = list(map(str, annotations.annotators)).index(annotator)
-    items = annotations.item_codes[annotations.annotator_codes == code]
-    labelled = rows[np.isin(rows, items)]
-    if not len(labelled):
-        raise InputError(
-            f"annotator {annotator!r} labelled none of the items to train on in this fold",
-            "ask for fewer members or folds",
-        )
-    return labelled
 
 
 def _targets(job: TrainingJob, labels: Annotations, hard: Codes) -> Callable[[int], Floats]:

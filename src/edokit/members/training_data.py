@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -84,19 +83,12 @@ class TrainingData:
 
     def _with_unlabelled(self, texts_by_split: Mapping[str, Texts]) -> TrainingData:
         """The same data with further items, which have no annotations."""
-        for split in texts_by_split:
-            if split in self.splits or split in (TRAIN, *DEV):
-                raise InputError(
-                    f"{option('unlabelled')} names a split {split!r}, which has labels",
-                    "choose another name for the split, as in {'test': texts}",
-                )
-        items = Counter(
-            [*self.items, *chain.from_iterable(t.items for t in texts_by_split.values())]
-        )
-        if repeated := [item for item, count in items.items() if count > 1]:
+        items = chain.from_iterable(texts.items for texts in texts_by_split.values())
+        shared = {TRAIN, *DEV, *self.splits} & {*texts_by_split} or {*self.items} & {*items}
+        if shared:
             raise InputError(
-                f"{option('unlabelled')} has items of other splits: {examples(repeated)}",
-                "give each item its own id",
+                f"{option('unlabelled')} has splits or items that have labels: {examples(shared)}",
+                "give each split and each item a name of its own, as in {'test': texts}",
             )
         further = chain.from_iterable(texts.texts for texts in texts_by_split.values())
         return replace(self, texts=(*self.texts, *further), unlabelled=texts_by_split)
