@@ -31,7 +31,6 @@ from edokit.members.recipes._endpoint import (
     _retry_after,
     check_address,
     read_answer,
-    read_logprobs,
     refuse_address,
 )
 from edokit.members.spending import Budget, BudgetError, current_session, session
@@ -279,12 +278,13 @@ def test_anything_else_is_no_answer(payload: Any) -> None:
     [
         None,
         {},
-        [{"token": "B", "logprob": 0, "top_logprobs": []}],
-        3,
+        {"content": None},
+        {"content": [{"token": "B", "logprob": 0, "top_logprobs": []}]},
+        {"tokens": ["B"], "token_logprobs": [0]},
     ],
 )
 def test_log_probabilities_without_alternatives_are_none(given: Any) -> None:
-    assert read_logprobs(given) is None
+    assert read_answer(json.dumps(completion(logprobs=given)).encode()).logprobs is None
 
 
 def test_how_long_to_wait_is_a_number_of_seconds() -> None:

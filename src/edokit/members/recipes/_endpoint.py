@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AliasPath, BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import AliasPath, BaseModel, Field
 
 from edokit._errors import InputError, counted, is_loopback, missing_extra, option
 from edokit._io.atomic import whole_file
@@ -359,7 +359,7 @@ class _Token(BaseModel):
 
 
 class _Position(_Token):
-    top_logprobs: list[_Token]
+    top_logprobs: list[_Token] = []
 
 
 class _Message(BaseModel):
@@ -373,7 +373,9 @@ class _Completion(BaseModel):
     """The parts of a chat completion that count."""
 
     message: _Message = Field(validation_alias=AliasPath("choices", 0, "message"))
-    logprobs: Any = Field(None, validation_alias=AliasPath("choices", 0, "logprobs", "content"))
+    logprobs: list[_Position] | None = Field(
+        None, validation_alias=AliasPath("choices", 0, "logprobs", "content")
+    )
     tokens_in: _TokenCount = Field(None, validation_alias=AliasPath("usage", "prompt_tokens"))
     tokens_out: _TokenCount = Field(None, validation_alias=AliasPath("usage", "completion_tokens"))
 
@@ -383,26 +385,14 @@ def read_answer(content: bytes) -> Answer:
     # Half a character, which a cut answer may end with, becomes a question mark.
     text = json.dumps(json.loads(content), ensure_ascii=False).encode("utf-8", "replace")
     completion = _Completion.model_validate_json(text)
-    return Answer(
-        completion.message.content or "",
-        read_logprobs(completion.logprobs),
-        completion.tokens_in or 0,
-        completion.tokens_out or 0,
-    )
-
-
-def read_logprobs(logprobs: Any) -> list[list[list[Any]]] | None:
-    """Each token with its alternatives; None where a server does not return any."""
-    try:
-        positions = TypeAdapter(list[_Position]).validate_python(logprobs)
-    except ValidationError:
-        return None
     tokens = [
         [[token.token, token.logprob] for token in (position, *position.top_logprobs)]
-        for position in positions[:_MOST_POSITIONS]
+        for position in (completion.logprobs or [])[:_MOST_POSITIONS]
     ]
     # Without alternatives, a token is listed beside itself alone.
-    return tokens if any(len(alternatives) > 2 for alternatives in tokens) else None
+    has_alternatives = any(len(alternatives) > 2 for alternatives in tokens)
+    counts = completion.tokens_in or 0, completion.tokens_out or 0
+    return Answer(completion.message.content or "", tokens if has_alternatives else None, *counts)
 
 
 def _retry_after(seconds: str | None) -> float | None:

@@ -195,8 +195,16 @@ class Training:
                 optimizer.step()
                 schedule.step()
                 optimizer.zero_grad()
+            loss = float(torch.stack(losses).mean())
+            if not np.isfinite(loss):
+                raise InputError(
+                    f"training diverged: in epoch {epoch} the loss is {loss:g}",
+                    f"lower {option('learning_rate')}",
+                )
             scores, score = self._evaluate(tuned) if len(data.dev_texts) else ({}, np.inf)
-            self._report(tuned, epoch, float(torch.stack(losses).mean()), scores)
+            tuned.history.append({"epoch": epoch, "epochs": member.epochs, "loss": loss, **scores})
+            if self.progress is not None:
+                self.progress(tuned.history[-1])
             if score < best_score:
                 best_score, tuned.best_epoch = score, epoch
                 best_weights = {
@@ -272,20 +280,6 @@ class Training:
     def _scores(self, p: Floats, q: Floats, y: Any) -> dict[str, float]:
         """CE, F1 and, of ordinal scales, RPS of probabilities to soft and hard labels."""
         scale = self.data.scale
-        if not np.isfinite(p).all():
-            return {"ce": float("nan"), "f1": 0.0, "rps": float("nan")}
         codes = scale.row_codes(scale.hard(q) if y is None else y)
         scores: Any = compute_metrics(scale.rows(p), scale.rows(q), codes, metrics=("ce", "f1"))
         return scores if scale.positions is None else {**scores, "rps": rps(p, q, scale.positions)}
-
-    def _report(self, tuned: FineTuned, epoch: int, loss: float, scores: dict[str, float]) -> None:
-        if not np.isfinite([loss, scores.get("dev_ce", 0.0)]).all():
-            raise InputError(
-                f"training diverged: in epoch {epoch} the loss is {loss:g} and the dev CE"
-                f" {scores.get('dev_ce', float('nan')):g}",
-                f"lower {option('learning_rate')}",
-            )
-        report = {"epoch": epoch, "epochs": self.member.epochs, "loss": loss, **scores}
-        tuned.history.append(report)
-        if self.progress is not None:
-            self.progress(report)
