@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
     queue = review(pooled, 10)
     texts = dict(zip(test.items, test.texts, strict=True))
     write_review(queue, people.classes, folder / "review.json", texts)
-    print("most in need of a person:", queue[0].item, *queue[0].reasons.values(), sep="\n  ")
+    print("most in need of a person:", queue[0].item, queue[0].reason, sep="\n  ")
 
 
 def moderated_posts() -> list[dict[str, Any]]:

@@ -307,7 +307,7 @@ class Predictor:
             answers,
             out,
             panel=self.panels[0] if self.panels else None,
-            texts=self._shown_texts,
+            texts=None if self.options.review is None else self._shown_texts(),
             review=self.options.review,
             review_out=self.options.review_out,
             quote_formulas=self.options.quote_formulas,

@@ -19,7 +19,6 @@ from edokit._io.tables import write_table
 from edokit._names import as_names
 from edokit.ensemble.pooled import Pooled
 from edokit.ensemble.reviews import (
-    add_urgent,
     label_studio_tasks,
     labelling_config,
     review,
@@ -72,50 +71,13 @@ def labelled(tasks: list[dict[str, Any]], answers: dict[str, list[str]]) -> list
     ]
 
 
-def test_of_annotated_items_the_model_is_said_to_be_unsure() -> None:
-    for entry in review(CASES, 3, annotated=True):
-        assert not any("annotators are expected" in reason for reason in entry.reasons.values())
-    assert (
-        review(CASES, 1, annotated=True)[0]
-        .reasons["disagreement"]
-        .startswith("the model is unsure: by its answer two annotators would")
-    )
-
-
-def test_the_most_urgent_stand_first_each_with_its_reasons() -> None:
+def test_the_most_urgent_stand_first_each_with_its_reason() -> None:
     queue = review(CASES, 3)
-    assert [one.item for one in queue] == ["item-1", "item-2", "item-3"]
-    assert list(queue[0].reasons) == ["disagreement", "no-majority", "spread"]
-    assert list(queue[1].reasons) == ["disagreement", "minority"]
-    assert list(queue[2].reasons) == ["spread"]
-    assert "25%" in queue[1].reasons["minority"]
+    assert [entry.item for entry in queue] == ["item-1", "item-2", "item-3"]
     assert queue[0].urgency > queue[1].urgency > queue[2].urgency
-
-
-def test_the_nearest_reason_is_named_where_nothing_is_alarming() -> None:
-    (only,) = review(pooled([[0.99, 0.01]], [0.0]), 1)
-    (sentence,) = only.reasons.values()
-    assert "little stands out" in sentence
-    assert "2%" in sentence
-
-
-@pytest.mark.parametrize("count", [2, 6, 11])
-def test_of_many_classes_a_plurality_hides_no_minority(count: int) -> None:
-    classes = tuple(f"c{k}" for k in range(count))
-    even = [0.18, *[0.82 / (count - 1)] * (count - 1)] if count > 6 else [1 / count] * count
-    clear = [0.7, *[0.3 / (count - 1)] * (count - 1)]
-    split = [0.4, 0.6, *[0.0] * (count - 2)]
-    first, second, third = sorted(
-        review(pooled([even, clear, split], [0.0] * 3, classes), 3), key=lambda one: one.item
-    )
-    assert list(first.reasons) == ["disagreement", "no-majority"]
-    assert "c0" in first.reasons["no-majority"]
-    assert f"{even[0]:.0%}" in first.reasons["no-majority"]
-    assert "30%" in second.reasons["minority"]
-    # An even split of two classes is a disagreement however many other classes there are.
-    assert "48%" in third.reasons["disagreement"]
-    assert "40%" in third.reasons["minority"]
-    assert "'c0'" in third.reasons["minority"]
+    assert "50% would not choose 'no'" in queue[0].reason
+    assert "25% would not choose 'no'" in queue[1].reason
+    assert "spread 0.40" in queue[2].reason
 
 
 def test_asking_for_more_items_than_there_are_gives_all() -> None:
@@ -136,9 +98,8 @@ def test_shard_by_shard_gives_the_same_queue() -> None:
     queue: list[Any] = []
     for start in range(0, 60, 7):
         rows = slice(start, start + 7)
-        queue = add_urgent(
-            queue, Pooled(Rows.of(whole.items[rows]), whole.classes, p[rows], spread[rows]), 10
-        )
+        part = Pooled(Rows.of(whole.items[rows]), whole.classes, p[rows], spread[rows])
+        queue = review(part, 10, queue)
     assert queue == review(whole, 10)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from edokit._io.documents import write_json
 from edokit._io.markup import xml_attribute, xml_text
 from edokit._io.tables import write_tables
 from edokit._package import __version__
-from edokit._types import Bools, Floats
+from edokit._types import Floats
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.metrics import entropy_items, medians
@@ -29,19 +29,6 @@ from edokit.scales import Scale
 
 CONTROL = "label"
 """Name of the labelling control."""
-MINORITY = 0.2
-"""Expected share from which on those who label otherwise are a minority that one label hides."""
-MAJORITY = 0.5
-"""Up to this expected share the likeliest label has no majority, and hides no minority."""
-DISAGREE = 0.2
-"""Probability that two annotators choose differently from which on they are expected to disagree,
-whatever the number of classes; 0.89 against 0.11 of two. Of sets, for one label; on a scale, the
-distance that two are expected to have, as a share of the range."""
-APART = 0.25
-"""Share of the largest spread from which on members are far apart."""
-AWAY = 0.3
-"""Share of a scale's range from which on others rate otherwise than the median: two points of five,
-three of eleven."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +46,11 @@ class Review:
     """Mean of three numbers in [0, 1]: entropy (on a scale: standard deviation), expected minority
     (on a scale: distance from the median) and spread, each as a share of its largest value; of sets
     the mean over labels."""
-    reasons: Mapping[str, str]
-    """Why: ``disagreement``, ``minority``, ``no-majority``, ``spread``, each with a sentence."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``reasons`` are the sentences, ``kinds`` their names."""
-        return {
-            **asdict(self),
-            "probabilities": dict(self.probabilities),
-            "kinds": list(self.reasons),
-            "reasons": list(self.reasons.values()),
-        }
+    reason: str
+    """Why, in a sentence: annotators are expected to disagree, or the members are far apart."""
 
 
-def review(pooled: Pooled, count: int, *, annotated: bool = False) -> list[Review]:
+def review(pooled: Pooled, count: int, queue: Sequence[Review] = ()) -> list[Review]:
     """The items most in need of annotation, the most urgent first.
 
     People are needed where annotators are expected to disagree (entropy), where one label would
@@ -84,8 +62,8 @@ def review(pooled: Pooled, count: int, *, annotated: bool = False) -> list[Revie
         What ``EDOEnsemble.describe`` returns.
     count : int
         How many items; all where there are fewer.
-    annotated : bool, default=False
-        Whether annotators have labelled the items: then reasons speak of what the model expects.
+    queue : sequence of Review, default=()
+        Items of earlier shards, which compete with these.
 
     Returns
     -------
@@ -99,28 +77,27 @@ def review(pooled: Pooled, count: int, *, annotated: bool = False) -> list[Revie
     >>> yes = np.array([[0.1, 0.2], [0.4, 0.7], [0.9, 0.8]])
     >>> P = np.stack([1 - yes, yes], axis=2)  # [items, members, classes]
     >>> ensemble = EDOEnsemble().fit(P, np.array([[0, 0, 0], [0, 1, 1], [1, 1, 1]]))
-    >>> [one.item for one in review(ensemble.describe(P), 1)]
-    ['1']
+    >>> [(entry.item, entry.reason) for entry in review(ensemble.describe(P), 1)]
+    [('1', "annotators are expected to disagree: about 46% would not choose '1'")]
     """
-    return add_urgent([], pooled, count, annotated=annotated)
-
-
-def add_urgent(
-    queue: Sequence[Review], pooled: Pooled, count: int, *, annotated: bool = False
-) -> list[Review]:
-    """The ``count`` most urgent of a queue and of further items, such as those of another shard."""
     check_number("review", count, 1, whole=True, hint="ask for 50")
     scale, entropies = pooled.scale, pooled.entropy
-    farness = pooled.spread / _largest_spread(scale)
+    # That of two members, evenly weighted, who are certain of opposite answers.
+    largest_spread = 1.0 if scale.span is None else scale.span / 2
+    farness = pooled.spread / largest_spread
     measures = [*_uncertainties(pooled.probabilities, scale), farness]
-    urgency = np.clip(np.stack(measures, axis=1), 0.0, 1.0).mean(axis=1)
+    shares = np.clip(np.stack(measures, axis=1), 0.0, 1.0)
+    urgency = shares.mean(axis=1)
     candidates = list(queue)
     for row in np.argsort(-urgency, kind="stable")[:count]:
         p, spread = pooled.probabilities[row], float(pooled.spread[row])
         label: str | list[str] = pooled.classes[int(p.argmax())]
-        if scale.kind == "multi-label":
+        if scale.is_multi_label:
             likely = zip(pooled.classes, p, strict=True)
-            label = [name for name, share in likely if share > MAJORITY]
+            label = [name for name, share in likely if share > 0.5]
+        reason = f"the members are far apart: spread {spread:.2f}"
+        if shares[row, -1] <= urgency[row]:
+            reason = _expected_disagreement(pooled.classes, p, scale)
         candidates.append(
             Review(
                 item=str(pooled.items[row]),
@@ -129,16 +106,11 @@ def add_urgent(
                 entropy=float(entropies[row]),
                 spread=spread,
                 urgency=float(urgency[row]),
-                reasons=_reasons(pooled.classes, p, spread, scale, annotated),
+                reason=reason,
             )
         )
     # Sorting keeps equally urgent ones in the order of the items.
     return sorted(candidates, key=lambda candidate: -candidate.urgency)[: int(count)]
-
-
-def _largest_spread(scale: Scale) -> float:
-    """That of two members, evenly weighted, who are certain of opposite answers."""
-    return 1.0 if scale.span is None else scale.span / 2
 
 
 def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
@@ -155,56 +127,18 @@ def _uncertainties(p: Floats, scale: Scale) -> tuple[Floats, Floats]:
     return scale.per_item(nats, len(p)), scale.per_item(minority, len(p))
 
 
-def _reasons(
-    classes: Sequence[str], p: Floats, spread: float, scale: Scale, annotated: bool
-) -> dict[str, str]:
-    """Why people should look at an item with pool p [C]; sizes decide the words."""
-    names = [repr(name) for name in classes]
-    if scale.kind == "multi-label":
-        # The label that people are expected to differ most about.
-        c = int(np.minimum(p, 1.0 - p).argmax())
-        names, p = [f"not {names[c]}", names[c]], np.array([1.0 - p[c], p[c]])
-    centre, distances, far = _distances(p, scale)
-    difference, minority = float(p @ distances @ p), float(p[far].sum())
-    runner_up = int(np.where(far, p, -1.0).argmax())
-    unsure, expecting = "annotators are expected to disagree", ""
-    if annotated:
-        unsure, expecting = "the model is unsure", "by its answer "
-    differing = f"{expecting}two annotators would choose differently in {difference:.0%} of cases"
-    answer, otherwise = "the label", "choose otherwise"
-    if scale.span is not None:
-        differing = f"{expecting}two annotators would be {difference * scale.span:.1f} apart"
-        answer, nearest = "the median", distances[centre][far].min(initial=1.0) * scale.span
-        otherwise = f"rate {nearest:g} or more away"
-    kind, words = "minority", f"{answer} {names[centre]} hides a minority"
-    if minority >= MAJORITY - 1e-9:
-        kind, words = "no-majority", f"{answer} {names[centre]} has no majority ({p[centre]:.0%})"
-    size = (
-        f"{expecting}about {minority:.0%} are expected to {otherwise}, most often"
-        f" {names[runner_up]} ({p[runner_up]:.0%})"
-    )
-    farness, far_apart = spread / _largest_spread(scale), f"spread {spread:.2f}"
-    findings = [
-        ("disagreement", unsure, differing, difference / DISAGREE),
-        (kind, words, size, minority / MINORITY),
-        ("spread", "the members are far apart", far_apart, farness / APART),
-    ]
-    reasons = {kind: f"{words}: {size}" for kind, words, size, ratio in findings if ratio >= 1}
-    if not reasons:
-        kind, _, size, _ = max(findings, key=lambda finding: finding[3])
-        reasons = {kind: f"little stands out: {size}"}
-    return reasons
+def _expected_disagreement(classes: Sequence[str], p: Floats, scale: Scale) -> str:
+    """How many would not give the likeliest answer of a pool p [C], or the median of a scale.
 
-
-def _distances(p: Floats, scale: Scale) -> tuple[int, Floats, Bools]:
-    """The answer to give, distances of answers [C, C] as shares of the largest, and which answers
-    are far from it [C]: other classes, or points of a scale."""
-    if scale.span is None:
-        centre = int(p.argmax())
-        return centre, 1.0 - np.eye(len(p)), np.arange(len(p)) != centre
-    place, centre = np.array(scale.positions) / scale.span, int(medians(p[None])[0])
-    distances = np.abs(place[:, None] - place)
-    return centre, distances, distances[centre] >= AWAY - 1e-9
+    Of sets, this is about the label that people are expected to differ most about.
+    """
+    if scale.is_multi_label:
+        c = int(np.abs(p - 0.5).argmin())
+        share, action = min(p[c], 1 - p[c]), "leave out" if p[c] > 0.5 else "choose"
+    else:
+        c = int(p.argmax() if scale.span is None else medians(p[None])[0])
+        share, action = 1 - p[c], "not choose"
+    return f"annotators are expected to disagree: about {share:.0%} would {action} {classes[c]!r}"
 
 
 def label_studio_tasks(
@@ -226,10 +160,16 @@ def label_studio_tasks(
 
 def _task(review: Review, text: str | None) -> dict[str, Any]:
     # Beside item and text no field is text: an export must not take one for the item's text.
-    content = review.to_dict()
-    data = {"item": review.item} if text is None else {"item": review.item, "text": text}
-    names = ("probabilities", "entropy", "spread", "urgency", "reasons")
-    data |= {name: content[name] for name in names}
+    data: dict[str, Any] = (
+        {"item": review.item} if text is None else {"item": review.item, "text": text}
+    )
+    data |= {
+        "probabilities": dict(review.probabilities),
+        "entropy": review.entropy,
+        "spread": review.spread,
+        "urgency": review.urgency,
+        "reasons": [review.reason],
+    }
     labels = [review.label] if isinstance(review.label, str) else review.label
     # Of a set, the score is that of the label that is least certain.
     shares = [p if name in labels else 1.0 - p for name, p in review.probabilities.items()]
@@ -295,12 +235,6 @@ def write_review(
         If an item has no text, or the path does not end in ``.json``.
     """
     path = check_path(path)
-    changed = [name for name in classes if xml_text(name) != name]
-    if changed:
-        warn(
-            f"{are(len(changed), len(classes), HAVE)} control characters in the name, which the"
-            f" labelling interface can't hold; annotators choose {examples(map(xml_text, changed))}"
-        )
     write_json(label_studio_tasks(queue, texts), path)
     config = path.with_suffix(".xml")
     sets = any(isinstance(review.label, list) for review in queue)
@@ -329,7 +263,7 @@ def predict_to_file(
     *,
     review: int | None = None,
     review_out: str | Path | None = None,
-    texts: Callable[[], Mapping[str, str] | None] | Mapping[str, str] | None = None,
+    texts: Mapping[str, str] | None = None,
     quote_formulas: bool = False,
     answer_for: str | None = None,
     panel: Panel | None = None,
@@ -351,8 +285,8 @@ def predict_to_file(
         Also write so many items that most need annotators, as tasks for Label Studio.
     review_out : str or Path, optional
         The file of these tasks (.json); by default beside `out`.
-    texts : mapping of str to str or callable, optional
-        Text of each item to review, or a function that reads them.
+    texts : mapping of str to str, optional
+        Text of each item to review.
     quote_formulas : bool, default=False
         In a CSV for a spreadsheet, put a quote before ids and labels that it would run as formulas.
     answer_for : {"ce", "md", "w1", "f1"}, optional
@@ -393,17 +327,14 @@ def predict_to_file(
                 yield pooled if panel is None else pooled.panel(panel, level=level)
 
     summary = _Summary(review)
-    item_texts: Mapping[str, str] | None = None
 
     def tables() -> Iterator[pa.Table]:
-        nonlocal item_texts
         for pooled in pooled_parts():
             summary.add(pooled)
             yield pooled.to_table()
         if review is not None:
             # Texts that are missing are noticed before anything is in its place.
-            item_texts = texts() if callable(texts) else texts
-            label_studio_tasks(summary.queue, item_texts)
+            label_studio_tasks(summary.queue, texts)
 
     rows = write_tables(tables(), out, quote_formulas=quote_formulas)
     result: dict[str, Any] = {"out": str(out), **summary.to_dict(rows)}
@@ -411,12 +342,12 @@ def predict_to_file(
         result["answer_for"] = {"metric": answer_for, **asdict(ensemble.answers_[answer_for])}
     if review is None:
         return result
-    if item_texts is None:
+    if texts is None:
         warn(
             "annotators who review will see ids of items alone; give"
             f" {option('annotations')} or {option('texts')}"
         )
-    config = write_review(summary.queue, summary.classes, tasks, item_texts)
+    config = write_review(summary.queue, summary.classes, tasks, texts)
     review_files = {"out": str(tasks), "config": str(config), "items": len(summary.queue)}
     return {**result, "review": review_files}
 
@@ -448,7 +379,7 @@ class _Summary:
             self.items.update(map(str, pooled.rows.items))
             self.pairs += int(pooled.rows.is_named.sum())
         if self.review is not None:
-            self.queue = add_urgent(self.queue, pooled, self.review)
+            self.queue = review(pooled, self.review, self.queue)
 
     def to_dict(self, rows: int) -> dict[str, Any]:
         """Numbers of items and of pairs, and means over rows."""
