@@ -98,7 +98,6 @@ def for_docs(browser: Any, folder: Path) -> None:
     page = write_report(run).as_uri()
     summary(browser, page, IMAGES / "report-summary.png")
     items(browser, page, IMAGES / "report-items.png")
-    phone(browser, (run / "panels.html").as_uri(), IMAGES / "panels-phone.png")
     for name in SCALES:
         scale_items(browser, page_of(simulate(name, items=ITEMS).annotations, folder / name), name)
 
@@ -121,13 +120,6 @@ def items(browser: Any, page: str, out: Path) -> None:
     tab.locator(".chips button", has_text="Annotators divided, ensemble confident").click()
     tab.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
     tab.evaluate("document.getElementById('items').scrollIntoView()")
-    tab.screenshot(path=out)
-
-
-def phone(browser: Any, page: str, out: Path) -> None:
-    """The head of a page about two panels on a phone, in light."""
-    tab = browser.new_page(viewport={"width": 390, "height": 1080}, color_scheme="light")
-    tab.goto(page)
     tab.screenshot(path=out)
 
 

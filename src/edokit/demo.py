@@ -25,7 +25,6 @@ from edokit.metrics import ce, entropy
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
-from edokit.report import write_panel_page
 from edokit.runs import Input, RunRecord, begin_run, digest, output_folder
 
 Step = Callable[[int, int, str], None]
@@ -75,7 +74,7 @@ def run_demo(
             step=step,
         )
         step(0, 1, "asking two panels")
-        items, panels = compare_camps(random_state)
+        panels = compare_camps(random_state)
         ensemble: Any = comparison.fitted["edo"]
         searched: Any = comparison.fitted["edo-paper"]
         result = {
@@ -96,8 +95,6 @@ def run_demo(
                 ensemble.describe(predictions["test"]).to_table(), out / "probabilities.csv"
             )
             write_table(panels.to_table(), out / "panels.csv")
-            texts = dict(zip(items.items, _texts(items), strict=True))
-            write_panel_page(panels, out / "panels.html", texts=texts, overwrite=overwrite)
             inputs = write_inputs(annotations, predictions, out)
             RunRecord("demo", inputs, seed=random_state, command=command).save(out)
     return result, panels
@@ -130,8 +127,8 @@ def write_inputs(
     return inputs
 
 
-def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
-    """What the two groups of a simulation's annotators would answer, and the items.
+def compare_camps(random_state: int) -> PanelComparison:
+    """What the two groups of a simulation's annotators would answer.
 
     Two quick members learn how each annotator differs; their weights are learned on what each
     annotator answers on dev.
@@ -167,7 +164,7 @@ def compare_camps(random_state: int) -> tuple[Annotations, PanelComparison]:
         Panel(tuple(annotations.annotators[group == name]), name=str(name))
         for name in sorted(set(group))
     ]
-    return test, compare_panels(ensemble, answers(test), *panels)
+    return compare_panels(ensemble, answers(test), *panels)
 
 
 def train_quick_members(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import InputError, are, check_number, option
+from edokit._errors import InputError, check_number, option
 
 if TYPE_CHECKING:
     from edokit.bundle import Bundle
@@ -118,8 +118,6 @@ class PredictOptions:
         Where they go, for Label Studio (.json); beside --out if not given.
     annotations : Path, optional
         A source with the texts of the items to review.
-    page : Path, optional
-        Also make a page (.html) that shows two panels side by side.
     quote_formulas : bool, default=False
         In a CSV for a spreadsheet, put ' before text that it would run as a formula.
     """
@@ -138,7 +136,6 @@ class PredictOptions:
     review: int | None = None
     review_out: Path | None = None
     annotations: Path | None = None
-    page: Path | None = None
     quote_formulas: bool = False
 
     @property
@@ -155,11 +152,10 @@ class PredictOptions:
     def check(self, ensemble: Path, *, bundled: bool) -> None:
         """Refuse options that do not belong together; ``bundled``: the ensemble has its members."""
         self._check_sources(ensemble, bundled)
-        predictions, annotators, judges, review, page = map(
-            option, ("predictions", "annotators", "judges", "review", "page")
+        predictions, annotators, judges, review = map(
+            option, ("predictions", "annotators", "judges", "review")
         )
         no_panel = self.annotators is not None and not self.n_panels
-        needs_review = self.review_out or (self.annotations and not self.page)
         request = f"{self.n_panels} panels and persons are given"
         rules: list[tuple[Any, str, str]] = [
             (
@@ -174,7 +170,7 @@ class PredictOptions:
                 "leave one of them out, or name the panel",
             ),
             (
-                self.review is None and needs_review,
+                self.review is None and (self.review_out or self.annotations),
                 f"{option('review_out')} and {option('annotations')} need {option('review', 'N')}",
                 "add the number of items to review, or leave them out",
             ),
@@ -182,11 +178,6 @@ class PredictOptions:
                 self.n_panels > (1 if self.review else 2),
                 f"{request} with {review}" if self.review else request,
                 "compare two at a time, or give one and ask for a review",
-            ),
-            (
-                self.page and self.n_panels != 2,
-                f"{page} compares two panels, but {are(self.n_panels)} given",
-                "name two panels or persons",
             ),
         ]
         for is_wrong, message, hint in rules:
@@ -199,7 +190,7 @@ class PredictOptions:
         names = ("predictions", "members", "texts")
         sources = [name for name in names if getattr(self, name) is not None]
         allowed = [["predictions"], ["texts"] if bundled else ["members", "texts"]]
-        if self.review is not None or self.page is not None:
+        if self.review is not None:
             allowed.append(["predictions", "texts"])  # people are shown the texts
         if sources not in allowed:
             either = f"{option('predictions')}, or {option('members')} with {option('texts')}"
@@ -314,18 +305,14 @@ class Predictor:
             **self._view,
         )
 
-    def compare(self, out: Path, *, overwrite: bool = False) -> PanelComparison:
-        """Compare two panels, and write the table of all items and the page."""
+    def compare(self, out: Path) -> PanelComparison:
+        """Compare two panels, and write the table of all items."""
         from edokit._io.tables import write_tables
         from edokit.ensemble.reviews import compare_panels
-        from edokit.report import write_panel_page
 
         answers: Any = self._answers()
         comparison = compare_panels(self.ensemble, answers, *self.panels, **self._view)
         write_tables([comparison.to_table()], out, quote_formulas=self.options.quote_formulas)
-        if self.options.page is not None:
-            texts = self._shown_texts()
-            write_panel_page(comparison, self.options.page, texts=texts, overwrite=overwrite)
         return comparison
 
     @property

@@ -13,7 +13,6 @@ from edokit.ensemble.reviews import compare_panels
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
-from edokit.report import write_panel_page
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
 
@@ -88,42 +87,12 @@ def test_a_gap_beyond_the_draw_of_a_panel_needs_many_people():
 
 
 @pytest.mark.parametrize("scale", [NOMINAL, Scale("ordinal", (1, 2, 4)), Scale("multi-label")])
-def test_every_scale_has_a_page(scale: Scale, tmp_path: Path):
+def test_every_scale_has_its_distance(scale: Scale):
     rng = np.random.default_rng(0)
     p = rng.random((6, 5, 3)) if scale.is_multi_label else rng.dirichlet(np.ones(3), (6, 5))
     found = compared(p, scale)
     expected = np.abs(scale.coordinates(p[:, :2].mean(1)) - scale.coordinates(p[:, 2:4].mean(1)))
     np.testing.assert_allclose(found.distances, expected.sum(axis=1))
-    page = write_panel_page(found, tmp_path / "whose.html", texts={"i0": "<b>Good morning</b>"})
-    text = page.read_text(encoding="utf-8")
-    assert "&lt;b&gt;Good morning" in text
-    assert text.count("<svg") == 3 * 7
-    assert "<script" not in text
-    where = [text.index(f">{item}<") for item in found.one.items[found.order]]
-    assert where == sorted(where)
-
-
-def test_a_page_shows_the_first_items_and_keeps_the_others_closed(tmp_path: Path):
-    found = compared(np.random.default_rng(0).dirichlet(np.ones(2), (30, 5)))
-    page = write_panel_page(found, tmp_path / "whose.html")
-    first, closed = page.read_text(encoding="utf-8").split("<summary>10 more items</summary>")
-    rows = [part.count('<span class="id">') for part in (first, closed)]
-    assert rows == [20, 10]
-
-
-def test_the_page_mentions_weights_where_annotators_count_differently(tmp_path: Path):
-    rows = pool(P)
-    pooled = Pooled(
-        rows.rows,
-        rows.classes,
-        rows.probabilities[:, 0],
-        np.zeros(len(rows)),
-    )
-    for weights, weighted in ((None, False), ([1, 3], True)):
-        panel = Panel(("u", "v"), weights, name="lenient")
-        write_panel_page(pooled.compare(panel, OTHER), tmp_path / "whose.html")
-        text = (tmp_path / "whose.html").read_text(encoding="utf-8")
-        assert (", by weight." in text) is weighted
 
 
 def test_shards_are_compared_as_the_whole(tmp_path: Path):

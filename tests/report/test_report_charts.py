@@ -65,10 +65,13 @@ def test_trials_are_coloured_by_sign_and_the_dominated_dimmed(tmp_path: Path) ->
     rows = {row["trial"]: row for row in drawn(chart)[0]}
     for trial in search.trials:
         row = rows[trial["number"]]
-        assert (row["diversity"], row["_front"]) == (trial["diversity"], trial["on_front"])
+        assert (row["_sign"], row["_front"]) == (trial["diversity"], trial["on_front"])
     encoding = chart["layer"][0]["encoding"]
-    assert encoding["color"]["field"] == "diversity"
-    assert encoding["opacity"]["value"] < 0.5 < encoding["opacity"]["condition"][-1]["value"]
+    assert [test["test"][-9:-1] for test in encoding["color"]["condition"]] == [
+        "preserve",
+        "suppress",
+    ]
+    assert encoding["opacity"]["value"] < 0.5 < encoding["opacity"]["condition"]["value"]
 
 
 def test_failed_trials_are_counted_not_drawn() -> None:

@@ -25,7 +25,7 @@ from edokit.report.page import render
 from edokit.runs import RunRecord
 
 SECTIONS = [
-    *("summary", "methods", "items", "weights", "jury", "diagnosis"),
+    *("summary", "methods", "items", "weights", "diagnosis"),
     *("calibration", "front", "reproduce"),
 ]
 
@@ -161,8 +161,10 @@ def test_the_comparison_is_the_table_of_methods(page: Reader) -> None:
 def test_the_chosen_trial_is_named(page: Reader) -> None:
     assert "trial 0 was chosen, the lowest CE on the front" in page.text
     assert "0.2810 in-sample (optimistic)" in page.text
-    assert page.data["trials"]["0"]["chosen"] is True
-    assert "optimistic_ce" not in page.data["trials"]["0"]["settings"]
+    trials = page.data["figures"]["pareto-f1-ce"]["layer"][0]["data"]["values"]
+    (chosen,) = (trial for trial in trials if trial["state"] == "chosen")
+    assert chosen["trial"] == 0
+    assert "optimistic_ce" not in chosen
 
 
 def test_texts_can_be_left_out(full: Path) -> None:
@@ -181,7 +183,7 @@ def menu(reader: Reader) -> list[str]:
 def test_sections_without_content_and_their_menu_entries_are_left_out(tmp_path: Path) -> None:
     reader = page_of(make_run(tmp_path, members=["alone"]))
     ids = [attrs["id"] for tag, attrs in reader.tags if tag == "section"]
-    assert ids == menu(reader) == [s for s in SECTIONS if s not in ("jury", "front")]
+    assert ids == menu(reader) == [s for s in SECTIONS if s != "front"]
     assert "exact solver has no epochs" in reader.text
     assert not [name for name in reader.charts if name.startswith(("pareto", "sizes"))]
 

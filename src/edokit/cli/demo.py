@@ -67,10 +67,7 @@ def demo(
     console.print_panels(panels, rows=3)
     if out:
         console.print_lines(
-            [
-                f"Kept in {out}: data, predictions, ensemble, search, results; see report.html and"
-                " panels.html."
-            ]
+            [f"Kept in {out}: data, predictions, ensemble, search, results; see report.html."]
         )
 
 

@@ -36,19 +36,18 @@ def predict(
     from edokit.runs import output_files
 
     predictor = Predictor(ensemble, inputs, reading.source, **options.keywords(loading))
-    outs, files = (out, inputs.page, inputs.review_out), [ensemble / "ensemble.json", *inputs.files]
+    outs, files = (out, inputs.review_out), [ensemble / "ensemble.json", *inputs.files]
     with (
         output_files(*outs, inputs=files, overwrite=overwrite),
         session(budget=spending.budget) as requests,
     ):
         if len(predictor.panels) == 2:
-            comparison = predictor.compare(out, overwrite=overwrite)
+            comparison = predictor.compare(out)
         else:
             result = predictor.write(out)
     if len(predictor.panels) == 2:
-        names = {"out": str(out)} | ({"page": str(inputs.page)} if inputs.page else {})
-        written, values = " and ".join(names.values()), names | comparison.summary()
-        console.print_result(values, lambda: console.print_panels(comparison, written), json)
+        values = {"out": str(out)} | comparison.summary()
+        console.print_result(values, lambda: console.print_panels(comparison, str(out)), json)
         return
     if requests.budget.spent:
         result["cost"] = requests.budget.spent

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 from edokit.report.data import ReportData, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from edokit.annotations.core import Annotations
-    from edokit.panels import PanelComparison
     from edokit.predictions.core import Predictions
 
 __all__ = [
     "ReportData",
     "collect",
-    "write_panel_page",
     "write_report",
 ]
 
@@ -61,8 +59,9 @@ def write_report(
     TypeError
         If ``run`` is a `ReportData` and there is no ``out``.
     """
+    from edokit._io.atomic import whole_file
     from edokit.report.page import render
-    from edokit.runs import REPORT, refuse_links
+    from edokit.runs import REPORT, check_page, refuse_links
 
     if isinstance(run, ReportData):
         data = run
@@ -73,45 +72,8 @@ def write_report(
         if out is None:
             refuse_links(Path(run), REPORT)
             out = Path(run) / REPORT
-    return _write(lambda: render(data, texts=texts), Path(out), overwrite)
-
-
-def write_panel_page(
-    comparison: PanelComparison,
-    out: str | Path,
-    *,
-    texts: Mapping[str, str] | None = None,
-    overwrite: bool = False,
-) -> Path:
-    """Write a page that shows what two panels would answer side by side.
-
-    Parameters
-    ----------
-    comparison : PanelComparison
-        See `edokit.ensemble.reviews.compare_panels`.
-    out : str or Path
-        Where to write: one HTML file that needs nothing but a browser.
-    texts : mapping of str to str, optional
-        Text of each item.
-    overwrite : bool, default False
-        Also replace a file that is no page of EDO's.
-
-    Returns
-    -------
-    Path
-        The page.
-    """
-    from edokit.report.page import render_panels
-
-    return _write(lambda: render_panels(comparison, texts or {}), Path(out), overwrite)
-
-
-def _write(render: Callable[[], str], out: Path, overwrite: bool) -> Path:
-    from edokit._io.atomic import whole_file
-    from edokit.runs import check_page
-
-    check_page(out, overwrite=overwrite)
-    page = render()
-    with whole_file(out) as temporary:
+    check_page(Path(out), overwrite=overwrite)
+    page = render(data, texts=texts)
+    with whole_file(Path(out)) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")
-    return out
+    return Path(out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -13,7 +13,7 @@ from edokit.baselines.scores import Score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.report import vega
-from edokit.report.colours import BLUE, INK, MUTED, SIGNS
+from edokit.report.colours import BLUE, INK, MUTED, VERMILION
 from edokit.report.data import ReportData
 from edokit.report.formatting import clean, named, number
 from edokit.report.results import (
@@ -23,6 +23,7 @@ from edokit.report.results import (
     headline_value,
     is_ours,
     ranked_scores,
+    trial_settings,
 )
 from edokit.report.vega import Spec, rows
 
@@ -132,44 +133,44 @@ def _metric_axis(name: str) -> Spec:
 
 
 def pareto(search: Search, x: str, y: str) -> Spec:
-    """The trials by two metrics, linked between the views of the page."""
+    """The trials by two metrics; all that is known of a trial is shown under the pointer."""
     trials = sorted(search.trials, key=lambda trial: bool(trial.get("on_front")))
-    values = {METRIC[name].short: [trial[name] for trial in trials] for name in (x, y)}
-    trial_signs = [s if (s := trial.get("diversity")) in SIGNS else "" for trial in trials]
-    data = rows(
-        trial=[trial["number"] for trial in trials],
-        **values,
-        diversity=trial_signs,
-        _front=[bool(trial.get("on_front")) for trial in trials],
-    )
-    signs = {sign: shade for sign, shade in SIGNS.items() if sign in trial_signs}
-    shapes = ["diamond" if sign == "suppress" else "circle" for sign in signs]
+    data = rows(**pd.DataFrame([_trial(trial, search.metrics) for trial in trials]))
     encoding = {
-        "color": vega.colours("diversity", signs, legend=None),
-        "shape": {
-            "field": "diversity",
-            "scale": {"domain": list(signs), "range": shapes},
-            "legend": None,
-        },
-        "size": _first_of(49, {"datum.trial === hovered": 300, "datum._front": 100}),
-        "opacity": _first_of(
-            0.28, {"picked && indexof(picked, datum.trial) < 0": 0.05, "datum._front": 0.95}
-        ),
+        "color": _by_sign({"preserve": BLUE, "suppress": VERMILION}, MUTED),
+        "shape": _by_sign({"suppress": "diamond"}, "circle"),
+        "size": _if_on_front(100, 49),
+        "opacity": _if_on_front(0.95, 0.28),
     }
-    brush = {"params": [{"name": "brush", "select": "interval"}]}
-    layers = [vega.points(data, encoding) | brush]
+    layers = [vega.points(data, encoding)]
     if search.chosen is not None:
         place = rows(**{METRIC[name].short: [search.chosen[name]] for name in (x, y)})
         ring = vega.points(place, size=20, color=INK, filled=False, strokeWidth=2, tooltip=None)
         layers.append(ring)
     title = f"{METRIC[x].short} and {METRIC[y].short} of the trials"
-    return vega.chart(title, layers, _metric_axis(x), _metric_axis(y)) | {"params": vega.LINKS}
+    return vega.chart(title, layers, _metric_axis(x), _metric_axis(y))
 
 
-def _first_of(otherwise: float, values: dict[str, float]) -> Spec:
-    """The value of the first test that holds."""
-    tests = [{"test": test, "value": value} for test, value in values.items()]
+def _trial(trial: Mapping[str, Any], metrics: Sequence[str]) -> dict[str, Any]:
+    """A row of a chart: number, metrics and settings."""
+    on_front, chosen = bool(trial.get("on_front")), bool(trial.get("chosen"))
+    return {
+        **{clean(name): clean(value) for name, value in trial_settings(trial).items()},
+        "trial": trial["number"],
+        "state": "chosen" if chosen else "on the front" if on_front else "dominated",
+        **{METRIC[name].short: trial[name] for name in metrics},
+        "_sign": trial.get("diversity"),
+        "_front": on_front,
+    }
+
+
+def _by_sign(values: Mapping[str, str], otherwise: str) -> Spec:
+    tests = [{"test": f"datum._sign === '{sign}'", "value": v} for sign, v in values.items()]
     return {"condition": tests, "value": otherwise}
+
+
+def _if_on_front(value: float, otherwise: float) -> Spec:
+    return {"condition": {"test": "datum._front", "value": value}, "value": otherwise}
 
 
 def reliability(curve: Reliability) -> Spec:

@@ -35,7 +35,6 @@ _NOMINAL = {
 # What replaces a colour on a dark page; other colours stay.
 _GROUND = {INK: "#e6e8eb", FAINT: "#2c3138", SURFACE: "#16191d", VERMILION: "#f08144"}
 DARK = _NOMINAL | _GROUND
-SIGNS = {"preserve": BLUE, "suppress": VERMILION, "": MUTED}
 # Ramps for ordered classes on a light and on a dark page: what is higher contrasts more with the
 # page. They are cividis.
 _CIVIDIS = ("#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55")

@@ -14,7 +14,6 @@ import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit.annotations.core import Annotations
-from edokit.auditing import Audit, AuditOptions, audit
 from edokit.baselines.slices import find_slices
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
@@ -53,8 +52,6 @@ class ReportData:
         `edokit.diagnose` of the annotations, as a dictionary.
     diagnosed : str
         Which annotations these are.
-    audit : Audit or None
-        Whether the members are several judges or one, of items with several annotators.
     inputs : dict[str, str]
         State of each input by role: ``same``, ``changed``, ``gone`` or ``large`` (over one GiB).
     missing : list[str]
@@ -69,7 +66,6 @@ class ReportData:
     comparison: Comparison | None = None
     diagnosis: dict[str, Any] | None = None
     diagnosed: str = ""
-    audit: Audit | None = None
     inputs: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
@@ -157,26 +153,11 @@ def collect(
                 "there are no annotated items to slice",
                 f"pass {option('predictions')} and {option('annotations')}, or no {option('by')}",
             )
-        if evaluation is not None:
-            data.audit = _audit(data, evaluation)
-            if evaluation.annotations is not None:
-                diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
-                data.diagnosis = data.attempt("The diagnosis", diagnosis)
+        if evaluation is not None and evaluation.annotations is not None:
+            diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
+            data.diagnosis = data.attempt("The diagnosis", diagnosis)
     data.missing = list(dict.fromkeys(data.missing))
     return data
-
-
-def _audit(data: ReportData, evaluation: Evaluation) -> Audit | None:
-    """Whether the members are several judges, of items with several annotators."""
-    jury, labels = evaluation.predictions, evaluation.annotations
-    if labels is None or evaluation.pooled.rows.people or len(jury.members) < 2:
-        return None
-    is_shared = (labels.annotations_per_item > 1)[labels.item_codes]
-    if not is_shared.any():
-        return None
-    most_shared = int(np.bincount(labels.annotator_codes[is_shared]).max())
-    settings = AuditOptions(replace=most_shared >= AuditOptions.min_items)
-    return data.attempt("The audit", lambda: audit(jury, labels, settings))
 
 
 def _read_folder(folder: Path) -> ReportData:

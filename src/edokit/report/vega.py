@@ -7,7 +7,7 @@ that begin with an underscore.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -44,11 +44,8 @@ CONFIG: Spec = {
         "gradientThickness": 10,
     },
 }
-LEGEND: Spec = {"orient": "top", "title": None}
 TIPS = {"content": "data"}
 AREA: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
-# Signals by which the page marks trials in all views of the front.
-LINKS = [{"name": "hovered", "value": None}, {"name": "picked", "value": None}]
 
 
 def rows(**columns: Any) -> Rows:
@@ -81,12 +78,6 @@ def names(field: str, values: Sequence[Any], title: str | None = None, **style: 
     axis = {"grid": False, "domain": False, "labelOverlap": False, **style}
     scale = {"domain": list(values)}
     return {"field": field, "type": "nominal", "title": title, "scale": scale, "axis": axis}
-
-
-def colours(field: str, by_name: Mapping[str, str], legend: Spec | None = LEGEND) -> Spec:
-    """The colour of marks by name."""
-    scale = {"domain": list(by_name), "range": list(by_name.values())}
-    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 
 
 def layer(kind: str, data: Rows, encoding: Spec | None = None, **style: Any) -> Spec:

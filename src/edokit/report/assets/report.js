@@ -1,5 +1,5 @@
 "use strict";
-// Theme, charts and the links between them. Everything from data is set as text.
+// Theme and charts. Everything from data is set as text.
 const EDO = JSON.parse(document.getElementById("edo-data").textContent);
 
 function isDark() {
@@ -19,7 +19,6 @@ function themed(value, dark) {
 }
 
 const charts = [...document.querySelectorAll("[data-chart]")];
-const touch = matchMedia("(pointer: coarse)").matches;
 const narrow = matchMedia("(max-width: 760px)").matches;
 
 // Widths in print; charts are not resized by the print layout.
@@ -27,15 +26,10 @@ const PAPER = { whole: 660, grid: 320 };
 
 const tip = document.body.appendChild(text("div", undefined, "tip"));
 tip.hidden = true;
-// The fields of a row, but those that begin with an underscore; of a trial, all that is known.
+// The fields of a row, but those that begin with an underscore.
 function described(row) {
-  const trial = EDO.trials[row.trial];
-  if (trial) return [`Trial ${row.trial}, ${stateOf(trial)}`, ...factLines(factsOf(trial))];
-  return factLines(Object.fromEntries(Object.entries(row).filter(([name]) => !name.startsWith("_"))));
-}
-function factLines(facts) {
   const shown = (value) => (typeof value === "number" ? String(+value.toPrecision(4)) : value);
-  return Object.entries(facts).filter(([, value]) => value !== null).map(([name, value]) => `${name}: ${shown(value)}`);
+  return Object.entries(row).filter(([name, value]) => !name.startsWith("_") && value !== null).map(([name, value]) => `${name}: ${shown(value)}`);
 }
 function showTip(handler, event, item, row) {
   tip.hidden = !row;
@@ -52,14 +46,11 @@ async function draw(dark, paper, within = document) {
   const drawn = shown.map(async (element) => {
     const spec = themed({ ...EDO.figures[element.dataset.chart], config: EDO.config }, dark);
     if (paper) spec.width = element.closest(".grid") ? PAPER.grid : PAPER.whole;
-    // Touch scrolls the page.
-    if (touch) spec.layer.forEach((layer) => { delete layer.params; });
     // Expressions are interpreted: the policy of the page allows no evaluation.
     const options = { mode: "vega-lite", renderer: "svg", ast: true, actions: false, defaultStyle: false, tooltip: showTip };
     element.view = (await vegaEmbed(element, spec, options)).view;
   });
   await Promise.all(drawn);
-  linkViews();
 }
 
 function text(tag, content, className) {
@@ -67,53 +58,6 @@ function text(tag, content, className) {
   if (content !== undefined) made.textContent = content;
   if (className) made.className = className;
   return made;
-}
-
-// Trials under the pointer or in a box are marked in all views of the front.
-function linkViews() {
-  const views = charts.filter((element) => element.closest("[data-linked=pareto]") && element.view).map((element) => element.view);
-  const tell = (signal, value) => views.forEach((view) => view.signal(signal, value).runAsync());
-  const trialOf = (item) => (item && item.datum && item.datum.trial !== undefined ? item.datum.trial : null);
-  let hovered = null;
-  for (const view of views) {
-    view.addEventListener("pointermove", (event, item) => {
-      if (trialOf(item) !== hovered) tell("hovered", (hovered = trialOf(item)));
-    });
-    view.addEventListener("pointerleave", () => tell("hovered", (hovered = null)));
-    view.addEventListener("click", (event, item) => {
-      if (trialOf(item) !== null) showTrial(trialOf(item));
-    });
-    if (touch) continue;
-    view.addSignalListener("brush", (name, box) => {
-      const inside = (row) => Object.keys(box).every((side) => box[side][0] <= row[side] && row[side] <= box[side][1]);
-      const names = Object.keys(view.getState({ data: (set) => /^source_/.test(set) }).data);
-      const rows = names.flatMap((set) => view.data(set)).filter((row) => row.trial !== undefined);
-      tell("picked", Object.keys(box).length ? rows.filter(inside).map((row) => row.trial) : null);
-    });
-  }
-}
-
-function stateOf(trial) {
-  return trial.chosen ? "chosen" : trial.front ? "on the front" : "dominated";
-}
-function factsOf(trial) {
-  const metrics = Object.entries(trial.metrics).map(([name, value]) => [name, value.toFixed(4)]);
-  return { ...Object.fromEntries(metrics), ...trial.settings };
-}
-
-function showTrial(number) {
-  const trial = EDO.trials[String(number)];
-  const panel = document.getElementById("trial");
-  if (!trial || !panel) return;
-  const facts = text("dl", undefined, "facts");
-  const shown = factsOf(trial);
-  for (const name of Object.keys(shown)) {
-    const pair = document.createElement("div");
-    pair.append(text("dt", name), text("dd", shown[name]));
-    facts.append(pair);
-  }
-  panel.replaceChildren(text("h3", `Trial ${number}, ${stateOf(trial)}`), facts);
-  panel.hidden = false;
 }
 
 function addSaving() {
