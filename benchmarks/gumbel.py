@@ -154,7 +154,7 @@ def defaults(seed: int) -> None:
 def compare(pool: Pool, settings: Settings) -> tuple[str, list[list[float]]]:
     """The cells of one pool, and its gaps: uniform, the paper's settings, the thorough ones."""
     problem = Problem.from_arrays(*pool, class_weights=settings.class_weights)
-    best = solve_exact(FitData.from_arrays(*pool), settings, order="given", max_members=MEMBERS)
+    best = solve_exact(FitData.from_arrays(*pool), settings, max_members=MEMBERS)
     optimum = best.terms["total"]
     uniform = float(joint_loss(np.full(MEMBERS, 1 / MEMBERS), problem, settings).total) - optimum
     data = FitData.from_arrays(*pool)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from edokit.objective.settings import CE, GumbelSettings, Regularize, Settings
+from edokit.objective.settings import CE, GumbelSettings, Settings
 from edokit.solvers.batches import Draws
 
 EPSILON = 1e-12
@@ -95,12 +95,11 @@ class Ensemble(nn.Module):
         f1 = 2 * true_positive / (2 * true_positive + false_positive + false_negative)
         apart = (p[:, :, None, :] - p[:, None, :, :]).abs().sum(dim=-1)
         diversity = (v[:, None] * v[None, :] * apart).sum(dim=(1, 2)).mean()
-        norm = v if s.regularize is Regularize.EFFECTIVE else torch.softmax(self.theta, dim=0)
         return (
             s.f1 * (1 - f1)
             + s.ce_weight * self.cross_entropy(v, pooled, p, q, noise, temperature)
             + s.diversity.sign * s.div * diversity
-            + s.reg * (norm**2).sum()
+            + s.reg * (v**2).sum()
         )
 
     def cross_entropy(

@@ -58,7 +58,7 @@ def solving(settings: Settings) -> Callable[[FitData], np.ndarray]:
 
 
 def _weights(data: FitData, settings: Settings, **options: bool) -> np.ndarray:
-    return solve_exact(data, settings, order="given", **options).weights[None]
+    return solve_exact(data, settings, **options).weights[None]
 
 
 def configurations() -> list[GumbelSettings]:

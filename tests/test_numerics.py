@@ -174,7 +174,6 @@ def test_no_weights_are_better_than_the_certificate_allows(
             made.probabilities, people.soft_labels, people.soft_labels.argmax(axis=1)
         ),
         settings,
-        order="given",
     )
     assert found.certificate is not None
     assert found.certificate.convex

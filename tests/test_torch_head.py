@@ -24,7 +24,7 @@ VARIANTS = [
     Settings(ce="all", diversity="suppress"),
     Settings(ce="random", class_weights=True),
     Settings(pool="log"),
-    Settings(regularize="w", reg=0.1),
+    Settings(reg=0.1),
 ]
 
 

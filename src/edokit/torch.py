@@ -9,7 +9,7 @@ from dataclasses import replace
 from edokit._errors import InputError, missing_extra
 from edokit.objective.loss import Loss, joint_loss
 from edokit.objective.pools import effective_weights, pool, softmax
-from edokit.objective.settings import CE, Objective, Regularize, Settings, preset
+from edokit.objective.settings import CE, Objective, Settings, preset
 from edokit.objective.summaries import Problem
 
 try:
@@ -133,7 +133,6 @@ class EDOHead(nn.Module):  # type: ignore[misc]
             self.weights(size_noise),
             self._problem(probabilities, soft_labels, hard_labels),
             self.settings,
-            w=softmax(self.theta) if self.settings.regularize is Regularize.RAW else None,
             noise=member_noise if random_members else None,
             temperature=self.temperature,
         )

@@ -92,7 +92,7 @@ def test_the_choice_goes_with_every_kind_of_fit() -> None:
     people, made = people_and_pool()
     for how in (
         {"groups": True, "pool": "log", "recalibrate": "temperature"},
-        {"solver": "gumbel", "epochs": 2, "regularize": "w"},
+        {"solver": "gumbel", "epochs": 2},
         {"max_members": 2},
         {"diversity": "suppress", "lambda_div": 0.1},
         {"class_weights": True, "ce": "all"},

@@ -38,7 +38,7 @@ def test_given_the_weights_of_a_fit_it_is_that_ensemble(how: dict[str, str]) -> 
 def test_nothing_is_drawn_when_members_are_judged() -> None:
     weights = [0.1, 0.2, 0.3, 0.4]
     given = EDOEnsemble.from_weights(
-        weights, P, Q, objective=Objective(ce="random", regularize="w"), solver="gumbel"
+        weights, P, Q, objective=Objective(ce="random"), solver="gumbel"
     )
     assert given.objective_["ce"] == pytest.approx(float(given.member_ce_ @ weights))
     assert given.objective_["reg"] == pytest.approx(0.3)

@@ -79,12 +79,15 @@ def test_the_card_names_members_metrics_use_and_limits(tmp_path: Path) -> None:
 def test_ensembles_that_name_their_parameters_flat_load(folder: Path) -> None:
     loaded = EDOEnsemble.load(folder)
     stored = json.loads((folder / "ensemble.json").read_text())
-    again = clone(loaded).fit(POOL, PEOPLE)
-    np.testing.assert_allclose(loaded.weights_, again.weights_, atol=1e-6)
-    assert loaded.explain()[0].kind == again.explain()[0].kind
+    np.testing.assert_array_equal(loaded.weights_, stored["weights"])
     flat = Options.of(loaded.get_params(deep=False)).to_flat()
     asked = {name: value for name, value in stored["parameters"].items() if value is not None}
-    assert asked.pop("label_weights") == "shared"  # a parameter of earlier builds
+    # Parameters of earlier builds.
+    assert (asked.pop("label_weights"), asked.pop("order")) == ("shared", "ce")
+    if asked.pop("regularize", "v") == "v":
+        again = clone(loaded).fit(POOL, PEOPLE)
+        np.testing.assert_allclose(loaded.weights_, again.weights_, atol=1e-6)
+        assert loaded.explain()[0].kind == again.explain()[0].kind
     assert flat.items() >= asked.items()
 
 

@@ -49,7 +49,7 @@ def alike(one: Any, other: Any, where: str = "") -> None:
         {},
         {"pool": "log", "lambda_div": 0.1},
         {"groups": True, "pool": "log"},
-        {"groups": True, "max_members": 2, "order": "given"},
+        {"groups": True, "max_members": 2},
         {"preset": "paper-fixed", "solver": "exact", "diversity": "suppress"},
         {"ce": "all", "lambda_div": 0.05, "class_weights": True},
         {"solver": "gumbel", "ce": "all", "epochs": 3, "random_state": 5},

@@ -17,7 +17,6 @@ from edokit.objective.settings import (
     Diversity,
     Objective,
     Pool,
-    Regularize,
     Settings,
     preset,
 )
@@ -27,10 +26,9 @@ P, VOTES = RNG.dirichlet([1, 1, 1], size=(40, 4)), RNG.integers(0, 3, size=40)
 
 
 def test_modes_may_be_strings_and_become_enums() -> None:
-    chosen = Settings(diversity="suppress", ce="all", regularize="w", pool="log")
+    chosen = Settings(diversity="suppress", ce="all", pool="log")
     assert chosen.diversity is Diversity.SUPPRESS
     assert chosen.ce is CE.ALL
-    assert chosen.regularize is Regularize.RAW
     assert chosen.pool is Pool.LOG
     assert str(chosen.ce) == chosen.ce == "all"
     assert replace(chosen, ce=CE.MEAN).ce is CE.MEAN

@@ -12,7 +12,7 @@ from edokit.datasets.simulate.simulation import simulate
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.pools import effective_weights, softmax
-from edokit.objective.settings import CE, GumbelSettings, Regularize, Settings
+from edokit.objective.settings import CE, GumbelSettings, Settings
 from edokit.objective.summaries import Problem, Summaries
 from edokit.solvers import Solution
 from edokit.solvers.batches import Draws
@@ -90,17 +90,15 @@ def step_by_step(
             if settings.class_weights:
                 problem = replace(problem, class_weights=whole.class_weights())
             soft = softmax((pi + draws.size_noise(1, sizes)[0]) / temperature)
-            v, w = effective_weights(theta, soft, options.min_members), softmax(theta)
+            v = effective_weights(theta, soft, options.min_members)
             noise = None
             if settings.ce is CE.RANDOM:
                 width = min(options.batch_size, items)
                 noise = draws.member_noise(1, width, members)[0, : len(batch)]
-            loss = joint_loss(v, problem, settings, w=w, noise=noise, temperature=temperature)
+            loss = joint_loss(v, problem, settings, noise=noise, temperature=temperature)
             in_theta, in_sizes = effective_weights_vjp(
                 theta, soft, loss.gradient, options.min_members
             )
-            if settings.regularize is Regularize.RAW:
-                in_theta = in_theta + softmax_vjp(w, 2.0 * settings.reg * w)
             gradient = np.concatenate([in_theta, softmax_vjp(soft, in_sizes) / temperature])
             steps += 1
             averages[0] = 0.9 * averages[0] + 0.1 * gradient

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from edokit._errors import InputError
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import JointObjective, joint_loss
 from edokit.objective.pools import pool
@@ -236,15 +235,8 @@ def test_only_the_best_ranked_members_can_be_kept() -> None:
     settings = Settings()
     P, q, y = make(100, 8, 2, 0)
     best = rank_members(Summaries.from_arrays(P, q, y))[:3]
-    for order, kept in (("ce", best), ("given", [0, 1, 2])):
-        solution = solve_exact(FitData.from_arrays(P, q, y), settings, order=order, max_members=3)
-        assert set(np.flatnonzero(solution.weights)) <= set(kept)
-
-
-def test_the_literal_penalty_is_left_to_gumbel() -> None:
-    settings = Settings(regularize="w")
-    with pytest.raises(InputError, match="gumbel"):
-        solve_exact(FitData.from_arrays(*make(20, 3, 2, 0)), settings)
+    solution = solve_exact(FitData.from_arrays(P, q, y), settings, max_members=3)
+    assert set(np.flatnonzero(solution.weights)) <= set(best)
 
 
 @pytest.mark.parametrize(
@@ -292,14 +284,14 @@ def test_the_quadratic_program_is_solved_to_its_optimality_conditions(
 def test_terms_that_nobody_weighs_may_be_left_out(pool: str) -> None:
     data = FitData.from_arrays(*make(300, 5, 3, 0))
     settings = Settings(pool=pool)
-    lean = solve_exact(data, settings, order="given", all_terms=False)
-    whole = solve_exact(FitData.from_arrays(*data.sample), settings, order="given")
+    lean = solve_exact(data, settings, all_terms=False)
+    whole = solve_exact(FitData.from_arrays(*data.sample), settings)
     np.testing.assert_allclose(lean.weights, whole.weights, atol=1e-9)
     assert "div" not in lean.terms
     assert {**whole.terms, "div": 0.0} == pytest.approx({**lean.terms, "div": 0.0})
     for more in ({"div": 0.1}, {"ce": "all"}, {"class_weights": True}):
         needs = replace(settings, **more)
-        assert np.isfinite(solve_exact(data, needs, order="given", all_terms=False).weights).all()
+        assert np.isfinite(solve_exact(data, needs, all_terms=False).weights).all()
 
 
 def test_the_gradient_of_the_cross_entropy_comes_with_the_solution() -> None:

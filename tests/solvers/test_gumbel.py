@@ -57,12 +57,12 @@ def optimum(problem: Problem, settings: Settings) -> float:
         replace(EVERYTHING, class_weights=True),
         replace(EVERYTHING, ce="all"),
         replace(EVERYTHING, ce="random"),
-        replace(EVERYTHING, regularize="w", reg=3.0),
+        replace(EVERYTHING, reg=3.0),
         replace(EVERYTHING, pool="log", diversity="suppress"),
         replace(EVERYTHING, ce="random", class_weights=True),
         replace(EVERYTHING, ce="all", class_weights=True),
     ],
-    ids=lambda s: f"{s.ce} {s.pool} {s.regularize} {s.class_weights}",
+    ids=lambda s: f"{s.ce} {s.pool} {s.reg} {s.class_weights}",
 )
 @pytest.mark.parametrize("sizes", [(1, 5), (2, 4), (3, 3)])
 def test_a_batch_of_configurations_takes_the_steps_of_the_formulas(settings, sizes):
@@ -128,7 +128,6 @@ def test_a_configuration_does_not_depend_on_its_companions():
                 diversity=rng.choice(["preserve", "suppress"]),
                 ce=["mean", "all", "random"][t % 3],
                 class_weights=bool(rng.integers(2)),
-                regularize=rng.choice(["v", "w"]),
                 pool=rng.choice(["linear", "log"]),
             )
         )
@@ -218,12 +217,11 @@ def test_weights_are_on_the_simplex_and_reach_no_further_than_the_size():
         np.testing.assert_array_equal(solution.order, rank_members(Summaries.from_arrays(*data)))
 
 
-def test_only_given_order_follows_the_order_of_the_members():
+def test_the_order_of_the_members_does_not_matter():
     data = random_pool(members=6)
     worst_first = rank_members(Summaries.from_arrays(*data))[::-1]
     data = data._replace(P=data.P[:, worst_first])
     options = replace(QUICK, max_members=1)
-    assert solve_gumbel(fit(data), EVERYTHING, replace(options, order="given"))[0].weights[0] == 1.0
     assert solve_gumbel(fit(data), EVERYTHING, options)[0].weights[-1] == 1.0
 
 

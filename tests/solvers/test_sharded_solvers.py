@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edokit._errors import InputError
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.loss import JointObjective, joint_loss
@@ -186,8 +185,3 @@ def test_gumbel_on_a_sample_tells_the_terms_of_all_items(
         loss = joint_loss(solution.weights, whole, kind)
         for name in ("f1", "ce", "div", "reg", "total"):
             assert solution.terms[name] == pytest.approx(float(loss.terms[name]))
-
-
-def test_the_literal_penalty_needs_gumbel(shards: ShardedData) -> None:
-    with pytest.raises(InputError, match="regularize='w'"):
-        solve_exact(shards, Settings(regularize="w"))

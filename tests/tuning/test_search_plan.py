@@ -29,7 +29,6 @@ FIXED = SearchSpace(
         ({"random_state": -1}, "random_state"),
         ({"solver": "simplex"}, "'simplex'"),
         ({"judge": "friends"}, "'friends'"),
-        ({"order": "random"}, "'random'"),
         ({"folds": 0}, "needs folds"),
         ({"space": FIXED}, "nothing to search"),
     ],

@@ -376,7 +376,7 @@ class LinearPool(WeightedPool):
     def find_weights(self, P: Floats, q: Floats, y: Codes) -> Floats:
         settings = Settings(f1=0.0, reg=0.0, pool=Pool(self.pool))
         data = FitData.from_arrays(P, q, y)
-        return solve_exact(data, settings, order="given", all_terms=False).weights
+        return solve_exact(data, settings, all_terms=False).weights
 
 
 @register_method("log-pool", "the logarithmic pool with the lowest CE on dev", order=80)

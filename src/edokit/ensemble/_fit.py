@@ -25,7 +25,7 @@ from edokit.fitdata.data import FitData, pooled
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
 from edokit.objective.pools import fit_temperature, pool, spread_weights
-from edokit.objective.settings import TERMS, Exact, Regularize, Settings
+from edokit.objective.settings import TERMS, Exact, Settings
 from edokit.predictions.shards import Shards
 from edokit.scales import DeclaredScale, Scale, check_same_scale
 from edokit.solvers import Solution
@@ -113,14 +113,13 @@ def _solve(units: FitData, options: Options) -> _Solved:
         penalty, penalty_choice = choose_lambda_reg(
             units,
             options.settings,
-            order=solver.order,
             max_members=members,
             random_state=options.random_state,
         )
         options = replace(options, objective=replace(options.objective, reg=penalty))
     if isinstance(solver, Exact):
         solver = replace(solver, max_members=members)
-        solution = solve_exact(units, options.settings, order=solver.order, max_members=members)
+        solution = solve_exact(units, options.settings, max_members=members)
     else:
         rows = len(units.sample.y)
         if units.is_sampled:
@@ -141,7 +140,6 @@ def choose_lambda_reg(
     data: FitData,
     settings: Settings,
     *,
-    order: str = "ce",
     max_members: int | None = None,
     random_state: int = 0,
 ) -> tuple[float, dict[str, Any]]:
@@ -154,15 +152,13 @@ def choose_lambda_reg(
     sampled = data.draw(MAX_ITEMS)
     items, counts = sampled.items, np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
-    # The paper's literal penalty has no exact solution, and the same effect.
-    settings = replace(settings, regularize=Regularize.EFFECTIVE)
     folds = sampled.folds(FOLDS, random_state) if comparable else []
 
     def held_out(*lambdas: float) -> Any:
         """[L, n] cross-entropy of every item when its fold was held out, for each λ_Reg."""
         losses_by_fold = []
         for train, fold in folds:
-            path = solve_path(train, settings, lambdas, order=order, max_members=max_members)
+            path = solve_path(train, settings, lambdas, max_members=max_members)
             P, q, _ = fold.sample
             rows = [ce_items(np.asarray(pool(P, v, settings.pool)), q) for v in path]
             losses_by_fold.append(
@@ -221,7 +217,7 @@ def fit_given_weights(
     options = replace(
         options,
         objective=replace(options.objective, reg=settings.reg),
-        solver=replace(options.solver, order="given", max_members=None),
+        solver=replace(options.solver, max_members=None),
     )
     ((terms, ce_gradient),) = evaluate_weights(data, [settings], [v])
     solution = Solution(
@@ -370,7 +366,6 @@ def _kind_with_weight(weights: Floats, k: int) -> Kind:
 
 def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:
     """[K] the weighted gradient of each term at the solution, by name of its λ."""
-    settings = replace(settings, regularize=Regularize.EFFECTIVE)
     terms = streamed_terms(units, settings, np.arange(len(units.members)))
     objective = JointObjective(
         units.problem(settings, with_items=False),

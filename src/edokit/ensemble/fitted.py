@@ -38,21 +38,26 @@ class FitCounts(TypedDict):
 
 def _read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of the estimator; version 0.1.0 names the fields of its objects flat."""
-    parameters = dict(stored)
+    parameters = _current(stored)
     if parameters.pop("label_weights", "shared") != "shared":  # a parameter of earlier builds
         raise ValueError("have weights for each label, which this version no longer has")
     try:
         if "objective" not in parameters:
             return from_flat(parameters)
         if parameters["objective"] is not None:
-            parameters["objective"] = Objective(**parameters["objective"])
+            parameters["objective"] = Objective(**_current(parameters["objective"]))
         if isinstance(parameters["solver"], dict):
-            options = dict(parameters["solver"])
+            options = _current(parameters["solver"])
             parameters["solver"] = SOLVERS[options.pop("name")](**options)
         Options.of(parameters)
     except (InputError, TypeError, LookupError) as error:
         raise ValueError(f"can't be used: {error}") from error
     return parameters
+
+
+def _current(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those of earlier builds alone, which do not change the answers."""
+    return {name: value for name, value in options.items() if name not in ("order", "regularize")}
 
 
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:

@@ -30,7 +30,7 @@ from edokit.objective.pools import (
     softmax,
     without_gradient,
 )
-from edokit.objective.settings import CE, Diversity, Pool, Regularize, Settings
+from edokit.objective.settings import CE, Diversity, Pool, Settings
 from edokit.objective.summaries import Problem
 
 # Numbers of numpy arrays in one block: so few that they stay in the cache.
@@ -472,15 +472,13 @@ def joint_loss(
     problem: Problem,
     settings: Settings,
     *,
-    w: Array | None = None,
     noise: Array | None = None,
     temperature: Array | float = 1.0,
 ) -> Loss:
     """The joint loss at effective weights v [K], or at T of them [T, K].
 
-    ``w``: raw weights in the shape of v, needed by ``regularize="w"``. ``noise`` and
-    ``temperature``: see `DrawnMember`, needed by ``ce="random"``. On torch tensors autograd flows
-    into v, w and the predictions.
+    ``noise`` and ``temperature``: see `DrawnMember`, needed by ``ce="random"``. On torch tensors
+    autograd flows into v and the predictions.
     """
     if v.shape[-1] != problem.members:
         raise InputError(
@@ -491,11 +489,4 @@ def joint_loss(
     terms: dict[str, Term] = {}
     if settings.ce is CE.RANDOM:
         terms["ce_weight"] = DrawnMember(problem, noise, temperature)
-    if settings.regularize is Regularize.RAW:
-        terms["reg"] = raw_norm(w)
     return Loss(JointObjective(problem, settings, terms), v)
-
-
-def raw_norm(w: Array) -> Linear:
-    """The squared norm of raw weights w [..., K], a constant in v."""
-    return Linear(like(np.zeros(w.shape[-1]), w), namespace(w).sum(w * w, axis=-1))

@@ -51,15 +51,6 @@ class Diversity(_Mode):
         return -1.0 if self is Diversity.PRESERVE else 1.0  # s
 
 
-class Regularize(_Mode):
-    """Which weights the squared norm is taken of."""
-
-    EFFECTIVE = "v"
-    """the effective weights, after averaging over sizes; keeps ``preserve`` convex"""
-    RAW = "w"
-    """the weights before sizes, as the paper writes it; gumbel solver only"""
-
-
 class Pool(_Mode):
     """How members become one distribution."""
 
@@ -115,8 +106,6 @@ class Objective(OptionFields):
         Reward or penalise disagreement between members; without effect if ``div`` is 0.
     class_weights : bool, default=False
         Weigh the classes in the cross-entropy by inverse frequency.
-    regularize : {"v", "w"}, default="v"
-        Norm of the effective weights, or (gumbel only) of those before sizes, as in the paper.
 
     Examples
     --------
@@ -134,7 +123,6 @@ class Objective(OptionFields):
     w1: float = _term(0.0, "the Wasserstein-1 distance", ordinal=True)
     diversity: Diversity | Literal["preserve", "suppress"] = Diversity.PRESERVE
     class_weights: bool = False
-    regularize: Regularize | Literal["v", "w"] = Regularize.EFFECTIVE
 
     def __post_init__(self) -> None:
         for name, weight in self.weights():
@@ -142,7 +130,7 @@ class Objective(OptionFields):
                 suppress = f"to penalise disagreement, choose {option('diversity', 'suppress')}"
                 hint = suppress if name == "div" else "0 leaves the term out"
                 check_number(TERMS[name].flat_name, weight, 0, LARGEST, hint=hint)
-        for kind in (Diversity, CE, Regularize):
+        for kind in (Diversity, CE):
             name = kind.__name__.lower()
             object.__setattr__(self, name, kind(getattr(self, name)))
 
@@ -207,7 +195,6 @@ class Settings(Objective):
     reg: float = 0.03
     ce: CE = CE.MEAN
     diversity: Diversity = Diversity.PRESERVE
-    regularize: Regularize = Regularize.EFFECTIVE
     pool: Pool = Pool.LINEAR
 
     def __post_init__(self) -> None:
@@ -251,9 +238,6 @@ def preset(name: str) -> Objective:
 
 # --- Solvers --------------------------------------------------------------------------------------
 
-ORDERS = ("ce", "given")
-"""How members are ranked."""
-
 THOROUGH = ("epochs", "learning_rate", "temperature", "temperature_decay")
 """What `Gumbel.resolve` chooses by the number of items, where it is None."""
 _STEPS = 2000  # at least, of a thorough search
@@ -266,9 +250,8 @@ class Exact(OptionFields):
     Parameters
     ----------
     max_members : int, default=None
-        Largest size; lower-ranked members get no weight. None: all members compete.
-    order : {"ce", "given"}, default="ce"
-        How members are ranked: by their own cross-entropy on the fit data, or as they come.
+        Largest size; only members with the lowest cross-entropy on the fit data compete. None: all
+        do.
 
     Examples
     --------
@@ -279,12 +262,10 @@ class Exact(OptionFields):
 
     name: ClassVar[str] = "exact"
     max_members: int | None = None
-    order: Literal["ce", "given"] = "ce"
 
     def __post_init__(self) -> None:
         if self.max_members is not None:
             check_number("max_members", self.max_members, 1, whole=True)
-        one_of("order", self.order, ORDERS)
 
 
 @dataclass(frozen=True, repr=False)
@@ -312,9 +293,8 @@ class Gumbel(OptionFields):
     min_members : int, default=1
         Smallest size (K_min).
     max_members : int, default=None
-        Largest size (K_max); lower-ranked members get no weight. None: all members compete.
-    order : {"ce", "given"}, default="ce"
-        How members are ranked: by their own cross-entropy on the fit data, or as they come.
+        Largest size (K_max); only members with the lowest cross-entropy on the fit data compete.
+        None: all do.
 
     Examples
     --------
@@ -332,13 +312,12 @@ class Gumbel(OptionFields):
     min_temperature: float = 0.1
     min_members: int = 1
     max_members: int | None = None
-    order: Literal["ce", "given"] = "ce"
 
     def __post_init__(self) -> None:
         paper = {part.name: part.default for part in fields(GumbelSettings)}
         for part in fields(self):
             value, is_whole = getattr(self, part.name), str(part.type).startswith("int")
-            if part.name == "order" or (value is None and part.default is None):
+            if value is None and part.default is None:
                 continue
             check_number(
                 part.name,
@@ -349,7 +328,6 @@ class Gumbel(OptionFields):
                 whole=is_whole,
                 hint=f"the paper uses {paper[part.name]!r}",
             )
-        one_of("order", self.order, ORDERS)
         if self.max_members is not None and self.min_members > self.max_members:
             raise InputError(
                 f"no ensemble size lies between {option('min_members', self.min_members)} and"

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from numpy.typing import NDArray
 
-from edokit._errors import InputError, one_of, option
+from edokit._errors import InputError, option
 from edokit.objective.pools import (
     Additive,
     Array,
@@ -241,16 +241,11 @@ def _not_finite() -> InputError:
     )
 
 
-def rank_members(summaries: Summaries, order: str = "ce") -> NDArray[np.int64]:
-    """[K] member positions, best first.
+def rank_members(summaries: Summaries) -> NDArray[np.int64]:
+    """[K] member positions by ascending cross-entropy of each alone; ties keep their order.
 
-    ``"ce"``: ascending cross-entropy of each member alone, without class weights, so that the
-    ranks do not depend on the objective's settings; ties keep their order. ``"given"``: the order
-    of the predictions.
+    Without class weights, so that the ranks do not depend on the objective's settings.
     """
-    one_of("order", order, ("ce", "given"))
-    if order == "given":
-        return np.arange(summaries.members)
     losses = np.asarray([float(loss) for loss in summaries.member_ce()])
     return np.argsort(losses, kind="stable")
 

@@ -37,7 +37,6 @@ class Columns(NamedTuple):
     pooled: int
     drawn: int
     weights: dict[str, Floats]  # λ of each term, that of div with the sign s
-    on_raw: Floats  # 1 where the squared norm is of the raw weights w, 0 where of v
     learning_rate: Floats
     temperature: Floats
     temperature_decay: Floats
@@ -96,8 +95,7 @@ class _Steps:
         self._largest_rate = float(rates.max())
         weights = columns.weights
         self._twice_div = self._full(2.0 * weights["div"])
-        self._twice_reg = self._full(2.0 * weights["reg"] * (1.0 - columns.on_raw))
-        self._twice_raw = self._full(2.0 * weights["reg"] * columns.on_raw)
+        self._twice_reg = self._full(2.0 * weights["reg"])
         # What the linear terms are multiplied with: −λ_F1, and λ_CE where the members' own count.
         lambda_ce = weights["ce_weight"]
         member_ce = lambda_ce.copy()
@@ -120,7 +118,6 @@ class _Steps:
         self._kept = np.tri(members)[min_members - 1 :]  # [M, K] 1 where a size keeps a member
         self._kept_by = np.ascontiguousarray(self._kept.T)
         self._everything = np.ones((sizes, sizes))  # a product with it is the sum, in each column
-        self._any_raw = bool(columns.on_raw.any())
         # Memory that every step uses again.
         self._powers, self._w, self._sizes = self._array()
         self._slopes, self._in_theta, self._in_pi = self._array()
@@ -202,10 +199,6 @@ class _Steps:
         means -= np.dot(in_pi, self._everything)
         np.multiply(sizes, means, out=in_pi)
         in_pi *= self._colder_pi
-        if self._any_raw:
-            raw = w / w.sum(axis=-1, keepdims=True)
-            square = raw * raw
-            in_theta += self._twice_raw * (square - raw * square.sum(axis=-1, keepdims=True))
         return self._slopes
 
     def _move(self, gradient: Floats) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import (
@@ -20,7 +19,7 @@ from edokit.objective.loss import (
     pool_terms,
 )
 from edokit.objective.pools import one_thread, spread
-from edokit.objective.settings import CE, TERMS, Diversity, Pool, Regularize, Settings
+from edokit.objective.settings import CE, TERMS, Diversity, Pool, Settings
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Certificate, Solution
 
@@ -46,7 +45,6 @@ def solve_exact(
     data: FitData,
     settings: Settings,
     *,
-    order: str = "ce",
     max_members: int | None = None,
     all_terms: bool = True,
 ) -> Solution:
@@ -63,23 +61,16 @@ def solve_exact(
         Predictions and labels, in memory or in shards.
     settings : Settings
         The objective.
-    order : {"ce", "given"}, default="ce"
-        How members are ranked: by their own cross-entropy, or as they are.
     max_members : int, optional
-        Only the best ``max_members`` may have weight; all by default.
+        Only the members with the lowest cross-entropy, so many, may have weight; all by default.
     all_terms : bool, default=True
         Whether the solution has every term. False skips the distances between members where the
-        objective does not use them.
+        objective does not use them, and ranks where all members compete.
 
     Returns
     -------
     Solution
         Weights, size, terms and certificate.
-
-    Raises
-    ------
-    InputError
-        If ``settings`` penalise the raw weights (``regularize="w"``).
 
     Examples
     --------
@@ -91,15 +82,8 @@ def solve_exact(
     >>> solution.weights.round(2)
     array([1., 0.])
     """
-    if settings.regularize is Regularize.RAW:
-        raise InputError(
-            "the exact solver penalises the effective weights, not the raw ones"
-            f" ({option('regularize', 'w')})",
-            f"choose {option('regularize', 'v')}, or {option('solver', 'gumbel')} for the paper's"
-            " literal penalty",
-        )
     settings = in_expectation(settings)
-    problem, ranked = _competing_problem(data, settings, order, max_members, all_terms)
+    problem, ranked = _competing_problem(data, settings, max_members, all_terms)
     members, candidates = len(ranked), ranked[:max_members]
     # The matrix products are too small for threads.
     with one_thread():
@@ -146,7 +130,6 @@ def solve_path(
     settings: Settings,
     lambdas: Sequence[float],
     *,
-    order: str = "ce",
     max_members: int | None = None,
 ) -> Floats:
     """[L, K] the weights that `solve_exact` finds for each ``lambda_reg``, in memory.
@@ -155,9 +138,7 @@ def solve_path(
     weights.
     """
     settings = in_expectation(settings)
-    if max_members is None or max_members >= len(data.members):
-        order = "given"  # ranks do not matter then
-    problem, ranked = _competing_problem(data, settings, order, max_members, False)
+    problem, ranked = _competing_problem(data, settings, max_members, False)
     path = np.zeros((len(lambdas), len(ranked)))
     v = np.full(problem.members, 1.0 / problem.members)
     with one_thread():
@@ -171,13 +152,14 @@ def solve_path(
 
 
 def _competing_problem(
-    data: FitData, settings: Settings, order: str, max_members: int | None, all_terms: bool
+    data: FitData, settings: Settings, max_members: int | None, all_terms: bool
 ) -> tuple[Problem, Ints]:
     """The problem of the members that may have weight, and the ranking of all members."""
     with_items = bool(pool_terms(settings))
     problem = data.problem(settings, all_terms=all_terms, with_items=with_items)
     members = np.arange(problem.members)
-    ranked = members if order == "given" else rank_members(data.summaries(), order)
+    unlimited = max_members is None or max_members >= len(members)
+    ranked = members if unlimited and not all_terms else rank_members(data.summaries())
     candidates = ranked[:max_members]
     everyone = np.array_equal(candidates, members)
     return problem if everyone else problem.select(candidates), ranked
@@ -191,9 +173,7 @@ def evaluate_weights(
     The settings, one for each of the weights, must have the same pool, class weights and kind of
     cross-entropy, so that one pass over the data serves all.
     """
-    settings = [
-        replace(in_expectation(variant), regularize=Regularize.EFFECTIVE) for variant in settings
-    ]
+    settings = [in_expectation(variant) for variant in settings]
     members, passes = np.arange(len(data.members)), data.is_sampled
     shared: dict[str, StreamedTerm] = {}
     for variant in settings if passes else ():

@@ -13,9 +13,9 @@ import numpy as np
 from edokit._errors import InputError, check_seed, option
 from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
-from edokit.objective.loss import JointObjective, PoolTerm, pool_terms, raw_norm
+from edokit.objective.loss import JointObjective, PoolTerm, pool_terms
 from edokit.objective.pools import effective_weights, softmax
-from edokit.objective.settings import CE, TERMS, GumbelSettings, Pool, Regularize, Settings
+from edokit.objective.settings import CE, TERMS, GumbelSettings, Pool, Settings
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Solution, Trajectory
 from edokit.solvers.batches import Batches
@@ -24,7 +24,7 @@ from edokit.solvers.exact import evaluate_weights, in_expectation, terms_and_gra
 
 _OF_TRAJECTORY = ("f1", "ce", "div", "reg", "total")
 # Runs that differ in these can't share arrays.
-_SHAPE = attrgetter("epochs", "batch_size", "min_members", "max_members", "order")
+_SHAPE = attrgetter("epochs", "batch_size", "min_members", "max_members")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
 # must not decide.
 _TIE = 1e-3
@@ -140,8 +140,7 @@ def _columns(batch: Sequence[_Run]) -> Columns:
         kinds.count(CE.MEAN),
         kinds.count(CE.RANDOM),
         {term: column(partial(_signed_weight, term)) for term in TERMS},
-        column(lambda run: run.settings.regularize is Regularize.RAW),
-        *(column(attrgetter(f"options.{name}")) for name in Columns._fields[4:]),
+        *(column(attrgetter(f"options.{name}")) for name in Columns._fields[3:]),
     )
 
 
@@ -155,7 +154,7 @@ def _prepare(data: FitData, run: _Run) -> tuple[Problem, Batches, Ints]:
     Calls on the same data share them.
     """
     settings, options = run.settings, run.options
-    ranks: Ints = rank_members(data.summaries(), options.order)
+    ranks: Ints = rank_members(data.summaries())
     if options.min_members > len(ranks):
         raise InputError(
             f"{option('min_members', options.min_members)} is more than the {len(ranks)} members"
@@ -163,7 +162,7 @@ def _prepare(data: FitData, run: _Run) -> tuple[Problem, Batches, Ints]:
             "ask for fewer, or give more members",
         )
     candidates = ranks[: options.max_members]
-    steering = (options.order, len(candidates), options.batch_size)
+    steering = (len(candidates), options.batch_size)
     key = ("gumbel", settings.class_weights, settings.pool, *steering)
     if key not in data.prepared:
         problem = data.problem(settings).select(candidates)
@@ -202,7 +201,7 @@ def _solutions(
     final = softmax(np.where(in_ensemble, theta[-1], -np.inf))
     solutions = []
     for t, run in enumerate(runs):
-        terms, slope = terms_and_gradient(_objective(problem, run, final[t]), final[t])
+        terms, slope = terms_and_gradient(_objective(problem, run), final[t])
         solution = Solution(
             weights=_as_given(final[t], ranks),
             size=int(best[t]),
@@ -224,7 +223,7 @@ def _trajectory(
     """What the logits [E, K] and [E, M] of one run mean after each epoch."""
     sizes = softmax(pi)
     averaged = effective_weights(theta, sizes, run.options.min_members)
-    losses = _objective(problem, run, softmax(theta)).terms(averaged)
+    losses = _objective(problem, run).terms(averaged)
     return Trajectory(
         **{name: losses[name] for name in _OF_TRAJECTORY},
         temperature=temperature,
@@ -235,11 +234,9 @@ def _trajectory(
     )
 
 
-def _objective(problem: Problem, run: _Run, w: Floats) -> JointObjective:
-    """The joint loss of a run over all items, without draws; ``w`` [..., K] are raw weights."""
-    settings = in_expectation(run.settings)
-    is_raw = settings.regularize is Regularize.RAW
-    return JointObjective(problem, settings, {"reg": raw_norm(w)} if is_raw else None)
+def _objective(problem: Problem, run: _Run) -> JointObjective:
+    """The joint loss of a run over all items, without draws."""
+    return JointObjective(problem, in_expectation(run.settings))
 
 
 def _as_given(ranked: Floats, ranks: Ints) -> Floats:

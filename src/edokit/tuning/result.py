@@ -323,7 +323,6 @@ class SearchResult:
         parameters: dict[str, Any] = {
             "solver": self.plan.solver,
             "groups": self.plan.groups,
-            "order": self.plan.order,
             "ties": self.plan.ties,
             "random_state": self.plan.random_state,
             **trial.configuration.parameters(self.plan.solver),
@@ -365,7 +364,7 @@ class SearchResult:
             row["on_front"] = trial.number in on_front
             row["chosen"] = trial.number == self.chosen.number
             rows.append(row)
-        texts = ("weights", "diversity", "ce_variant", "pool", "regularize")
+        texts = ("weights", "diversity", "ce_variant", "pool")
         types = {
             **dict.fromkeys(("number", "generation", "slot", "size", *WHOLE_NUMBERS), pa.int64()),
             **dict.fromkeys(("on_front", "chosen", "class_weights"), pa.bool_()),

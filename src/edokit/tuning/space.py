@@ -14,14 +14,12 @@ from edokit.annotations.core import Ties
 from edokit.objective.settings import (
     CE,
     FLAT_NAMES,
-    ORDERS,
     SCALE_TERMS,
     THOROUGH,
     Diversity,
     Gumbel,
     GumbelSettings,
     Pool,
-    Regularize,
     Settings,
 )
 from edokit.scales import Scale
@@ -32,11 +30,11 @@ if TYPE_CHECKING:
 SOLVERS = ("gumbel", "exact")
 OBJECTIVE = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
 """Parameters of the space that are the objective's, and its fields."""
-STEERING = tuple(field.name for field in fields(GumbelSettings) if field.name != "order")
+STEERING = tuple(field.name for field in fields(GumbelSettings))
 SPACES = ("thorough", "paper", "ordinal")
 _LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log scale
 WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
-_MODES = {"ce": CE, "diversity": Diversity, "pool": Pool, "regularize": Regularize}
+_MODES = {"ce": CE, "diversity": Diversity, "pool": Pool}
 WITHOUT_RANGE = (*_MODES, "class_weights")
 
 
@@ -95,8 +93,6 @@ class SearchSpace:
         Weigh rare classes up.
     pool : default="linear"
         The kind of pool: linear or log.
-    regularize : default="v"
-        Whose norm counts: the effective weights (v) or the raw ones (w).
     lambda_rps, lambda_w1 : default=0
         Weights of the ranked probability score and of the Wasserstein-1 distance, for ordered
         classes and a linear pool.
@@ -139,7 +135,6 @@ class SearchSpace:
     ce: Any = Choice(("mean", "all", "random"))
     class_weights: Any = True
     pool: Any = "linear"
-    regularize: Any = "v"
     lambda_rps: Any = 0.0
     lambda_w1: Any = 0.0
     learning_rate: Any = None
@@ -221,7 +216,7 @@ class SearchSpace:
         paper = GumbelSettings()
         fixed = {name: getattr(paper, name) for name in STEERING if name != "max_members"}
         expected = ["all" if kind == "random" else kind for kind in _values(self.ce)]
-        return replace(self, **fixed, ce=expected, regularize="v")
+        return replace(self, **fixed, ce=expected)
 
     @property
     def _on_scale(self) -> bool:
@@ -351,7 +346,7 @@ def _values(value: Any) -> Sequence[Any]:
 RULES = ("lowest-ce", "lowest-md", "lowest-rps", "lowest-w1")
 """How a trial may be chosen from the front."""
 FOLDS = 5
-FORMAT = 1  # raised when a search begun by an older version could no longer be continued
+FORMAT = 2  # raised when a search begun by an older version could no longer be continued
 
 
 @dataclass(frozen=True)
@@ -380,8 +375,6 @@ class SearchOptions:
         on an ordinal scale ``lowest-rps``.
     groups : bool, default=False
         Average the members of each group first.
-    order : {"ce", "given"}, default="ce"
-        How members are ranked: by their own CE, or as they are given.
     ties : {"first", "error", "random"}, default="first"
         Hard label of evenly split items.
     random_state : int, default=0
@@ -414,7 +407,6 @@ class SearchOptions:
     judge: Literal["cross-fitted", "optimistic"] | None = None
     choose: str | None = None
     groups: bool = False
-    order: Literal["ce", "given"] = "ce"
     ties: Ties = "first"
     random_state: int = 0
     storage: str | Path | None = None
@@ -456,7 +448,6 @@ class Plan(SearchOptions):
         check_number("trials", self.trials, 1, whole=True, hint="the paper runs 50")
         check_seed(self.random_state)
         one_of("judge", self.judge, ("cross-fitted", "optimistic"))
-        one_of("order", self.order, ORDERS)
         two = "NSGA-II needs two parents; the usual is 10"
         check_number("population", self.population, 2, whole=True, hint=two)
         check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
@@ -497,7 +488,7 @@ class Plan(SearchOptions):
 
     def shape(self, data: dict[str, Any]) -> dict[str, Any]:
         """What must be the same for a search to be continued, in plain values."""
-        names = ("solver", "population", "folds", "judge", "groups", "order")
+        names = ("solver", "population", "folds", "judge", "groups")
         return {
             "format": FORMAT,
             **{name: getattr(self, name) for name in names},

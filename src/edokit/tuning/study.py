@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -403,10 +402,10 @@ def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[So
     if plan.solver == "exact":
         limits = [configuration.options.max_members for configuration in chosen]
         return [
-            solve_exact(data, objective, order=plan.order, max_members=limit)
+            solve_exact(data, objective, max_members=limit)
             for objective, limit in zip(settings, limits, strict=True)
         ]
-    options = [replace(configuration.options, order=plan.order) for configuration in chosen]
+    options = [configuration.options for configuration in chosen]
     with np.errstate(all="ignore"):
         solutions = solve_gumbel(
             data, settings, options, random_state=plan.random_state, trajectory=False
