@@ -310,7 +310,7 @@ def test_tied_items_are_noted_once_a_file(shelf: Path, tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(f"item,annotator,label\n{table}{name},a,no\n")
         array = np.random.default_rng(len(name)).dirichlet([1, 1], (4, 2))
         predictions = Predictions.from_arrays(
-            array, items=[*items, name], members=["a", "b"], classes=["no", "yes"]
+            array, items=[*items, name], members=["a", "b"], layout="NKC", classes=["no", "yes"]
         )
         write_predictions(predictions, tmp_path / f"{name}.npz")
     given = [f"--{which}{what}={tmp_path}/{name}.{ending}"

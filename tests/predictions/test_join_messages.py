@@ -15,25 +15,9 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_percentages_are_no_logits(tmp_path: Path) -> None:
-    path = write(tmp_path / "bert.csv", "item,p_no,p_yes", "a,10.3,89.7", "b,60,40")
-    with pytest.raises(InputError, match=r"'bert' look like percentages, .*89\.7.*by 100"):
-        join_models([path], logits=True)
-
-
 def test_logits_that_are_large_are_logits(tmp_path: Path) -> None:
     path = write(tmp_path / "bert.csv", "item,p_no,p_yes", "a,-30,89.7", "b,60,40")
     assert join_models([path], logits=True).members == ("bert",)
-
-
-def test_each_file_may_have_columns_of_its_own(tmp_path: Path) -> None:
-    bert = write(tmp_path / "bert.csv", "id,no,yes", "a,0.9,0.1", "b,0.2,0.8")
-    tree = write(tmp_path / "tree.csv", "post,p_no,yes", "b,0.3,0.7", "a,0.6,0.4")
-    columns = {"item": "id", "tree.item": "post", "p_yes": "yes", "bert.p_no": "no"}
-    joined = join_models([bert, tree], columns=columns)
-    assert joined.probabilities[0, :, 1].tolist() == [0.1, 0.4]
-    with pytest.raises(InputError, match=r"tree\.csv has no column 'id'.*'tree\.item'"):
-        join_models([bert, tree], columns={"item": "id", "p_no": "no", "p_yes": "yes"})
 
 
 def test_notes_count_the_items_that_are_kept(tmp_path: Path) -> None:

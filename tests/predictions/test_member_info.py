@@ -84,6 +84,6 @@ def test_join_keeps_it_and_adds_to_it(tmp_path: Path) -> None:
     joined = join_models([tmp_path / "one.npz"] * 2, names=["x", "y"])
     assert joined.member_info["y-b"] == INFO["b"]
     added = {"a": {"model": "tiny"}, "c": {"model": "huge", "cost": 0.5, "requests": 12}}
-    found = join_models([tmp_path / "one.npz"], member_info=added).member_info
+    found = join_models([tmp_path / "one.npz"]).with_info(added).member_info
     assert found["a"] == {**INFO["a"], "model": "tiny"}
     assert found["c"] == {"model": "huge", "cost": 0.5, "requests": 12}

@@ -19,7 +19,10 @@ def judged_with(answers: list[list[str]], probabilities: list[float]) -> Evaluat
     people = Annotations.from_matrix(np.array(answers, dtype=object), classes=["no", "yes"])
     p = np.array(probabilities)
     pool = Predictions.from_arrays(
-        np.stack([1 - p, p], axis=1)[:, None], items=people.items, classes=["no", "yes"]
+        np.stack([1 - p, p], axis=1)[:, None],
+        items=people.items,
+        classes=["no", "yes"],
+        layout="NKC",
     )
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
     return evaluate_items(ensemble, pool, people, name="test items", held_out=True)

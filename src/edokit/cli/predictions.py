@@ -37,8 +37,7 @@ class Join(JoinOptions):
         All files hold logits; else FILE:logits for one.
     columns : dict of str, optional
         Another column name for item, member, group or p_CLASS, e.g. item=id or p_yes=score; of
-        sampled answers also for answer, annotator, model, prompt or persona; of one file
-        alone bert.item=id (repeatable).
+        sampled answers also for answer, annotator, model, prompt or persona (repeatable).
     label_map : dict of str, optional
         Read a class, or a sampled answer, as another (repeatable).
     """
@@ -53,7 +52,6 @@ class Join(JoinOptions):
     columns: Annotated[dict[str, str] | None, options.key_value("ROLE=NAME")] = None
     label_map: Annotated[dict[str, str] | None, options.key_value("OLD=NEW")] = None
     scale: str | None = None
-    member_info: Annotated[None, options.HIDDEN] = None
     classes: options.Names = None
 
 

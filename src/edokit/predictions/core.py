@@ -120,9 +120,8 @@ class Predictions:
         annotators : iterable, default=None
             The annotator of each row, where rows are pairs of an item and an annotator.
         layout : {"NKC", "KNC", "NC", "NK", "KN"}, default=None
-            What the axes are: items N, members K, classes C. Without C the numbers are
-            probabilities of the second of two classes. May be left out if the names given leave
-            one possibility.
+            What the axes of an array are: items N, members K, classes C. Without C the numbers are
+            probabilities of the second of two classes. A list or mapping of members needs none.
         logits : bool, default=False
             Whether the numbers are logits; members that are probabilities already are refused.
         invalid : {"error", "normalize"}, default="error"
@@ -142,7 +141,7 @@ class Predictions:
         Raises
         ------
         InputError
-            If the layout is unclear, the numbers are no probabilities, or names repeat or do not
+            If the layout is not said, the numbers are no probabilities, or names repeat or do not
             fit.
 
         Examples
@@ -580,40 +579,20 @@ def _canonical(values: Array, layout: Layout) -> tuple[Array, bool]:
 
 def _from_logits(array: Array, is_binary: bool, members: Strings | None, scale: Scale) -> Array:
     """Probabilities from unnormalised logarithms [N, K, C], or from log-odds in their last column;
-    a member whose numbers are probabilities or percentages is refused."""
+    a member whose numbers are probabilities already, which softmax would flatten, is refused."""
     names = as_names(range(array.shape[1])) if members is None else members
+    is_faulty = scale.are_distributions(array).all(axis=0)
+    if is_faulty.any():
+        raise InputError(
+            f"the numbers of {examples(names[is_faulty])} are probabilities already and no logits",
+            f"leave out {option('logits', True)}; mark the files that hold logits as FILE:logits",
+        )
     scores = array[..., 1] if is_binary else array
-    _refuse_no_logits(scores, array, names, scale)
     # An infinite logit becomes NaN, which is refused by name later.
     with np.errstate(invalid="ignore"):
         if is_binary:
             array = np.stack([np.zeros_like(scores), scores], axis=2)
         return scale.from_logits(array)
-
-
-def _refuse_no_logits(array: Array, probabilities: Array, names: Strings, scale: Scale) -> None:
-    """Refuse members whose numbers are no logits but probabilities, which softmax would flatten, or
-    percentages, nearly all of which would become 0 or 1.
-
-    Percentages [N, K, C] sum to 100; of [N, K] none is negative, and some would become exactly 1.
-    """
-    is_share = ((array >= 0) & (array <= 100)).reshape(*array.shape[:2], -1).all(axis=(0, 2))
-    is_summed = array.ndim == 3 and (np.abs(array.sum(axis=2) - 100) <= 1).all(axis=0)
-    is_certain = array.ndim == 2 and (array > 37).any(axis=0)
-    kinds = {
-        "are probabilities already": scale.are_distributions(probabilities).all(axis=0),
-        "look like percentages": is_share & (is_summed | is_certain),
-    }
-    for fault, is_faulty in kinds.items():
-        if is_faulty.any():
-            plural, faulty = "s" if is_faulty.sum() > 1 else "", array[:, is_faulty]
-            raise InputError(
-                f"the numbers of member{plural}"
-                f" {examples(names[is_faulty])} {fault}, from"
-                f" {faulty.min():g} to {faulty.max():g}, and are no logits",
-                f"leave out {option('logits', True)}, and divide percentages by 100; mark files to"
-                " join that hold logits as FILE:logits",
-            )
 
 
 def as_floats(array: Array) -> Array:
@@ -642,31 +621,26 @@ def _numbers(values: Any) -> Array:
 
 
 def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, int]) -> Layout:
-    """The layout, or without one the only layout that fits the shape and the known sizes."""
-    fits = [name for name in _LAYOUTS if layout in (None, name) and _fits(shape, name, sizes)]
-    if len(fits) != 1:
-        axes = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
-        readings = " or ".join(f"[{', '.join(name)}]" for name in fits)
-        verdict = f"can be {readings}" if fits else f"do not fit the layout {layout}"
-        verdict = verdict if fits or layout else "fit no layout"
+    """The layout, if the shape and the known sizes of axes fit it."""
+    if layout is None:
         raise InputError(
-            f"predictions of shape {shape} {verdict}{f' with {axes}' if axes else ''}",
-            f"say what the axes are, as in {option('layout', (fits or _LAYOUTS)[0])}, and check the"
-            " sizes",
+            f"predictions of shape {shape} need a layout",
+            f"say what the axes are, as in {option('layout', 'NKC')}",
+        )
+    axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=False))}
+    if len(shape) != len(layout) or any(axis_sizes[axis] != sizes[axis] for axis in sizes):
+        axes = ", ".join(f"{axis}={size}" for axis, size in sorted(sizes.items()))
+        raise InputError(
+            f"predictions of shape {shape} do not fit the layout {layout}"
+            f"{f' with {axes}' if axes else ''}",
+            "check the layout and the names",
         )
     if 0 in shape:
         raise InputError(
             f"predictions of shape {shape} lack items, members or classes",
             "check that the arrays were filled",
         )
-    return fits[0]
-
-
-def _fits(shape: tuple[int, ...], layout: Layout, sizes: Mapping[str, int]) -> bool:
-    if len(shape) != len(layout):
-        return False
-    axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=True))}
-    return all(sizes.get(axis, size) == size for axis, size in axis_sizes.items())
+    return layout
 
 
 ANONYMOUS = " (anonymous)"

@@ -17,6 +17,7 @@ import pyarrow as pa
 from edokit._errors import (
     InputError,
     are,
+    check_number,
     counted,
     errors_in,
     examples,
@@ -24,7 +25,6 @@ from edokit._errors import (
     one_of,
     option,
     warn,
-    word,
 )
 from edokit._io.tables import number_column, read_table
 from edokit._names import as_names, check_unique, class_order, encode, look_alike
@@ -34,7 +34,6 @@ from edokit.predictions.core import (
     PREFIX,
     SOURCES,
     Invalid,
-    MemberInfo,
     Predictions,
 )
 from edokit.predictions.files import Lines, class_columns, is_stored, name_column, read_lines
@@ -53,6 +52,7 @@ from edokit.scales import DeclaredScale, ScaleLike, check_same_scale
 
 Missing: TypeAlias = Literal["error", "drop"]
 """What to do with items that not every file has: refuse them, or leave them out by name."""
+_ROLES = ("item", "member", "group", *ROLES)
 _NO_LOGITS = "mark only the files that hold logits: FILE:logits (in Python: logits=[…])"
 _DROP_HINT = f"{option('missing', 'drop')} leaves out the items that not every member predicts"
 
@@ -76,8 +76,7 @@ class JoinOptions:
     columns : mapping of str to str, default=None
         The files' own column names for ``item``, ``member``, ``group`` and ``p_<class>``, as in
         ``{"item": "id", "p_yes": "score"}``; of sampled answers also for ``answer``,
-        ``annotator``, ``model``, ``prompt`` and ``persona``. ``"bert.item"`` is for the file whose
-        member is called ``bert``.
+        ``annotator``, ``model``, ``prompt`` and ``persona``.
     label_map : mapping of str to str, default=None
         Classes to read as others, as in ``{"LABEL_1": "yes"}``.
     missing : {"error", "drop"}, default="error"
@@ -87,8 +86,6 @@ class JoinOptions:
         The answer scale of files that note none: ``ordinal``, ``multi-label``, or with the classes
         as in ``ordinal:low=0,mid=1,high=3``. Multi-label columns are probabilities (or logits) of
         each label on its own. Files of different scales are refused.
-    member_info : mapping of str to mapping, default=None
-        What is known about members, such as ``{"bert": {"model": "bert-base"}}``.
     classes : sequence, default=None
         All classes, in order. None: those of the scale, else of the files; of sampled answers they
         must be declared.
@@ -109,24 +106,19 @@ class JoinOptions:
     label_map: Mapping[str, str] | None = None
     missing: Missing = "error"
     scale: ScaleLike | None = None
-    member_info: MemberInfo | None = None
     classes: Sequence[object] | None = None
-    smoothing: float | None = None
+    smoothing: float = SMOOTHING
     unparsed: Unparsed = "error"
     items: Iterable[object] | None = None
 
     def __post_init__(self) -> None:
         one_of("missing", self.missing, get_args(Missing))
         one_of("unparsed", self.unparsed, get_args(Unparsed))
-        if self.smoothing is not None and not 0 <= self.smoothing < math.inf:
-            raise InputError(
-                f"{option('smoothing')} is {self.smoothing}, not a number from 0", "0.5 is usual"
-            )
+        check_number("smoothing", self.smoothing, 0, 1e6)
         for role, name in (self.columns or {}).items():
-            if not _is_role(role) and not _is_role(_file_role(role)):
+            if role not in _ROLES and not role.startswith(PREFIX):
                 raise InputError(
-                    f"columns maps {role!r}, which is none of item, member, group, p_<class>,"
-                    f" {', '.join(ROLES)}",
+                    f"columns maps {role!r}, which is none of {', '.join(_ROLES)}, p_<class>",
                     f"for the column of a class write for example"
                     f" {option('columns', {'p_yes': name})}",
                 )
@@ -201,9 +193,7 @@ def join_models(
     parts = [source.part() for source in sources]
     _refuse_unused(options, sources)
     joined = _side_by_side(parts, sources, options.missing)
-    if options.groups:
-        joined = joined.grouped(options.groups)
-    return joined.with_info(options.member_info or {})
+    return joined.grouped(options.groups) if options.groups else joined
 
 
 def model_from_table(
@@ -229,11 +219,9 @@ def _refuse_unused(options: JoinOptions, sources: Sequence[_ModelFile]) -> None:
     classes = dict.fromkeys(chain.from_iterable(source.classes for source in sources))
     unknown = [label for label in options.label_map or {} if label not in classes]
     if unknown:
-        # What is long may be somebody's text.
-        short = [name for name in classes if word(name) == repr(name)]
         raise InputError(
             f"{option('label_map')} has {examples(unknown)}, but the classes of the files are"
-            f" {examples(short, 20)}",
+            f" {headings(classes)}",
             "check the spelling",
         )
 
@@ -260,14 +248,6 @@ class _ModelFile:
     column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
     unpredicted: list[Rows] = field(default_factory=list)
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The file's column for each role: its own where one is named, else that of all files."""
-        listed, start = self.options.columns or {}, f"{self.member}."
-        shared = {role: name for role, name in listed.items() if not _is_role(_file_role(role))}
-        of_file = {role: name for role, name in listed.items() if role.startswith(start)}
-        return shared | {role.removeprefix(start): name for role, name in of_file.items()}
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
@@ -314,14 +294,13 @@ class _ModelFile:
         """The predictions in a table: probabilities, logits or sampled answers."""
         with errors_in(self.path):
             declared = scale_of_table(table, self.options.scale)
-        mapped = self.columns
+        mapped = self.options.columns or {}
         table = _by_role(table, mapped)
         if "item" not in table.column_names:
             raise InputError(
                 f"{self.path} has no column {mapped.get('item', 'item')!r}; its columns are"
                 f" {headings(table.column_names)}",
-                f"name the column with the ids: {option('columns', {'item': 'NAME'})}, or of this"
-                f" file alone {option('columns', {f'{self.member}.item': 'NAME'})}",
+                f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
             )
         columns = class_columns(table)
         is_mapped = mapped.get(ANSWER) in self.column_names
@@ -391,9 +370,8 @@ class _ModelFile:
         counts = np.zeros((math.prod(lines.shape), len(answers.classes)))
         np.add.at(counts, cells, answers.is_class[answers.is_parsed])
         total = np.bincount(cells, minlength=len(counts))[:, None]
-        smoothing = SMOOTHING if options.smoothing is None else options.smoothing
         with np.errstate(invalid="ignore"):
-            shares = np.where(total, scale.smoothed(counts, total, smoothing), np.nan)
+            shares = np.where(total, scale.smoothed(counts, total, options.smoothing), np.nan)
         array, rows = self._complete(shares.reshape(*lines.shape, -1), lines)
         info = answer_info(table, self.path, lines.member, answers.is_parsed)
         fields = rows, tuple(lines.member.names), answers.classes, lines.groups, scale
@@ -456,15 +434,6 @@ class _ModelFile:
                 "predictions of classes can't be merged; give each class a name of its own",
             )
         return names
-
-
-def _is_role(name: str) -> bool:
-    return name in ("item", "member", "group", *ROLES) or name.startswith(PREFIX)
-
-
-def _file_role(name: str) -> str:
-    """The role in ``bert.item``; empty text where no file is named, also in ``p_1.5``."""
-    return "" if name.startswith(PREFIX) else name.partition(".")[2]
 
 
 def _by_role(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
@@ -546,7 +515,6 @@ def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) ->
         )
         warn(
             f"{are(len(left_out), len(items), noun=items.noun)} left out for every member"
-            f" ({option('missing', 'drop')}): {by_file}"
-            + look_alike(items.take(left_out.positions(items) >= 0).names)
+            f" ({option('missing', 'drop')}): {by_file}" + look_alike(left_out.names)
         )
     return [part.take(left_out.positions(part.rows) < 0) for part in parts]
