@@ -77,14 +77,11 @@ def argilla() -> list[dict[str, Any]]:
     return [
         {
             "id": f"r{number}",
-            "fields": {"text": f"Post {number}."},
-            "metadata": {"split": "dev"},
-            "responses": {
-                "tone": [
-                    {"user_id": user, "value": value, "status": "submitted"}
-                    for user, value in (("ann", "calm"), ("bea", "heated"))
-                ]
-            },
+            "text": f"Post {number}.",
+            "metadata.split": "dev",
+            "tone.responses": ["calm", "heated"],
+            "tone.responses.users": ["ann", "bea"],
+            "tone.responses.status": ["submitted", "submitted"],
         }
         for number in range(3)
     ]

@@ -39,7 +39,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for task in studio:
         task["data"]["text"] = TEXT
     for record in records:
-        record["fields"]["text"] = TEXT
+        record["text"] = TEXT
     for item in items.values():
         item["text"] = TEXT
     for name, content in (("studio", studio), ("argilla", records), ("tone_train", items)):

@@ -19,7 +19,7 @@ def main(folder: Path) -> None:
     export = folder / "export.json"
     export.write_text(json.dumps(moderated_posts()), encoding="utf-8")
 
-    people = read_annotations(export, control="verdict", classes=["fine", "offensive"])
+    people = read_annotations(export, question="verdict", classes=["fine", "offensive"])
     print(f"{len(people.items)} posts, {len(people.annotators)} moderators, {len(people)} answers")
 
     people = split_items(people, {"train": 0.6, "dev": 0.2, "test": 0.2})

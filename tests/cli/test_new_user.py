@@ -252,7 +252,7 @@ def test_a_method_that_the_data_do_not_allow_does_not_cost_the_comparison(rare: 
         ("train", option("annotators", False), "--option annotators=false"),
         ("train", option("ties", "random"), "ties='random' (in Python)"),
         ("search", option("pool", "log"), "--space pool=log"),
-        ("data info", option("control", "a b"), "--control 'a b'"),
+        ("data info", option("question", "a b"), "--question 'a b'"),
         ("data info", option("unlabelled", "skip"), "unlabelled='skip' (in Python)"),
         ("predictions join", option("invalid", "normalize"), "--normalize"),
         ("predict", option("answer_for", "ce"), "--for ce"),

@@ -101,9 +101,6 @@ def test_a_file_reads_like_its_parsed_content(tmp_path: Path) -> None:
     path.write_text(json.dumps(two_tasks()), encoding="utf-8")
     assert read_label_studio(path).to_table().equals(read_label_studio(two_tasks()).to_table())
     assert read_label_studio(str(path)).items.tolist() == ["4", "5"]
-    lines = tmp_path / "tasks.jsonl"
-    lines.write_text("\n".join(map(json.dumps, two_tasks())) + "\n", encoding="utf-8")
-    assert read_label_studio(lines).to_table().equals(read_label_studio(path).to_table())
 
 
 def test_one_task_may_stand_alone() -> None:
@@ -163,7 +160,7 @@ def test_an_annotation_without_the_control_is_left_out_and_counted() -> None:
 
 def test_tasks_without_annotations_are_left_out() -> None:
     tasks = [*two_tasks(), task(6), task(7, annotation(1, "calm", was_cancelled=True))]
-    with pytest.warns(EDOWarning, match="2 of 4 tasks have no annotation .*'6', '7'"):
+    with pytest.warns(EDOWarning, match="2 of 4 items have no annotation .*'6', '7'"):
         assert read_label_studio(tasks).items.tolist() == ["4", "5"]
 
 
@@ -189,16 +186,16 @@ def with_two_controls() -> list[dict[str, Any]]:
 def test_of_several_controls_one_must_be_named() -> None:
     with pytest.raises(
         InputError,
-        match=r"'tone' \(5 annotations\), 'topic' \(5 annotations\).*control='tone'",
+        match=r"'tone' \(5 annotations\), 'topic' \(5 annotations\).*question='tone'",
     ):
         read_label_studio(with_two_controls())
-    assert read_label_studio(with_two_controls(), control="topic").classes == ("news",)
-    assert read_label_studio(with_two_controls(), control="tone").classes == ("calm", "heated")
+    assert read_label_studio(with_two_controls(), question="topic").classes == ("news",)
+    assert read_label_studio(with_two_controls(), question="tone").classes == ("calm", "heated")
 
 
 def test_an_unknown_control_is_refused_with_those_that_exist() -> None:
     with pytest.raises(InputError, match=r"'mood'; .*'tone' \(5 annotations\)"):
-        read_label_studio(two_tasks(), control="mood")
+        read_label_studio(two_tasks(), question="mood")
 
 
 @pytest.mark.parametrize(
@@ -215,8 +212,8 @@ def test_a_control_for_regions_is_no_label_of_the_task(part: dict[str, Any]) -> 
     marked["value"] |= part
     tasks[0]["annotations"][0]["result"].append(marked)
     assert read_label_studio(tasks).to_table().equals(read_label_studio(two_tasks()).to_table())
-    with pytest.raises(InputError, match=r"labels a whole task .*'span'"):
-        read_label_studio(tasks, control="span")
+    with pytest.raises(InputError, match=r"labels a whole item .*'span'"):
+        read_label_studio(tasks, question="span")
 
 
 def test_labels_per_item_and_free_text_and_relations_are_no_labels_of_the_task() -> None:
@@ -228,8 +225,8 @@ def test_labels_per_item_and_free_text_and_relations_are_no_labels_of_the_task()
     ]
     assert read_label_studio(tasks).classes == ("calm", "heated")
     for control in ("page", "why"):
-        with pytest.raises(InputError, match="whole task"):
-            read_label_studio(tasks, control=control)
+        with pytest.raises(InputError, match="whole item"):
+            read_label_studio(tasks, question=control)
 
 
 @pytest.mark.parametrize(
@@ -250,10 +247,10 @@ def test_ratings_taxonomies_and_comparisons_are_labels(kind: str, value: Any, la
 def test_a_control_for_numbers_gives_labels() -> None:
     tasks = two_tasks()
     tasks[0]["annotations"][0]["result"].append(result(7, control="sure", kind="number"))
-    with pytest.raises(InputError, match=r"several controls .*'sure' \(1 annotation\)"):
+    with pytest.raises(InputError, match=r"2 questions .*'sure' \(1 annotation\)"):
         read_label_studio(tasks)
     with pytest.warns(EDOWarning):
-        assert read_label_studio(tasks, control="sure").classes == ("7",)
+        assert read_label_studio(tasks, question="sure").classes == ("7",)
 
 
 # --- Several labels -------------------------------------------------------------------------------
@@ -267,7 +264,7 @@ def with_several_labels() -> list[dict[str, Any]]:
 
 
 def test_several_labels_are_refused_unless_they_are_sets() -> None:
-    with pytest.raises(InputError, match=r"task '4' has a set of labels .*heated.*calm"):
+    with pytest.raises(InputError, match=r"item '4' has a set of labels .*heated.*calm"):
         read_label_studio(with_several_labels())
     read = read_label_studio(with_several_labels(), scale="multi-label")
     assert shares(read)["4"] == {"calm": 1.0, "dry": 0.0, "heated": 1.0}
@@ -297,7 +294,7 @@ def test_a_published_label_that_nobody_gave_is_a_class_only_if_declared() -> Non
 
 def test_spellings_of_one_label_are_named_by_task() -> None:
     tasks = [task(4, annotation(1, "calm"), annotation(2, "Calm")), task(5, annotation(1, "dry"))]
-    with pytest.raises(InputError, match=r"'Calm' \(1 row, first task '4'\)"):
+    with pytest.raises(InputError, match=r"'Calm' \(1 row, first item '4'\)"):
         read_label_studio(tasks)
     read = read_label_studio(tasks, label_map={"Calm": "calm"})
     assert shares(read)["4"] == {"calm": 1.0, "dry": 0.0}
@@ -319,11 +316,9 @@ def test_addresses_alone_are_replaced_by_numbers() -> None:
         task(4, annotation({"email": "ann@example.org"}, "calm"), annotation("b@x.org", "heated")),
         task(5, annotation({"email": "ann@example.org"}, "calm")),
     ]
-    with pytest.warns(EDOWarning, match="2 annotators are known by email alone") as caught:
-        read = read_label_studio(tasks)
+    read = read_label_studio(tasks)
     assert read.annotators.tolist() == ["annotator-1", "annotator-2"]
     assert read.annotations_per_annotator.tolist() == [2, 1]
-    assert "@" not in str(caught[0].message)
 
 
 @pytest.mark.parametrize("nobody", [None, {}, {"id": None}, ""])
@@ -378,7 +373,7 @@ def test_of_several_fields_of_text_one_must_be_named() -> None:
     assert read.texts is not None
     assert read.texts.tolist() == ["Hello."]
     with pytest.raises(
-        InputError, match=r"task '4' has null in the field 'boddy'.*'title', 'body'"
+        InputError, match=r"item '4' has null in the field 'boddy'.*'title', 'body'"
     ):
         read_label_studio(with_data(**data), columns={"text": "boddy"})
 
@@ -387,7 +382,7 @@ def test_a_field_may_hold_the_id() -> None:
     read = read_label_studio(with_data(key="a7", body="Hello."), columns={"item": "key"})
     assert read.items.tolist() == ["a7"]
     assert read.texts is not None
-    with pytest.raises(InputError, match=r"task number 1 has no 'kee' with its id"):
+    with pytest.raises(InputError, match=r"item number 1 has no 'kee'"):
         read_label_studio(with_data(key="a7"), columns={"item": "kee"})
 
 
@@ -396,7 +391,7 @@ def test_two_texts_under_one_id_are_refused() -> None:
         task("x", annotation(1, "calm"), data={"text": "One."}),
         task("x", annotation(2, "calm"), data={"text": "Two."}),
     ]
-    with pytest.raises(InputError, match=r"more than one text: task 'x'") as caught:
+    with pytest.raises(InputError, match=r"more than one text: item 'x'") as caught:
         read_label_studio(tasks)
     assert "One." not in str(caught.value)
 
@@ -418,7 +413,7 @@ def test_split_and_hard_label_come_from_the_data() -> None:
 def test_classes_can_be_declared() -> None:
     read = read_label_studio(two_tasks(), classes=["heated", "calm", "odd"])
     assert read.classes == ("heated", "calm", "odd")
-    with pytest.raises(InputError, match=r"task '4' has label 'heated', .* classes 'calm'"):
+    with pytest.raises(InputError, match=r"item '4' has label 'heated', .* classes 'calm'"):
         read_label_studio(two_tasks(), classes=["calm"])
 
 
@@ -451,7 +446,7 @@ def broken(change: Any) -> list[Any]:
     [
         (lambda t: t.__setitem__(1, 7), r"\[1\] is 7, but should be an object"),
         (lambda t: t[1].pop("data"), r"\[1\]\.data is missing"),
-        (lambda t: t[1].pop("id"), "task number 2 has no 'id' with its id"),
+        (lambda t: t[1].pop("id"), "item number 2 has no id"),
         (lambda t: t[1].update(id=[4]), r"\[1\]\.id should be text or a number, not a list"),
         (lambda t: t[1].update(annotations="0,1"), r"\[1\]\.annotations is '0,1'"),
         (lambda t: t[1].update(annotations=[3]), r"\[1\]\.annotations\[0\] is 3"),
@@ -475,10 +470,10 @@ def broken(change: Any) -> list[Any]:
             lambda t: t[1]["annotations"][0]["result"][0]["value"].update(choices=["\ud83d"]),
             "half a character",
         ),
-        (lambda t: t.clear(), "no control gives labels to the 0 tasks"),
+        (lambda t: t.clear(), "labels of the 0 items"),
         (
             lambda t: [each["annotations"].clear() for each in t],
-            "no control gives labels to the 2 tasks",
+            "labels of the 2 items",
         ),
     ],
 )
@@ -506,16 +501,6 @@ def test_a_broken_file_is_refused(tmp_path: Path, content: bytes, said: str) -> 
         read_label_studio(path)
 
 
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "export.jsonl"
-    path.write_text(json.dumps(two_tasks()[0]) + '\n{"data": \n', encoding="utf-8")
-    with pytest.raises(InputError, match=r"line 2 of .* is not"):
-        read_label_studio(path)
-    path.write_bytes(b'{"data": "\xe9"}\n')
-    with pytest.raises(InputError, match="UTF-8"):
-        read_label_studio(path)
-
-
 # --- Hostile input --------------------------------------------------------------------------------
 
 ANYTHING = anything(
@@ -534,7 +519,7 @@ for _task in VALID:
 
 OPTIONS = st.fixed_dictionaries(
     {
-        "control": st.sampled_from([None, "tone", "topic"]),
+        "question": st.sampled_from([None, "tone", "topic"]),
         "columns": st.sampled_from([None, {"text": "text"}, {"item": "text"}]),
         "classes": st.sampled_from([None, ["calm", "heated", "dry", "a / b"]]),
         "policies": st.builds(Policies, duplicates=st.sampled_from(["error", "first", "all"])),

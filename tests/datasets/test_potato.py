@@ -59,7 +59,7 @@ def test_points_of_a_scale_are_numbers(project: Path) -> None:
 
 
 def test_the_scheme_is_named_where_there_are_several(project: Path) -> None:
-    with pytest.raises(InputError, match=r"several questions give labels.*'strength'"):
+    with pytest.raises(InputError, match=r"2 questions have labels.*'strength'"):
         read_annotations(project)
 
 

@@ -53,23 +53,15 @@ LABEL_STUDIO = [
         "predictions": [],
     }
 ]
+_BOTH = {"responses.users": ["u1", "u2"], "responses.status": ["submitted", "submitted"]}
 ARGILLA = [
     {
         "id": "r1",
-        "fields": {"post": "tea at <b>four</b>"},
-        "metadata": {},
-        "suggestions": {},
-        "responses": {
-            "polite": [
-                {"value": "yes", "user_id": "u1", "status": "submitted"},
-                {"value": "no", "user_id": "u2", "status": "submitted"},
-            ],
-            "glad": [
-                {"value": "no", "user_id": "u1", "status": "submitted"},
-                {"value": "no", "user_id": "u2", "status": "submitted"},
-            ],
-        },
-        "status": "completed",
+        "post": "tea at <b>four</b>",
+        "polite.responses": ["yes", "no"],
+        **{f"polite.{name}": values for name, values in _BOTH.items()},
+        "glad.responses": ["no", "no"],
+        **{f"glad.{name}": values for name, values in _BOTH.items()},
     }
 ]
 
@@ -104,7 +96,7 @@ def test_tables_are_recognised(tmp_path: Path, suffix: str) -> None:
 
 def test_a_label_studio_export_is_recognised(tmp_path: Path) -> None:
     path = dump(tmp_path / "export.json", LABEL_STUDIO)
-    read = read_annotations(path, control="polite")
+    read = read_annotations(path, question="polite")
     assert (read.items.tolist(), read.classes) == (["5"], ("yes",))
 
 
@@ -136,7 +128,7 @@ def test_options_of_an_export_are_passed_through(tmp_path: Path) -> None:
     path = dump(tmp_path / "export.json", LABEL_STUDIO)
     read = read_annotations(
         path,
-        control="mood",
+        question="mood",
         label_map={'["calm", "glad"]': "calm"},
         columns={"item": "key", "text": "post"},
         classes=["glad", "calm"],
@@ -144,7 +136,7 @@ def test_options_of_an_export_are_passed_through(tmp_path: Path) -> None:
     assert (read.items.tolist(), read.texts.tolist()) == (["55"], ["tea at <b>four</b>"])
     assert read.soft_labels.tolist() == [[0, 1]]
     with pytest.raises(InputError, match=r"in an export only item, text .*'label'"):
-        read_annotations(path, control="mood", columns={"label": "x"})
+        read_annotations(path, question="mood", columns={"label": "x"})
 
 
 def test_the_format_given_wins_over_what_is_seen(tmp_path: Path) -> None:
@@ -229,8 +221,7 @@ def test_a_broken_file_gets_the_reason_of_its_reader(
     ("data", "option", "fits"),
     [
         (LEWIDI, {"columns": {"item": "id"}}, "table"),
-        (LEWIDI, {"control": "x"}, "label-studio"),
-        (LABEL_STUDIO, {"question": "x"}, "argilla"),
+        (LEWIDI, {"question": "x"}, "label-studio"),
         (ARGILLA, {"dialogue": "user-only"}, "lewidi"),
     ],
 )
@@ -249,7 +240,7 @@ def test_an_option_of_no_format_is_refused(tmp_path: Path) -> None:
 
 def test_options_left_at_none_are_not_given(tmp_path: Path) -> None:
     path = dump(tmp_path / "a.json", LEWIDI)
-    read = read_annotations(path, columns=None, control=None, question=None, anonymous=None)
+    read = read_annotations(path, columns=None, question=None, anonymous=None)
     assert len(read) == 2
 
 
@@ -282,7 +273,7 @@ def test_one_split_is_kept_of_any_source(tmp_path: Path) -> None:
 def test_errors_about_an_export_name_the_file(tmp_path: Path) -> None:
     path = dump(tmp_path / "export.json", LABEL_STUDIO)
     with pytest.raises(InputError) as caught:
-        read_annotations(path, control="colour")
+        read_annotations(path, question="colour")
     assert str(path) in caught.value.message
 
 

@@ -102,7 +102,7 @@ def test_label_studio_choices_are_sets_if_declared(tmp_path: Path):
     tasks = _tasks({"choices": ["rude", "mocking"]}, {"choices": ["rude"]})
     tasks[1]["annotations"][0]["result"] = []
     path.write_text(json.dumps(tasks))
-    with pytest.raises(InputError, match=r"several labels.*scale='multi-label'"):
+    with pytest.raises(InputError, match=r"set of labels.*scale='multi-label'"):
         read_annotations(path)
     with pytest.warns(EDOWarning, match="1 annotation.*empty set"):
         found = read_annotations(path, scale="multi-label:rude,mocking,other")
@@ -114,28 +114,29 @@ def test_argilla_labels_are_sets_if_declared(tmp_path: Path):
     records = [
         {
             "id": number,
-            "fields": {"text": f"text {number}"},
-            "responses": {
-                "tone": [
-                    {"user_id": "x", "value": ["rude", "mocking"], "status": "submitted"},
-                    {"user_id": "y", "value": [], "status": "submitted"},
-                ]
-            },
+            "text": f"text {number}",
+            "tone.responses": [["rude", "mocking"], []],
+            "tone.responses.users": ["x", "y"],
+            "tone.responses.status": ["submitted", "submitted"],
         }
         for number in (1, 2)
     ]
     path.write_text(json.dumps(records))
-    with pytest.warns(EDOWarning, match="2 responses.*empty set"):
+    with pytest.warns(EDOWarning, match="2 annotations.*empty set"):
         found = read_annotations(path, scale="multi-label")
     assert found.soft_labels.tolist() == [[0.5, 0.5]] * 2
 
 
 def test_an_argilla_rating_is_ordinal_if_declared(tmp_path: Path):
     path = tmp_path / "records.json"
-    answers = [{"user_id": who, "value": 1 + who, "status": "submitted"} for who in range(3)]
-    path.write_text(
-        json.dumps([{"id": 1, "fields": {"text": "t"}, "responses": {"stars": answers}}])
-    )
+    record = {
+        "id": 1,
+        "text": "t",
+        "stars.responses": [1, 2, 3],
+        "stars.responses.users": ["x", "y", "z"],
+        "stars.responses.status": ["submitted"] * 3,
+    }
+    path.write_text(json.dumps([record]))
     with pytest.warns(EDOWarning, match="scale='ordinal'"):
         read_annotations(path)
     assert read_annotations(path, scale="ordinal:1,2,3,4,5").scale.positions == (1, 2, 3, 4, 5)

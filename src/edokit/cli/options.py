@@ -186,10 +186,8 @@ class Reading(ColumnNames):
     format : str, optional
         What the source is, if not recognised: table, lewidi, label-studio, argilla,
         potato.
-    control : str, optional
-        Label Studio: the name of the labelling control.
     question : str, optional
-        Argilla: the name of the question; Potato: of the annotation scheme.
+        Exports: the question, labelling control or annotation scheme that labels answer.
     dialogue : str, optional
         ConvAbuse's conversations: user-last, user-first or user-only.
     """
@@ -203,7 +201,6 @@ class Reading(ColumnNames):
     drop_annotator: Names = None
     scale: str | None = None
     format: str | None = None
-    control: str | None = None
     question: str | None = None
     dialogue: str | None = None
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -15,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import BeforeValidator
 
-from edokit._errors import InputError, counted, examples, option, warn
+from edokit._errors import HAVE, InputError, are, counted, examples, option, warn
 from edokit._io.documents import parse_json, read_json, read_text, show_value, to_model
 from edokit._io.tables import read_table
 from edokit._names import as_name
@@ -23,11 +22,10 @@ from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import TEXTS, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike
 
-OPTIONS = ("columns", "label_map")
-"""What every export takes; see `Export`."""
+OPTIONS = ("columns", "label_map", "question")
+"""What every export takes; see `read_export`."""
 _LINK = re.compile(r"(https?|s3|gs|azure-blob)://|/data/|data:", re.IGNORECASE)
 """How fields begin that hold no text, but the address of an image or a recording."""
-_NOT_COLUMNS = {"item", "annotator", "label", *TEXTS}
 Model = TypeVar("Model")
 
 
@@ -48,38 +46,67 @@ Name = Annotated[str, BeforeValidator(_plain_name)]
 """Text, or a number as text."""
 
 
-class Response(NamedTuple):
-    """What one annotator answered about an item.
+class Answer(NamedTuple):
+    """What one annotator, if known, answered to a question.
 
     Attributes
     ----------
-    fields : Mapping[str, Any]
-        The fields of the item, one of them the text.
-    labels : Mapping[str, Sequence[str] or None]
-        The labels that answer each question that was asked: an empty list where none was chosen,
-        None where the answer is no label.
-    metadata : Mapping[str, Any]
-        Further values of the item.
+    labels : Sequence[str] or None
+        An empty list where none was chosen, None where the answer is no label.
     """
 
-    item: str
-    fields: Mapping[str, Any]
     annotator: str | None
-    labels: Mapping[str, Sequence[str] | None]
+    labels: Sequence[str] | None
+
+
+class Item(NamedTuple):
+    """An item of an export.
+
+    Attributes
+    ----------
+    ids : Sequence[str or None]
+        What the tool calls it; the first that is not None counts.
+    fields : Mapping[str, Any]
+        What annotators see, one of them the text.
+    answers : Mapping[str, Sequence[Answer]]
+        The answers to each question.
+    metadata : Mapping[str, Any]
+        Further values.
+    """
+
+    ids: Sequence[str | None]
+    fields: Mapping[str, Any]
+    answers: Mapping[str, Sequence[Answer]]
     metadata: Mapping[str, Any] = {}
 
+    def name(self, number: int, field: str | None) -> str:
+        """The item's name: in this field, else the first id that there is."""
+        values = {**self.fields, **self.metadata}
+        for value in self.ids if field is None else [values.get(field)]:
+            if is_plain(value):
+                return as_name(value)
+        raise InputError(
+            f"item number {number} has no {'id' if field is None else repr(field)}; its fields are"
+            f" {examples(values, 10) or '(none)'}",
+            f"name the field with its id: {option('columns', {'item': 'NAME'})}",
+        )
 
-class Export:
-    """The words of an annotation tool, and how its exports are read.
+
+def read_export(
+    items: Sequence[Item],
+    *,
+    question: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    scale: ScaleLike | None = None,
+    **options: Any,
+) -> Annotations:
+    """Annotations from the answers to a question.
 
     Parameters
     ----------
-    unit : str
-        What the tool calls an item.
-    answer : str
-        What the tool calls an annotation.
-    asker : str
-        What the tool calls that which labels answer; also the option that names it.
+    items : sequence of Item
+    question : str, optional
+        The question that labels answer; may be left out where there is one.
     columns : mapping of str to str, optional
         The fields with the ``item`` (by default the tool's own id), the ``text`` (by default the
         only one) and the ``context``, the other text of a pair.
@@ -88,175 +115,118 @@ class Export:
     **options
         How labels are read, as by `from_long_table`.
     """
-
-    def __init__(
-        self,
-        unit: str,
-        answer: str,
-        asker: str,
-        *,
-        columns: Mapping[str, str] | None = None,
-        scale: ScaleLike | None = None,
-        **options: Any,
-    ) -> None:
-        self.unit, self.answer, self.asker = unit, answer, asker
-        self.columns, self.scale, self.options = dict(columns or {}), scale, options
-        for role in self.columns:
-            if role not in ("item", *TEXTS):
-                raise InputError(
-                    f"{option('columns')}: in an export only item, text and context can be named,"
-                    f" not {role!r}",
-                    "leave it out",
-                )
-
-    def place(self, item: str) -> str:
-        """The item, for a message."""
-        return f"{self.unit} {examples([item])}"
-
-    def item_name(
-        self, fields: Mapping[str, Any], ids: Mapping[str, str | None], number: int
-    ) -> str:
-        """The item's name: in the field that was named, else the first id that there is."""
-        name = self.columns.get("item")
-        values = ids.values() if name is None else [fields.get(name)]
-        for value in values:
-            if is_plain(value):
-                return as_name(value)
-        raise InputError(
-            f"{self.unit} number {number} has no {' or '.join(map(repr, [name] if name else ids))}"
-            f" with its id; its fields are {examples(fields, 10) or '(none)'}",
-            f"name a field with {option('columns', {'item': 'NAME'})}",
-        )
-
-    def annotations(
-        self,
-        responses: Sequence[Response],
-        items: Collection[str],
-        question: str | None,
-    ) -> Annotations:
-        """The responses to a question as annotations.
-
-        ``items`` are all that the export holds. What is left out or decided is given in warnings.
-        """
-        question = self._choose(question, responses, items)
-        relevant = [response for response in responses if question in response.labels]
-        is_set = DeclaredScale(self.scale or NOMINAL).kind == "multi-label"
-        # An empty list is a set of labels; None is no answer.
-        answered = [
-            r for r in relevant if r.labels[question] or (is_set and r.labels[question] == [])
-        ]
-        labels = [[*dict.fromkeys(response.labels[question] or ())] for response in answered]
-        annotations = from_long_table(
-            self._table(answered, labels, is_set),
-            attributes=[],
-            scale=self.scale,
-            place=lambda row: self.place(answered[row].item),
-            **self.options,
-        )
-        self._warn_of_unlabelled(items, {response.item for response in answered})
-        for number, note in (
-            (len(relevant) - len(answered), f"without a label for {question!r} left out"),
-            (labels.count([]), "without a choice counted as the empty set"),
-            (
-                sum(not response.annotator for response in answered),
-                "without an annotator counted as one annotator each",
-            ),
-        ):
-            if number:
-                warn(f"{counted(number, self.answer)} {note}")
-        return annotations
-
-    def _table(
-        self, answered: Sequence[Response], labels: Sequence[list[str]], is_set: bool
-    ) -> pd.DataFrame:
-        """A row for each response, with its labels."""
-        # Where some have several labels all are lists, as in a table: a choice called calm/heated
-        # is one label.
-        is_list = is_set or any(len(names) > 1 for names in labels)
-        texts = {"text": self._text_field(answered), "context": "context"} | self.columns
-        unnamed = count(1)
-        rows = [
-            self._columns(response, texts)
-            | {
-                "item": response.item,
-                "annotator": response.annotator or f"unknown-{next(unnamed)}",
-                "label": json.dumps(names) if is_list else names[0],
+    columns = columns or {}
+    for role in columns:
+        if role not in ("item", *TEXTS):
+            raise InputError(
+                f"{option('columns')}: in an export only item, text and context can be named, not"
+                f" {role!r}",
+                "leave it out",
+            )
+    names = [item.name(number, columns.get("item")) for number, item in enumerate(items, 1)]
+    question = _choose(question, items)
+    is_set = DeclaredScale(scale or NOMINAL).kind == "multi-label"
+    fields = {"text": _text_field(items, columns), "context": "context", **columns}
+    rows: list[dict[str, Any]] = []
+    without_label, unnamed = 0, count(1)
+    for name, item in zip(names, items, strict=True):
+        for annotator, labels in item.answers.get(question, ()):
+            # An empty list is a set of labels; None is no answer.
+            if labels is None or not (labels or is_set):
+                without_label += 1
+                continue
+            annotation = {
+                "item": name,
+                "annotator": annotator or f"unknown-{next(unnamed)}",
+                "label": [*dict.fromkeys(labels)],
             }
-            for response, names in zip(answered, labels, strict=True)
-        ]
-        return pd.DataFrame(rows).fillna("")
+            rows.append(_columns(item, name, fields, columns) | annotation)
+    # Where some have several labels all are lists, as in a table: a choice called calm/heated is
+    # one label.
+    is_list = is_set or any(len(row["label"]) > 1 for row in rows)
+    for row in rows:
+        row["label"] = json.dumps(row["label"]) if is_list else row["label"][0]
+    annotations = from_long_table(
+        pd.DataFrame(rows).fillna(""),
+        attributes=[],
+        scale=scale,
+        place=lambda number: f"item {examples([rows[number]['item']])}",
+        **options,
+    )
+    labelled = {row["item"] for row in rows}
+    if unlabelled := [name for name in dict.fromkeys(names) if name not in labelled]:
+        total = len(labelled) + len(unlabelled)
+        note = f"no annotation and are left out: {examples(unlabelled)}"
+        warn(f"{are(len(unlabelled), total, HAVE, 'item')} {note}")
+    for number, note in (
+        (without_label, f"without a label for {question!r} left out"),
+        (sum(row["label"] == "[]" for row in rows), "without a choice counted as the empty set"),
+        (next(unnamed) - 1, "without an annotator counted as one annotator each"),
+    ):
+        if number:
+            warn(f"{counted(number, 'annotation')} {note}")
+    return annotations
 
-    def _warn_of_unlabelled(self, items: Collection[str], labelled: Collection[str]) -> None:
-        """Name items that nobody labelled."""
-        if unlabelled := [item for item in dict.fromkeys(items) if item not in labelled]:
-            warn(
-                f"{len(unlabelled)} of {len(labelled) + len(unlabelled)} {self.unit}s have no"
-                f" annotation and are left out: {examples(unlabelled)}"
+
+def _choose(name: str | None, items: Sequence[Item]) -> str:
+    """The question that labels come from; it must be named if there are several."""
+    counts: dict[str, int] = {}
+    for item in items:
+        for question, answers in item.answers.items():
+            if labelled := sum(bool(answer.labels) for answer in answers):
+                counts[question] = counts.get(question, 0) + labelled
+    if name in counts or (name is None and len(counts) == 1):
+        return name or next(iter(counts))
+    listed = ", ".join(f"{k!r} ({counted(n, 'annotation')})" for k, n in counts.items())
+    problem = f"no annotation labels a whole item as an answer to {name!r}"
+    if name is None:
+        problem = f"{len(counts)} questions have labels of the {len(items)} items"
+    raise InputError(
+        f"{problem}; those with labels are {listed or 'none'}",
+        f"name one with {option('question', next(iter(counts), 'NAME'))}",
+    )
+
+
+def _columns(
+    item: Item, name: str, fields: Mapping[str, str | None], named: Mapping[str, str]
+) -> dict[str, str]:
+    """What is known of an item, by column: texts and plain fields."""
+    not_columns = {"item", "annotator", "label", *TEXTS, *fields.values()}
+    columns = {
+        str(field): as_name(value)
+        for field, value in {**item.metadata, **item.fields}.items()
+        if is_plain(value) and field not in not_columns
+    }
+    for role in TEXTS:
+        text = item.fields.get(fields[role] or "")
+        if isinstance(text, str):
+            columns[role] = text
+        elif role in named:
+            raise InputError(
+                f"item {examples([name])} has {show_value(text)} in the field {fields[role]!r}, not"
+                " a text",
+                f"its fields are {examples(item.fields, 10) or '(none)'}",
             )
+    return columns
 
-    def _choose(
-        self, name: str | None, responses: Sequence[Response], items: Collection[str]
-    ) -> str:
-        """The question that labels come from; it must be named if there are several."""
-        counts = Counter(
-            question
-            for response in responses
-            for question, labels in response.labels.items()
-            if labels
-        )
-        if name in counts or (name is None and len(counts) == 1):
-            return name or next(iter(counts))
-        listed = ", ".join(f"{k!r} ({counted(n, 'annotation')})" for k, n in counts.items())
-        if name is not None:
-            problem = f"no annotation labels a whole {self.unit} with the {self.asker} {name!r}"
-        elif counts:
-            problem = f"several {self.asker}s give labels"
-        else:
-            problem = f"no {self.asker} gives labels to the {len(items)} {self.unit}s"
-        raise InputError(
-            f"{problem}; those with labels are {listed or 'none'}",
-            f"name one with {option(self.asker, next(iter(counts), 'NAME'))}",
-        )
 
-    def _columns(self, response: Response, texts: Mapping[str, str | None]) -> dict[str, str]:
-        """What is known of an item, by column: texts and plain fields."""
-        columns = {
-            str(name): as_name(value)
-            for name, value in {**response.metadata, **response.fields}.items()
-            if is_plain(value) and name not in {*_NOT_COLUMNS, *texts.values()}
-        }
-        for role in TEXTS:
-            text = response.fields.get(texts[role] or "")
-            # A field called context goes with a text.
-            if isinstance(text, str) and (role == "text" or texts["text"] not in (None, "context")):
-                columns[role] = text
-            elif role in self.columns:
-                raise InputError(
-                    f"{self.place(response.item)} has {show_value(text)} in the field"
-                    f" {texts[role]!r}, not a text",
-                    f"its fields are {examples(response.fields, 10) or '(none)'}",
-                )
-        return columns
-
-    def _text_field(self, answered: Sequence[Response]) -> str | None:
-        """The field that holds the text: the only one, or the one called text."""
-        reserved = {"split", "hard_label", *self.columns.values()}
-        names = dict.fromkeys(
-            str(name)
-            for response in answered
-            for name, value in response.fields.items()
-            if isinstance(value, str) and value and not _LINK.match(value)
+def _text_field(items: Sequence[Item], named: Mapping[str, str]) -> str | None:
+    """The field that holds the text: the only one, or the one called text."""
+    reserved = {"split", "hard_label", "context", *named.values()}
+    candidates = dict.fromkeys(
+        str(field)
+        for item in items
+        for field, value in item.fields.items()
+        if isinstance(value, str) and value and field not in reserved and not _LINK.match(value)
+    )
+    if "text" in candidates or len(candidates) == 1:
+        return "text" if "text" in candidates else next(iter(candidates))
+    if candidates and "text" not in named:
+        warn(
+            f"the items have several fields of text ({examples(candidates, 6)}), so none was"
+            f" taken; choose one with {option('columns', {'text': next(iter(candidates))})}"
         )
-        readable = [name for name in names if name not in reserved]
-        candidates = [name for name in readable if name != "context"] or readable
-        if "text" in candidates or len(candidates) == 1:
-            return "text" if "text" in candidates else candidates[0]
-        if candidates and "text" not in self.columns:
-            warn(
-                f"the {self.unit}s have several fields of text ({examples(candidates, 6)}), so none"
-                f" was taken; choose one with {option('columns', {'text': candidates[0]})}"
-            )
-        return None
+    return None
 
 
 def load(source: Any) -> Any:

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from edokit._errors import are, examples, warn
 from edokit._io.documents import Document
 from edokit.annotations.core import Annotations
-from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, load
+from edokit.datasets.exports import OPTIONS, Answer, Item, Name, as_records, load, read_export
 from edokit.datasets.read import Source
 
 _REGION = {"start", "end", "startOffset", "endOffset", "x", "y", "points", "vertices", "rle"}
@@ -83,6 +82,15 @@ class Task(Document):
     data: dict[str, Any]
     annotations: list[Annotation] | None = None
 
+    @property
+    def completed(self) -> list[Annotation]:
+        """The annotations that count."""
+        return [
+            annotation
+            for annotation in self.annotations or ()
+            if not annotation.was_cancelled and not annotation.skipped
+        ]
+
 
 def is_label_studio(data: Any) -> bool:
     """Whether parsed JSON looks like a Label Studio export."""
@@ -90,46 +98,34 @@ def is_label_studio(data: Any) -> bool:
     return isinstance(record, Mapping) and "data" in record and "annotations" in record
 
 
-def read_label_studio(source: Any, *, control: str | None = None, **options: Any) -> Annotations:
+def read_label_studio(source: Any, **options: Any) -> Annotations:
     """Annotations from a Label Studio export: a file, or its parsed JSON.
 
-    ``control`` names the labelling control (``from_name``) and may be left out when there is one.
-    Cancelled annotations, drafts and predictions are no annotations; one that is marked as ground
-    truth counts like any other. Annotators are named by their ids, and by numbers where an e-mail
-    address is all that is known. Further options are those of `Export`.
+    A question is a labelling control (``from_name``). Cancelled annotations, drafts and predictions
+    are no annotations; one that is marked as ground truth counts like any other. Annotators are
+    named by their ids, and by numbers where an e-mail address is all that is known. Options are
+    those of `read_export`.
     """
-    export = Export("task", "annotation", "control", **options)
     title, hint = "a Label Studio export", "export the project as JSON"
-    items: list[str] = []
-    responses: list[Response] = []
-    addresses: dict[str, str] = {}
-    for number, task in enumerate(as_records(source, load(source), Task, title, hint), 1):
-        item = export.item_name(task.data, {"id": task.id}, number)
-        items.append(item)
-        responses += [
-            Response(
-                item,
-                task.data,
-                _annotator_name(annotation.completed_by, addresses),
-                annotation.labels(),
-            )
-            for annotation in task.annotations or ()
-            if not annotation.was_cancelled and not annotation.skipped
-        ]
+    tasks = as_records(source, load(source), Task, title, hint)
     # Every control is asked, also where nothing was chosen.
-    controls: dict[str, list[str]] = {
-        name: [] for response in responses for name in response.labels
-    }
-    responses = [
-        response._replace(labels=controls | dict(response.labels)) for response in responses
-    ]
-    annotations = export.annotations(responses, items, control)
-    if addresses:
-        warn(
-            f"{are(len(addresses), noun='annotator')} known by email alone, called"
-            f" {examples(addresses.values())}"
-        )
-    return annotations
+    controls = dict.fromkeys(
+        control
+        for task in tasks
+        for annotation in task.completed
+        for control in annotation.labels()
+    )
+    addresses: dict[str, str] = {}
+    items = []
+    for task in tasks:
+        answers: dict[str, list[Answer]] = {control: [] for control in controls}
+        for annotation in task.completed:
+            annotator = _annotator_name(annotation.completed_by, addresses)
+            labels = annotation.labels()
+            for control in controls:
+                answers[control].append(Answer(annotator, labels.get(control, [])))
+        items.append(Item([task.id], task.data, answers))
+    return read_export(items, **options)
 
 
 def _annotator_name(person: Person | str | None, addresses: dict[str, str]) -> str | None:
@@ -146,5 +142,5 @@ SOURCE = Source(
     "a Label Studio JSON export",
     read_label_studio,
     lambda path, content: is_label_studio(content),
-    options=("control", *OPTIONS),
+    options=OPTIONS,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import Field
 from edokit._errors import InputError
 from edokit._io.documents import Document
 from edokit.annotations.core import Annotations
-from edokit.datasets.exports import OPTIONS, Export, Name, Response, as_records, load
+from edokit.datasets.exports import OPTIONS, Answer, Item, Name, as_records, load, read_export
 from edokit.datasets.read import Source
 
 FILE = "annotated_instances.jsonl"
@@ -39,28 +38,29 @@ class Instance(Document):
         }
 
 
-def read_potato(source: Any, *, question: str | None = None, **options: Any) -> Annotations:
+def read_potato(source: Any, **options: Any) -> Annotations:
     """Annotations from the folder ``annotation_output`` of a Potato project.
 
-    ``question`` names the annotation scheme and may be left out when there is one. Annotators are
-    called as their folders; spans are no annotations of items. Further options are those of
-    `Export`.
+    A question is an annotation scheme. Annotators are called as their folders; spans are no
+    annotations of items. Options are those of `read_export`.
     """
-    export = Export("instance", "annotation", "question", **options)
+    hint = "name the folder annotation_output of a project"
     files = _files(Path(source))
     if not files:
-        raise InputError(
-            f"{source}: no folder in it holds {FILE}", "name the folder annotation_output"
+        raise InputError(f"{source}: no folder in it holds {FILE}", hint)
+    items = [
+        Item(
+            [instance.id, instance.instance_id],
+            {"text": instance.displayed_text},
+            {
+                scheme: [Answer(file.parent.name, labels)]
+                for scheme, labels in instance.labels().items()
+            },
         )
-    title, hint = "output of Potato", "name the folder annotation_output of a project"
-    responses = []
-    for file in files:
-        for number, instance in enumerate(as_records(file, load(file), Instance, title, hint), 1):
-            fields: Mapping[str, Any] = {"text": instance.displayed_text}
-            ids = {"id": instance.id, "instance_id": instance.instance_id}
-            item = export.item_name(fields, ids, number)
-            responses.append(Response(item, fields, file.parent.name, instance.labels()))
-    return export.annotations(responses, [response.item for response in responses], question)
+        for file in files
+        for instance in as_records(file, load(file), Instance, "output of Potato", hint)
+    ]
+    return read_export(items, **options)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -72,5 +72,5 @@ SOURCE = Source(
     "the output folder of Potato",
     read_potato,
     lambda path, content: bool(_files(path)),
-    options=("question", *OPTIONS),
+    options=OPTIONS,
 )

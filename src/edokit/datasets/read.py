@@ -29,7 +29,7 @@ FOLDER = "/"
 SOURCES: dict[str, tuple[str, ...]] = {
     "lewidi": (".json", FOLDER),
     "table": (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson", ".xlsx", FOLDER),
-    "label_studio": (".json", ".parquet", ".jsonl", ".ndjson"),
+    "label_studio": (".json",),
     "argilla": (".json", ".parquet", ".jsonl", ".ndjson"),
     "potato": (FOLDER,),
 }
@@ -183,9 +183,9 @@ def read_annotations(
         where the classes are whole numbers in a row.
     **options
         What to do with rows that are no clean annotations: ``empty="drop"``, ``ignore_case=True``,
-        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Further arguments of
-        the reader of that kind of source: for Label Studio ``control``, the labelling control to
-        read, and for Argilla and Potato ``question``; needed if there are several.
+        ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of exports,
+        ``question`` is what the labels answer (Label Studio's control, Argilla's question, Potato's
+        scheme); needed if there are several.
 
     Returns
     -------

@@ -146,7 +146,7 @@ def label_studio_tasks(
 ) -> list[dict[str, Any]]:
     """Tasks to import, in the order of the queue, with the ensemble's label as a prediction.
 
-    An export of the labelled tasks is read by `read_label_studio(…, item="item")`.
+    An export of the labelled tasks is read by `read_label_studio(…, columns={"item": "item"})`.
     """
     missing = [] if texts is None else [review.item for review in queue if review.item not in texts]
     if missing:
