@@ -320,7 +320,7 @@ def test_a_response_without_end_is_cut_off(body: str, monkeypatch: pytest.Monkey
         server = threading.Thread(target=serve, args=(listener,))
         server.start()
         endpoint = Endpoint(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", timeout=0.5)
-        problem = "within 0.5 s" if body == "endless" else "more than"
+        problem = "in 0.5 s" if body == "endless" else "more than"
         with pytest.raises(_endpoint._TemporaryError) as raised:
             endpoint._attempt(endpoint._client(), Request(PLAIN))
         server.join()

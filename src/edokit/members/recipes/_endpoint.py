@@ -283,17 +283,12 @@ class Endpoint:
 
         try:
             response, content = self._receive(client, request)
-        except httpx.TimeoutException:
-            raise _TemporaryError(
-                f"did not respond within {self.timeout:g} s",
-                "raise the option timeout, or lower concurrency",
-            ) from None
         except (httpx.RequestError, httpx.InvalidURL) as error:
             never_listened = isinstance(error, httpx.ConnectError | httpx.InvalidURL)
-            problem = "can't be reached" if never_listened else "closed the connection"
             raise _TemporaryError(
-                f"{problem} ({type(error).__name__})",
-                f"start the server, or correct {option('base_url')}",
+                f"can't be reached, or does not answer in {self.timeout:g} s"
+                f" ({type(error).__name__})",
+                f"start the server, correct {option('base_url')} or raise the option timeout",
                 retries=_CONNECTION_RETRIES if never_listened else self.retries,
             ) from None
         if response.status_code != 200:

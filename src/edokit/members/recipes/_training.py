@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,17 +37,11 @@ _SCALE_TEXTS = 8  # texts from which the scale of a model's features is estimate
 
 @dataclass
 class FineTuned:
-    """A fine-tuned network, and the history of its training.
-
-    ``history`` has loss and metrics on dev of every epoch; ``best_epoch`` is that whose weights
-    these are, counted from 1 (None without dev texts).
-    """
+    """A fine-tuned network, which predicts."""
 
     network: MemberNetwork
     reader: Reader
     device: torch.device
-    history: list[dict[str, Any]] = field(default_factory=list)
-    best_epoch: int | None = None
 
     def predict(
         self, texts: Sequence[Text], batch_size: int, pairs: Pairs | None = None
@@ -135,7 +129,7 @@ class Training:
     Attributes
     ----------
     member : TransformerMember
-        The options.
+        The options; gets the history of its epochs, and which one was the best.
     data : MemberData
         Texts to train on, and dev texts.
     targets : EpochTargets
@@ -202,17 +196,18 @@ class Training:
                     f"lower {option('learning_rate')}",
                 )
             scores, score = self._evaluate(tuned) if len(data.dev_texts) else ({}, np.inf)
-            tuned.history.append({"epoch": epoch, "epochs": member.epochs, "loss": loss, **scores})
+            report = {"epoch": epoch, "epochs": member.epochs, "loss": loss, **scores}
+            member.history_.append(report)
             if self.progress is not None:
-                self.progress(tuned.history[-1])
+                self.progress(report)
             if score < best_score:
-                best_score, tuned.best_epoch = score, epoch
+                best_score, member.best_epoch_ = score, epoch
                 best_weights = {
                     name: weight.detach().clone()
                     for name, weight in network.named_parameters()
                     if weight.requires_grad
                 }
-            elif tuned.best_epoch and 0 < member.patience <= epoch - tuned.best_epoch:
+            elif member.best_epoch_ and 0 < member.patience <= epoch - member.best_epoch_:
                 break
         network.load_state_dict(best_weights, strict=False)
         if member.adapter_rank:

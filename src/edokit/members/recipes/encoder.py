@@ -29,12 +29,7 @@ from edokit.members.pretrained import (
     require_packages,
     using,
 )
-from edokit.members.recipe import (
-    Range,
-    Text,
-    read_arrays,
-    write_arrays,
-)
+from edokit.members.recipe import Range, Text, read_arrays, write_arrays
 from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
 _FILE = "encoder.npz"

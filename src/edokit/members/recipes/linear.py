@@ -13,13 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from edokit.members.recipe import (
-    Range,
-    Text,
-    have_contexts,
-    read_arrays,
-    write_arrays,
-)
+from edokit.members.recipe import Range, Text, have_contexts, read_arrays, write_arrays
 from edokit.members.recipes._regression import ARRAYS, ClassifierMember
 
 _FILE = "linear.npz"

@@ -208,6 +208,7 @@ class TransformerMember(Member):
                 f"leave it out, or declare the {option('scale')}",
             )
         self.constant_, self._tuned, dev_pairs = None, None, None
+        self.history_, self.best_epoch_ = [], None
         targets = EpochTargets(data.targets)
         if self.annotators:
             people, n_classes = known_labels(data), self.n_classes
@@ -226,7 +227,6 @@ class TransformerMember(Member):
                 return self
         self.scale_ = data.scale
         self._tuned = Training(self, data, targets, random_state, progress, dev_pairs).run()
-        self.history_, self.best_epoch_ = self._tuned.history, self._tuned.best_epoch
         return self
 
     def predict_proba(
