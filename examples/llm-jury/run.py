@@ -61,7 +61,6 @@ def main(folder: Path) -> None:
             os.environ["OPENAI_BASE_URL"] = stack.enter_context(running())
         prices = ("--option", "price_in=0.05", "--option", "price_out=0.4")
         jury = ("train", "votes.csv", "--recipe", "jury.toml", *prices, "--out", "jury")
-        edo(folder, *jury, "--dry-run")
         edo(folder, *jury, "--budget", "0.01")
         dev = ("--predictions", "jury/predictions/dev.npz", "--annotations", "votes.csv")
         edo(folder, "fit", *dev, "--split", "dev", "--out", "ensemble")

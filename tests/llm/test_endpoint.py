@@ -174,12 +174,10 @@ def test_a_request_that_fails_gives_back_what_it_reserved() -> None:
         limits.reserve(100)
 
 
-def test_sessions_end_with_their_block_and_a_dry_one_stays_dry_inside() -> None:
-    with session(dry=True) as outer, session(budget=3) as inner:
-        assert inner.dry
-        assert inner.previews is outer.previews
+def test_sessions_end_with_their_block() -> None:
+    with session(budget=3) as inner:
         assert current_session() is inner
-    assert not current_session().dry
+    assert current_session().budget.limit is None
 
 
 def test_costs_are_per_million_tokens() -> None:

@@ -25,9 +25,7 @@ from edokit.members.recipe import MemberData
 from edokit.members.recipes._endpoint import Answer, Endpoint, RefusedError, Request
 from edokit.members.recipes.llm import LanguageModel
 from edokit.members.score import load_member
-from edokit.members.spending import session
 from edokit.members.texts import Texts
-from edokit.members.train import preview_training
 from edokit.scales import Scale
 from fuzz_damage import revalued
 
@@ -315,40 +313,10 @@ def test_a_spent_budget_keeps_what_is_finished(server: Any, tmp_path: Path) -> N
     assert len(sent) == 24 + 6
 
 
-def test_a_budget_needs_prices_and_a_dry_run_somebody_who_asks(server: Any) -> None:
+def test_a_budget_needs_prices(server: Any) -> None:
     server(by_word)
     with pytest.raises(InputError, match="price_in"):
         train_members(people(), group(), budget=1.0)
-    with pytest.raises(InputError, match="dry_run"):
-        preview_training(people(), [Group("linear", 1, supervision="soft")])
-
-
-def test_a_dry_run_counts_requests_less_those_answered(server: Any, tmp_path: Path) -> None:
-    sent = server(by_word)
-    (first,) = preview_training(people(), group(persona="You are a cook."))
-    assert (first["requests"], first["cached"]) == (8, 0)
-    assert first["messages"][0]["content"] == "You are a cook."
-    assert not sent
-    train_members(people(), group(persona="You are a cook."), out=tmp_path / "members")
-    (again,) = preview_training(people(), group(persona="You are a cook."))
-    assert (again["requests"], again["cached"]) == (8, 8)
-    with session(dry=True) as asked:
-        score_members(tmp_path / "members", ["new", "newer"])
-    assert asked.previews[0]["requests"] == 2
-    assert len(sent) == 8
-
-
-def test_a_dry_run_estimates_what_is_not_answered_yet(server: Any, tmp_path: Path) -> None:
-    server(by_word)
-    assert preview_training(people(), group())[0]["cost"] is None
-    priced = {"price_in": 4.0, "price_out": 100.0, "max_tokens": 2}
-    (one,) = preview_training(people(), group(**priced))
-    texts = len(prompt_of(one)) * 8  # about: texts differ by a few characters
-    assert 0.8 * texts < 4 * one["tokens_in"] < 1.2 * texts
-    assert one["tokens_out"] == 8 * 2
-    assert 1e6 * one["cost"] == pytest.approx(4 * one["tokens_in"] + 100 * one["tokens_out"])
-    train_members(people(), group(**priced), out=tmp_path / "members")
-    assert preview_training(people(), group(**priced))[0]["cost"] == 0
 
 
 def test_a_text_that_a_server_refuses_is_named_by_its_item(server: Any, tmp_path: Path) -> None:
@@ -485,13 +453,6 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
     words = ["train", tmp_path / "votes.csv", "--recipe", "llm", "--out", tmp_path / "out"]
     for option in (f"base_url={HERE}", "price_in=1", "price_out=1", *several):
         words += ["--option", option]
-    dry = invoke(*words, "--dry-run")
-    assert dry.exit_code == 0, dry.output
-    assert "32 new requests, about" in dry.stdout
-    assert "tokens in" in dry.stdout
-    assert f"Endpoint: {HERE}" in dry.stdout
-    assert "You cook." in dry.stdout
-    assert not sent
     ran = invoke(*words, "--json")
     assert ran.exit_code == 0, ran.output
     found = [one["details"] for one in json.loads(ran.stdout)["members"]]
@@ -501,7 +462,3 @@ def test_a_jury_is_one_command(server: Any, tmp_path: Path) -> None:
     assert "per item" in shown.stdout
     assert "failures" in shown.stdout
     assert len(sent) == 32
-    # The prompt is that of a member that has something to ask.
-    more = invoke(*words, "--option", "persona=You sing.", "--dry-run")
-    assert "You sing." in more.stdout
-    assert "You cook." not in more.stdout

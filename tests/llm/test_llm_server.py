@@ -26,7 +26,6 @@ from language_model import (
     write_votes,
 )
 
-from commands import invoke
 from edokit import EDOWarning, InputError, Predictions
 from edokit.datasets.read import read_annotations
 from edokit.members import score_members, train_members
@@ -256,22 +255,6 @@ def test_a_missing_key_is_named_with_where_it_belongs(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(InputError, match=r"OPENAI_API_KEY.*empty.*401"):
         asked(proxy(memory=None))
-
-
-def test_a_dry_run_asks_nothing_and_knows_how_many_requests_there_are(
-    proxy: Proxies, asked: Asked
-) -> None:
-    front = proxy()
-    dry = invoke(*asked.words(front), "--dry-run", "--json")
-    assert dry.exit_code == 0, dry.output
-    planned = json.loads(dry.stdout)
-    assert planned["requests"] == PREDICTED
-    assert any(text in planned["members"][0]["messages"][-1]["content"] for text in TEXTS)
-    assert not front.asked
-    assert not asked.out.exists()
-    assert KEY not in dry.output
-    asked(front)
-    assert len(front.asked) == planned["requests"]
 
 
 def everything_in(*folders: Path) -> Iterator[tuple[Path, bytes]]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import InputError, counted, money, printable, warn
+from edokit._errors import counted, money, printable, warn
 from edokit._io.markup import Table
 
 if TYPE_CHECKING:
@@ -99,67 +98,17 @@ def print_tables(*tables: Any) -> None:
         print_table(table.title, table.header, table.shown(), table.notes)
 
 
-def print_requests(previews: Sequence[dict[str, Any]], json: bool) -> None:
-    """What members would ask servers: one prompt, and how many requests."""
-    if not previews:
-        raise InputError(
-            "--dry-run shows the requests of members that ask a server, but there are none here",
-            "leave it out",
-        )
-    totals = {key: sum(map(itemgetter(key), previews)) for key in ("tokens_in", "tokens_out")}
-    new = sum(preview["requests"] - preview["cached"] for preview in previews)
-    costs = [preview["cost"] for preview in previews if preview["cost"] is not None]
-    cost = sum(costs) if costs else None
-    if json:
-        print_json({"requests": new, **totals, "cost": cost, "members": list(previews)})
-        return
-    example = max(previews, key=lambda preview: preview["requests"] > preview["cached"])
-    _print_prompt(example["messages"])
-    endpoints = dict.fromkeys(preview["base_url"] for preview in previews)
-    price = "The options price_in and price_out, per million tokens, add their cost."
-    print_records(
-        f"Nothing was asked: {counted(new, 'new request')}, about {totals['tokens_in']:,} tokens in"
-        f" and {totals['tokens_out']:,} out. Above is a prompt of {example['member']}.",
-        [
-            {"member": preview["member"], "model": preview["model"]}
-            | _request_figures(preview, cost="cost")
-            for preview in previews
-        ],
-        [
-            "Tokens of new requests are estimated: four characters each, and answers as long as"
-            " max_tokens allows.",
-            f"Endpoint: {', '.join(endpoints)}",
-            price if cost is None else f"Cost: about {money(cost)}.",
-            "A server that gives no log-probabilities is asked several times: see the option"
-            " samples.",
-        ],
-    )
-
-
-def _print_prompt(messages: Sequence[Mapping[str, str]]) -> None:
-    for message in messages:
-        for line in [f"[{message['role']}]", *message["content"].splitlines(), ""]:
-            write_line(printable(line))
-
-
-def _request_figures(details: Mapping[str, Any], **costs: str) -> dict[str, Any]:
-    """What is known of requests, by column; ``costs`` has the column of each kind of cost."""
-    counts = {
-        key.replace("_", " "): f"{details[key]:,}"
-        for key in ("requests", "failures", "tokens_in", "tokens_out")
-        if key in details
-    }
-    prices = {column: details.get(key) for key, column in costs.items()}
-    return counts | {column: money(price) for column, price in prices.items() if price is not None}
-
-
 def print_request_costs(info: Mapping[str, Mapping[str, Any]]) -> None:
     """What members asked a server, and what that cost; nothing if none did."""
-    records = [
-        {"member": name} | _request_figures(details, total_cost="cost", cost="per item")
-        for name, details in info.items()
-        if "tokens_in" in details
-    ]
+    columns = ("requests", "failures", "tokens_in", "tokens_out")
+    records = []
+    for name, details in info.items():
+        if "tokens_in" not in details:
+            continue
+        counts = {key.replace("_", " "): f"{details[key]:,}" for key in columns if key in details}
+        prices = {"cost": details.get("total_cost"), "per item": details.get("cost")}
+        costs = {key: money(price) for key, price in prices.items() if price is not None}
+        records.append({"member": name, **counts, **costs})
     if records:
         print_records("Requests to servers", records)
 

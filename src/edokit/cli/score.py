@@ -31,13 +31,10 @@ class Trained(options.Spending):
     judges : Path, optional
         The annotators of each item (item and annotator columns, or a source of annotations):
         members that know annotators predict for these.
-    dry_run : bool, default=False
-        Show one prompt, the number of requests, their tokens and cost, and send none.
     """
 
     annotators: Path | None = None
     judges: Path | None = None
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +90,6 @@ def score(
     from edokit.ensemble.estimator import EDOEnsemble
     from edokit.members import score_members, score_models
     from edokit.members.existing import model_names
-    from edokit.members.spending import session
     from edokit.predictions.files import check_ending, write_predictions
     from edokit.runs import output_files
 
@@ -106,7 +102,7 @@ def score(
     if not overwrite:
         _refuse_other_texts(out, items)
     labels: dict[str, LabelMap] = {}
-    with console.progress() as bars, session(dry=trained.dry_run) as requests:
+    with console.progress() as bars:
         step = console.add_bar(bars, "scoring")
         if members:
             predictions = score_members(
@@ -128,9 +124,6 @@ def score(
                 device=loading.device,
                 step=step,
             )
-    if trained.dry_run:
-        console.print_requests(requests.previews, json)
-        return
     with output_files(out, inputs=inputs, overwrite=overwrite):
         write_predictions(predictions, out)
     _show(predictions, out, labels, trained.judges, json)

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
-from edokit.members import Group, TrainingOptions, preview_training, train_members
+from edokit.members import Group, TrainingOptions, train_members
 from edokit.members.groups import parse_groups
 from edokit.members.jobs import BY_ANNOTATOR
 from edokit.members.train import Trained
@@ -80,15 +80,12 @@ class Training(TrainingOptions):
         Replace what is there already, also what edo did not write.
     forget_models : bool, default=False
         Keep the predictions, not the models.
-    dry_run : bool, default=False
-        Show one prompt, the number of requests, their tokens and cost, and send none.
     """
 
     keep_models: Annotated[bool, options.HIDDEN] = True
     source: Annotated[str, options.HIDDEN] = ""
     unlabelled: Annotated[Any, options.HIDDEN] = None
     forget_models: bool = False
-    dry_run: bool = False
 
 
 def train(
@@ -111,9 +108,6 @@ def train(
     check_output(out, "members", data, overwrite=training.overwrite)
     groups = group_options.groups()
     annotations = reading.annotations(data)
-    if training.dry_run:
-        console.print_requests(preview_training(annotations, groups, training), json)
-        return
     settings = replace(training, keep_models=not training.forget_models, source=data.name)
     resumed = 0
     with console.kept_if_interrupted(), console.progress() as bars:

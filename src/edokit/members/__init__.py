@@ -5,7 +5,7 @@ from edokit.members.groups import Group
 from edokit.members.jobs import TrainingOptions
 from edokit.members.recipe import Member, MemberData
 from edokit.members.score import score_members
-from edokit.members.train import preview_training, train_members
+from edokit.members.train import train_members
 
 __all__ = [
     "Group",
@@ -13,7 +13,6 @@ __all__ = [
     "MemberData",
     "TrainingOptions",
     "add_member",
-    "preview_training",
     "score_members",
     "score_models",
     "train_members",

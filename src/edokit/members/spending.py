@@ -1,4 +1,4 @@
-"""What the requests of one command share: a budget, a dry run, and who asks.
+"""What the requests of one command share: a budget, and who asks.
 
 The client of language models is not needed to open a session, so members that ask no server never
 load it.
@@ -7,7 +7,7 @@ load it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -73,32 +73,18 @@ class Session:
     ----------
     budget : Budget
         What requests may cost.
-    dry : bool
-        Whether nothing is sent.
     place : callable
         Names the item of a text that is asked about.
     member : str
         The member whose requests are sent.
     report : callable
         Called with the member and its progress.
-    previews : list of dict
-        Of a dry run: what each member would ask.
     """
 
     budget: Budget = field(default_factory=Budget)
-    dry: bool = False
     place: Callable[[Any], str] | None = None
     member: str = ""
     report: Callable[[str], None] | None = None
-    previews: list[dict[str, Any]] = field(default_factory=list)
-
-    def preview(self, counts: Mapping[str, Any], **about: Any) -> None:
-        """Add what a member would ask to what it would have asked before."""
-        if not self.previews or self.previews[-1]["member"] != self.member:
-            self.previews.append({"member": self.member, **about, **counts})
-            return
-        total = self.previews[-1]
-        total |= {key: None if new is None else total[key] + new for key, new in counts.items()}
 
 
 _SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
@@ -106,15 +92,10 @@ _SESSION: ContextVar[Session | None] = ContextVar("session", default=None)
 
 @contextmanager
 def session(
-    *,
-    budget: float | None = None,
-    dry: bool = False,
-    place: Callable[[Any], str] | None = None,
+    *, budget: float | None = None, place: Callable[[Any], str] | None = None
 ) -> Iterator[Session]:
-    """Requests inside share this budget; in a dry run none is sent."""
-    outer, opened = _SESSION.get(), Session(Budget(budget), dry, place)
-    if outer is not None and outer.dry:
-        opened.dry, opened.previews = True, outer.previews
+    """Requests inside share this budget."""
+    opened = Session(Budget(budget), place)
     token = _SESSION.set(opened)
     try:
         yield opened

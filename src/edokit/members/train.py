@@ -36,13 +36,10 @@ from edokit.members.jobs import (
     TrainingOptions,
     TrainingPlan,
     make_plan,
-    member_data,
-    predict_splits,
 )
 from edokit.members.recipe import (
     asks_server,
     find_recipe,
-    make_member,
     trains_on_device,
 )
 from edokit.members.runner import Step, run_jobs
@@ -165,43 +162,6 @@ def _training_folder(out: str | Path | None, overwrite: bool) -> Iterator[Path]:
     folder = local_path(out)
     with output_folder(folder, "members", overwrite=overwrite):
         yield folder
-
-
-def preview_training(
-    annotations: Annotations,
-    groups: Sequence[Group],
-    options: TrainingOptions | None = None,
-    **changes: Any,
-) -> list[dict[str, Any]]:
-    """Preview the requests of `train_members` to servers; nothing is sent or written.
-
-    Parameters
-    ----------
-    annotations, groups, options, **changes
-        As in `train_members`.
-
-    Returns
-    -------
-    list of dict
-        For each member its name (``member``), ``model``, ``base_url``, one filled-in prompt
-        (``messages``), the number of ``requests``, how many of them have been answered before
-        (``cached``), and an estimate of the ``cost`` of the others (None without prices).
-    """
-    settings = replace(options or TrainingOptions(), **changes)
-    plan = _plan(annotations, groups, settings)
-    with session(dry=True, place=plan.data.place_of) as requests:
-        for job in plan.jobs:
-            if asks_server(find_recipe(job.recipe)):
-                member = make_member(job.recipe, len(plan.data.classes), job.options)
-                member.fit(member_data(plan, job), random_state=job.seed)
-                requests.member = job.path
-                predict_splits(member, plan, job)
-    if not requests.previews:
-        raise InputError(
-            f"{option('dry_run')} is for members that ask a server, but there are none",
-            "leave it out, or choose the recipe llm",
-        )
-    return requests.previews
 
 
 def _plan(

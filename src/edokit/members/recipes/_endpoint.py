@@ -168,11 +168,6 @@ class Endpoint:
         parts = [self.base_url, dict(request.body), request.draw]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def cached(self, requests: Sequence[Request]) -> int:
-        """How many of these distinct requests have been answered before."""
-        cache = AnswerCache(cache_folder() / "answers")
-        return sum(cache.get(key) is not None for key in set(map(self.key, requests)))
-
     def ask(
         self, requests: Sequence[Request], report: Callable[[int], None] | None = None
     ) -> list[Answer]:

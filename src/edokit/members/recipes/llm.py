@@ -35,7 +35,7 @@ from edokit.members.recipe import (
 )
 from edokit.members.recipes import _endpoint as endpoints
 from edokit.members.recipes._prompts import Questions, fields_of
-from edokit.members.spending import Session, current_session
+from edokit.members.spending import current_session
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 
 _FILE = "llm.json"
@@ -313,15 +313,12 @@ class LanguageModel(Member):
 
     def _predict_pairs(self, pairs: Sequence[tuple[Text, str]]) -> Floats:
         """Probabilities [P, C] of distinct pairs of a text and an annotator, or nobody ("")."""
-        questions, session = self._questions, current_session()
+        questions = self._questions
         prompts = [
             (text, questions.messages(text, label, self._examples.get(annotator, ())))
             for text, annotator in pairs
             for label in questions.labels
         ]
-        if session.dry:
-            self._preview(session, prompts)
-            return np.full((len(pairs), self.n_classes), 1 / self.n_classes)
         self._top = self._find_top(prompts[0])
         answers, failures_before = len(prompts) * self._draws, self._usage["failures"]
         # A model that never names a label is known by its first answers; the others are saved.
@@ -333,7 +330,7 @@ class LanguageModel(Member):
                 f"{self.model} never names a label: none of its first"
                 f" {counted(first_answers, 'answer')} does, where {questions.choices.sentence} was"
                 " asked for",
-                "look at the prompt (a dry run shows it), and have it ask for the label alone;"
+                "look at the prompt, and have it ask for the label alone;"
                 " a model that thinks first needs a larger max_tokens",
             )
         shares += self._ask_prompts(prompts[_FIRST_LOOK:], answers, first_answers)
@@ -403,50 +400,17 @@ class LanguageModel(Member):
             for draw in range(1 if top else self.samples)
         ]
 
-    def _known_top(self) -> int | None:
-        """How many alternatives the server returns at each token; None: it was not asked yet."""
-        sampled = self.probabilities == "samples" or not self._questions.choices.first_token_decides
-        return 0 if sampled else self._top
-
     def _find_top(self, prompt: Prompt) -> int:
         """How many alternatives the server returns at each token; 0: answers must be sampled."""
-        if (known_top := self._known_top()) is not None:
-            return known_top
+        if self.probabilities == "samples" or not self._questions.choices.first_token_decides:
+            return 0
+        if self._top is not None:
+            return self._top
         for top in _TOP:
             with suppress(endpoints.RefusedError):
                 answer = self._server.ask(self._requests([prompt], top))[0]
                 return 0 if answer.logprobs is None else top
         return 0
-
-    def _preview(self, session: Session, prompts: Sequence[Prompt]) -> None:
-        """Add the requests that would be sent, and how many are cached, to the session."""
-        top = self._known_top()
-        if top is None:  # that of requests which were answered before, if any were
-            answered = (k for k in (0, *_TOP) if self._server.cached(self._requests(prompts, k)))
-            top = next(answered, None)
-        requests = self._requests(prompts, _TOP[0] if top is None else top)
-        distinct = list({self._server.key(request): request for request in requests}.values())
-        cached = self._server.cached(distinct)
-        # A token is about four characters; an answer has as many as it may, at most.
-        new_share = 1 - cached / max(len(distinct), 1)
-        messages = [message for request in distinct for message in request.body["messages"]]
-        characters = sum(len(message["content"]) for message in messages)
-        longest = sum(request.body.get("max_tokens", 0) for request in distinct)
-        tokens_in, tokens_out = round(characters / 4 * new_share), round(longest * new_share)
-        session.preview(
-            {
-                "requests": len(distinct),
-                "cached": cached,
-                "tokens_in": tokens_in,
-                "tokens_out": tokens_out,
-                "cost": self._server.cost(tokens_in, tokens_out),
-            },
-            model=self.model,
-            base_url=self.base_url,
-            messages=prompts[0][1],
-            logprobs=None if top is None else bool(top),
-            samples=self.samples,
-        )
 
 
 def _short(text: str) -> str:
