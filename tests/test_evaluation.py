@@ -143,3 +143,17 @@ def test_probabilities_that_label_every_item_the_same_are_called_so() -> None:
 def test_classes_that_nobody_chose_may_have_probabilities() -> None:
     p = {"item": ITEMS, "p_0": [0.5] * 60, "p_1": [0.4] * 60, "p_2": [0.1] * 60}
     assert edokit.evaluate(p, PEOPLE, samples=0).metrics["ce"] is not None
+
+
+def test_answers_for_annotators_are_matched_by_pair() -> None:
+    votes = {"item": list("aabb"), "annotator": list("xyxy"), "label": [1, 3, 2, 2]}
+    people = Annotations.from_table(votes, classes=[1, 2, 3], scale="ordinal")
+    own = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9], [0.1, 0.8, 0.1], [0.3, 0.4, 0.3]])
+    table = pd.DataFrame(own, columns=["p_1", "p_2", "p_3"])
+    table = table.assign(item=votes["item"], annotator=votes["annotator"])
+    found = edokit.evaluate(table[::-1], people, ties="random", samples=0)
+    # The distribution of an item is the mean over its annotators, each has an error.
+    assert found.metrics["md"] == pytest.approx(np.mean([0.05 + 0.1 + 0.05, 0.2 + 0.4 + 0.2]))
+    assert [one["error"] for one in found.annotators] == [0, 0]
+    with pytest.raises(InputError, match="1 of 4 is missing"):
+        edokit.evaluate(table[:3], people, ties="random", samples=0)

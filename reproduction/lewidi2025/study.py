@@ -16,11 +16,11 @@ from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Codes, Floats, Ints
 from edokit.ensemble.inputs import from_flat
-from edokit.metrics import ce_items, md_items, w1_items
-from edokit.metrics.scorers import decisions, lewidi2025_b_items
+from edokit.metrics import ce_items, decisions, md_items, w1_items
 from edokit.rows import Rows
 from edokit.scales import Scale
 from reproduction.lewidi2025.data import DATASETS, read_labelled
+from reproduction.lewidi2025.scores import lewidi2025_b_items
 
 FOLDS = 5
 KNOWN = " (known)"

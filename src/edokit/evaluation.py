@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, errors_in, examples, one_of, option
+from edokit._errors import InputError, examples, option
 from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations, Ties
@@ -30,9 +30,8 @@ from edokit.metrics import (
     compute_metrics,
     metrics_of,
 )
-from edokit.metrics.resampling import Resampling, intervals_and_tests
-from edokit.metrics.scorers import SCORERS, official_items
-from edokit.predictions.core import PREFIX, Invalid, Predictions
+from edokit.metrics.resampling import Resampling
+from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.join import model_from_table
 from edokit.predictions.shards import read_predictions
 from edokit.runs import InputReader, merge_options
@@ -46,30 +45,6 @@ FEWEST_SAMPLES = 50
 # Answers for each annotator, and those for nobody in particular.
 KNOWN, ANONYMOUS = "known", "anonymous"
 Table: TypeAlias = "pd.DataFrame | pa.Table | Mapping[str, Any]"
-
-
-@dataclass(frozen=True)
-class OfficialScores:
-    """The official scores of a shared task.
-
-    Attributes
-    ----------
-    scorer : str
-    scores : dict of str to float
-        The scores by name.
-    intervals : dict of str to (float, float)
-        Bootstrap interval of each over items; empty where there are none.
-    constant : dict of str to float
-        Those of the constant answer.
-    note : str
-        What was compared.
-    """
-
-    scorer: str
-    scores: dict[str, float]
-    intervals: dict[str, tuple[float, float]]
-    constant: dict[str, float]
-    note: str
 
 
 @dataclass(frozen=True)
@@ -106,8 +81,6 @@ class Evaluation:
         What the headline is about.
     scale : Scale
         The answer scale.
-    official : OfficialScores or None
-        The scores of the ``scorer``.
     pairs : tuple of Score
         Of answers for annotators: the main metrics on their own labels, of ``known`` answers, of
         ``anonymous`` ones to the same pairs, where there are some, and of ``constant``; resampled
@@ -128,7 +101,6 @@ class Evaluation:
     slices: tuple[Slice, ...] = ()
     subject: str = "The predictions"
     scale: Scale = NOMINAL
-    official: OfficialScores | None = None
     pairs: tuple[Score, ...] = ()
     ties: int = 0
 
@@ -174,7 +146,7 @@ class Evaluation:
         dict
             The metrics by name, ``items``, ``ce_floor``, ``level``, ``intervals`` as
             ``[low, high]``, ``best_possible``, ``headline``, ``constant``, ``methods``, ``slices``,
-            ``annotators``, ``pairs`` and, with a scorer, ``official``.
+            ``annotators`` and ``pairs``.
         """
         intervals = {name: [ends.low, ends.high] for name, ends in self.intervals.items()}
         return {
@@ -184,7 +156,6 @@ class Evaluation:
             "ce_floor": self.ce_floor,
             "level": self.level,
             **({"intervals": intervals} if intervals else {}),
-            **({} if self.official is None else {"official": asdict(self.official)}),
             "scale": self.scale.kind,
             "best_possible": self.best_possible,
             "headline": self.headline,
@@ -210,9 +181,6 @@ class EvaluateOptions:
         Columns of the items (see `Annotations.item_columns`) to evaluate by: each value (at
         most 50) is a slice, missing values are a slice of their own; ``agreement`` is how the votes
         of an item are divided.
-    scorer : {"lewidi2023", "lewidi2025-a", "lewidi2025-b"}, default=None
-        Also the official scores of a shared task: lewidi2023, lewidi2025-a (soft labels) or
-        lewidi2025-b (the answer of each annotator).
     ties : {"first", "error", "random"}, default="first"
         Hard label of evenly split items.
     samples : int, default=1000
@@ -232,7 +200,6 @@ class EvaluateOptions:
     """
 
     by: str | Sequence[str] | None = None
-    scorer: Literal["lewidi2023", "lewidi2025-a", "lewidi2025-b"] | None = None
     ties: Ties = "first"
     samples: int = 1000
     level: float = 0.95
@@ -246,12 +213,10 @@ class EvaluateOptions:
                 f" it takes at least {FEWEST_SAMPLES}",
                 "use 1000, or 0 for no intervals",
             )
-        if self.scorer is not None:
-            one_of("scorer", self.scorer, SCORERS)
 
 
 def evaluate(
-    probabilities: str | Path | Table | Predictions | Annotations | npt.ArrayLike | None,
+    probabilities: str | Path | Table | Predictions | npt.ArrayLike | None,
     annotations: Annotations | str | Path | Table,
     options: EvaluateOptions | None = None,
     *,
@@ -265,13 +230,12 @@ def evaluate(
 
     Parameters
     ----------
-    probabilities : path, table, Predictions, Annotations or array-like
+    probabilities : path, table, Predictions or array-like
         A file or table with ``item`` and one ``p_<class>`` column per class, matched by item id
         (the index of a DataFrame without ``item``); or an array [N, C] in the order of the
-        annotations' items and classes. Answers for each annotator have an ``annotator``, too, and
-        either probabilities or a ``label``: predictions of pairs (`edo score --annotators`), a
-        table, or Annotations; the mean over an item's annotators is then its distribution. None
-        for the probabilities of ``ensemble`` on ``predictions``.
+        annotations' items and classes. Answers for each annotator (a table with ``annotator``, too,
+        or predictions of pairs, as of `edo score --annotators`) are averaged over an item's
+        annotators. None for the probabilities of ``ensemble`` on ``predictions``.
     annotations : Annotations, path or table
         Annotations of the same items; a path is read with `edokit.read_annotations`, a table with
         `Annotations.from_table`.
@@ -299,8 +263,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If the items, classes or scales differ, a row holds no probabilities, a scorer does not fit
-        the annotations, or ``samples`` is too small.
+        If the items, classes or scales differ, a row holds no probabilities, or ``samples`` is too
+        small.
 
     Examples
     --------
@@ -373,7 +337,6 @@ def evaluate_answers(
         slices=score_slices(slices, scores, losses, labelled, resampling),
         subject=subject,
         scale=scale,
-        official=_official_scores(options.scorer, answers, constant_rows, y, resampling),
         pairs=_score_pairs(answers, constant, options.ties, resampling),
     )
 
@@ -458,23 +421,6 @@ def _read_answers(
     return Answers(labelled, by_name, by_annotator)
 
 
-def _official_scores(
-    scorer: str | None, answers: Answers, constant_rows: Floats, y: Codes, resampling: Resampling
-) -> OfficialScores | None:
-    if scorer is None:
-        return None
-    labelled, by_annotator = answers.labelled, answers.by_annotator
-    items = official_items(scorer, labelled, answers.probabilities, y, by_annotator)
-    constant_items = official_items(scorer, labelled, constant_rows, y)
-    return OfficialScores(
-        scorer,
-        {name: float(values.mean()) for name, values in items.items()},
-        intervals_and_tests(items, (), resampling)[0] if resampling.samples else {},
-        {name: float(values.mean()) for name, values in constant_items.items()},
-        _COMPARED[scorer] + _UNKNOWN * (scorer == "lewidi2025-b" and by_annotator is None),
-    )
-
-
 def _score_pairs(
     answers: Answers, constant: Constant, ties: Ties, resampling: Resampling
 ) -> tuple[Score, ...]:
@@ -526,17 +472,6 @@ def _annotator_errors(
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-_COMPARED = {
-    "lewidi2023": "Micro-F1 to hard labels, cross-entropy to soft labels.",
-    "lewidi2025-a": "Distance to the soft labels; of sets, averaged over the labels.",
-    "lewidi2025-b": "The answer of each annotator; of sets, averaged over the labels.",
-}
-_UNKNOWN = (
-    " The annotators are unknown to these predictions: each is given the anonymous answer of the"
-    " item (its most probable class or labels, on a scale its median)."
-)
-
-
 def _annotations(
     files: InputReader, role: str, source: Any, split: str | Sequence[str] | None
 ) -> Annotations:
@@ -561,7 +496,7 @@ def _as_predictions(source: Any, annotations: Annotations, invalid: Invalid) -> 
         if "item" not in frame.columns:
             frame = frame.rename_axis(index="item").reset_index()
         source = pa.Table.from_pandas(frame, preserve_index=False)
-    elif not isinstance(source, Predictions | Annotations | pa.Table):
+    elif not isinstance(source, Predictions | pa.Table):
         source = Predictions.from_arrays(
             np.asarray(source),
             items=annotations.items,
@@ -572,32 +507,15 @@ def _as_predictions(source: Any, annotations: Annotations, invalid: Invalid) -> 
         )
     if isinstance(source, pa.Table):
         source = _from_table(source, path, annotations, invalid)
-    if isinstance(source, Annotations):
-        source = _certain_answers(source, annotations)
     p = source.uniform[:, None]
     return Predictions(p, source.rows, ("predictions",), source.classes, scale=source.scale)
 
 
-def _certain_answers(answers: Annotations, annotations: Annotations) -> Predictions:
-    """Labels of annotators as predictions that are certain."""
-    check_same_scale(answers.scale, "answers", annotations.scale, "annotations")
-    pairs = answers.with_classes(annotations.classes).pairs()
-    members, classes = ("predictions",), annotations.classes
-    p = pairs.soft_labels[:, None]
-    return Predictions(p, pairs.rows, members, classes, scale=annotations.scale).named()
-
-
 def _from_table(
     table: pa.Table, path: str | Path, annotations: Annotations, invalid: Invalid
-) -> Predictions | Annotations:
-    """Probabilities of items or of pairs, or the answer of each annotator."""
-    names = table.column_names
-    if "annotator" in names and not any(name.startswith(PREFIX) for name in names):
-        columns = [name for name in names if name in ("item", "annotator", "label")]
-        about: Any = {"classes": annotations.classes, "scale": annotations.scale}
-        with errors_in(path):
-            return Annotations.from_table(table.select(columns), **about)
-    if "annotator" in names and "member" not in names:
+) -> Predictions:
+    """Probabilities of items or of pairs."""
+    if "annotator" in table.column_names and "member" not in table.column_names:
         table = table.append_column("member", pa.array(["predictions"] * len(table)))
     # Rows of sets need not sum to one; an order of the classes is declared later.
     scale = annotations.scale if annotations.scale.is_multi_label else None

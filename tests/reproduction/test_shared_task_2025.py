@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from lewidi2025_cases import classes_of, write_data, write_pools
 
-from edokit import InputError, Predictions, read_predictions, write_predictions
-from edokit.metrics import item_values, medians
-from edokit.metrics.scorers import decisions, lewidi2025_b_items
+from edokit import InputError, Predictions, Scale, read_predictions, write_predictions
+from edokit.metrics import decisions, item_values, medians
 from reproduction.__main__ import main
 from reproduction.lewidi2025 import study as studies
 from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test
 from reproduction.lewidi2025.observations import observations
+from reproduction.lewidi2025.scores import lewidi2025_b_items
 from reproduction.lewidi2025.study import KNOWN, Study
 from reproduction.lewidi2025.submission import Asked, check_pe, check_soft
 
@@ -55,6 +55,14 @@ def test_the_constant_answers_of_dev_are_the_reference_points(
     study = Study(lewidi2025, Path("nowhere"), dataset)
     found = next(study.task_a()).mean, next(study.task_b()).mean
     assert found == pytest.approx(REFERENCE[dataset], abs=5e-5)
+
+
+def test_items_count_the_same_whatever_their_annotators() -> None:
+    scores = lewidi2025_b_items([7, 7, 7, 3], [1, 1, 1, 1], [0, 0, 0, 1], Scale())
+    assert scores.tolist() == [0, 1]
+    sets = [[True, False, False], [True, True, False]]
+    scores = lewidi2025_b_items([0, 1], sets, np.zeros((2, 3), bool), Scale("multi-label"))
+    assert scores.mean() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("dataset", DATASETS)

@@ -11,7 +11,7 @@ from edokit._errors import counted
 from edokit.baselines.scores import SHARES, Score, difference
 from edokit.baselines.slices import slice_table
 from edokit.cli import console, options
-from edokit.evaluation import EvaluateOptions, Evaluation, OfficialScores
+from edokit.evaluation import EvaluateOptions, Evaluation
 from edokit.evaluation import evaluate as evaluate_probabilities
 from edokit.metrics import METRIC
 
@@ -55,7 +55,7 @@ def evaluate(
         Annotations of the same items (any source).
     probabilities : Path, optional
         A table with item and `p_<class>` columns; answers for each annotator have a column
-        annotator, too, and `p_<class>` or label (or are predictions of `edo score --annotators`).
+        annotator, too (or are predictions of `edo score --annotators`).
     ensemble : Path, optional
         The ensemble that made them: it knows the constant answer to beat.
     predictions : Path, optional
@@ -75,8 +75,6 @@ def evaluate(
     if json:
         console.print_json(evaluation.to_dict())
         return
-    if evaluation.official is not None:
-        _print_official(evaluation, evaluation.official)
     _print_metrics(evaluation, (probabilities or ensemble or annotations).name)
     name = probabilities.name if probabilities else "ensemble"
     hard = _CONSTANT.get(evaluation.scale.kind, "their majority class")
@@ -90,23 +88,6 @@ def evaluate(
         _print_annotators(evaluation)
     if evaluation.slices:
         console.print_tables(slice_table(evaluation.slices, evaluation.level, name))
-
-
-def _print_official(evaluation: Evaluation, official: OfficialScores) -> None:
-    """The scores of a shared task."""
-    console.print_records(
-        f"{official.scorer}: {counted(evaluation.items, 'item')}",
-        [
-            {
-                "score": name,
-                "value": value,
-                f"{evaluation.level:.0%} interval": official.intervals.get(name),
-                "constant": official.constant[name],
-            }
-            for name, value in official.scores.items()
-        ],
-        [official.note],
-    )
 
 
 def _print_metrics(evaluation: Evaluation, name: str) -> None:

@@ -557,6 +557,23 @@ def medians(p: Floats) -> npt.NDArray[np.intp]:
     return positions
 
 
+def decisions(p: Floats, scale: Scale) -> Codes:
+    """Return single answers: the median on a scale, else the most probable class or labels.
+
+    Returns
+    -------
+    numpy.ndarray of shape [N], or [N, L] for sets
+        Class codes, or 1 for each chosen label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> decisions(np.array([[0.4, 0.3, 0.3]]), Scale("ordinal", (1, 2, 3)))
+    array([1], dtype=int32)
+    """
+    return medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
+
+
 class RankCorrelation:
     """Spearman's ρ of x and y [N] as a function of how often each item is taken.
 
