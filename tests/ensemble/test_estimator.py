@@ -113,17 +113,6 @@ def test_without_labels_it_says_so() -> None:
         EDOEnsemble().fit(POOL.probabilities, 3)
 
 
-def test_a_fitted_ensemble_shows_members_size_and_ce() -> None:
-    ensemble = EDOEnsemble(solver=Exact(max_members=3))
-    assert repr(ensemble) == "EDOEnsemble(solver=Exact(max_members=3))"
-    ensemble.fit(POOL, PEOPLE)
-    shown = repr(ensemble)
-    assert shown.startswith("EDOEnsemble(solver=Exact(max_members=3)): ")
-    weight, error = ensemble.weights_[0], ensemble.metrics_["ce"]
-    for part in (f"good {weight:.3f}", f"{ensemble.size_} of 4", f"CE {error:.4f}"):
-        assert part in shown
-
-
 def test_a_type_checker_knows_the_words_of_each_parameter() -> None:
     words = {
         "preset": {"default", "paper-fixed", "paper"},

@@ -195,7 +195,6 @@ def choose_lambda_reg(
 def fit_given_weights(
     data: FitData,
     weights: Any,
-    size: int | None,
     options: Options,
     parameters: Mapping[str, Any],
 ) -> Fitted:
@@ -222,14 +221,14 @@ def fit_given_weights(
     ((terms, ce_gradient),) = evaluate_weights(data, [settings], [v])
     solution = Solution(
         weights=v,
-        size=int((v > 0).sum()) if size is None else size,
+        size=int((v > 0).sum()),
         terms=terms,
         order=np.argsort(v == 0, kind="stable"),
         ce_gradient=ce_gradient,
     )
     reasons = explain(data, solution, settings)
     fitted = _fitted(data, data, _Solved(options, solution), 1.0, parameters, reasons)
-    return replace(fitted, settings={**fitted.settings, "solver": GIVEN}, explanation=reasons)
+    return replace(fitted, settings={**fitted.settings, "solver": GIVEN})
 
 
 def _fitted(
@@ -247,7 +246,6 @@ def _fitted(
         scale_text = data.scale.to_text(data.classes)
     groups = None if units is data else data.member_groups()
     (metrics,) = units.evaluate(weights[None], options.pool, temperature)
-    reasons = _with_gains(reasons, units, weights, options.pool, temperature)
     counts = data.counts
     shares, hard_counts = _label_counts(data)
     class_counts = hard_counts[:, 1] if data.labels else hard_counts
@@ -316,7 +314,8 @@ def explain(
         kind: Kind = "excluded_by_size"
         details: dict[str, Any] = {}
         if weights[k] >= SMALLEST_WEIGHT:
-            kind = "not_learned" if unlearned else _kind_with_weight(weights, k)
+            dominates = weights[k] > DOMINANT and len(weights) > 1
+            kind = "not_learned" if unlearned else "dominant" if dominates else "kept"
         elif k not in within_limit:
             kind, details = "beyond_max_members", {"limit": max_members}
         elif prices[k] > 0:
@@ -332,36 +331,6 @@ def explain(
         weight, ce = float(weights[k]), float(member_ce[k])
         reasons.append(Reason(units.members[k], weight, kind, ce, int(ranks[k]), **details))
     return tuple(reasons)
-
-
-def _with_gains(
-    reasons: tuple[Reason, ...], units: FitData, weights: Floats, pool: str, temperature: float
-) -> tuple[Reason, ...]:
-    """The reasons, with the ``gain`` of heavy members that are among the worse half alone.
-
-    Their own cross-entropy does not explain their weight; that of the pool without them does.
-    """
-    count = len(weights)
-    surprising = [
-        reason.member
-        for reason in reasons
-        if reason.has_weight and 2 * reason.rank > count + 1 and count * reason.weight > 1
-    ]
-    if not surprising:
-        return reasons
-    pools = np.tile(weights, (len(surprising) + 1, 1))
-    for row, member in enumerate(surprising):
-        pools[row, units.members.index(member)] = 0.0
-    pools /= pools.sum(axis=1, keepdims=True)
-    *reduced_ce, pool_ce = (
-        float(metrics["ce"] or 0.0) for metrics in units.evaluate(pools, pool, temperature)
-    )
-    gains = {member: ce - pool_ce for member, ce in zip(surprising, reduced_ce, strict=True)}
-    return tuple(replace(reason, gain=gains.get(reason.member)) for reason in reasons)
-
-
-def _kind_with_weight(weights: Floats, k: int) -> Kind:
-    return "dominant" if weights[k] > DOMINANT and len(weights) > 1 else "kept"
 
 
 def _slopes(units: FitData, solution: Solution, settings: Settings) -> dict[str, Floats]:

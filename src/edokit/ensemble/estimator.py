@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from edokit._errors import InputError, are, counted, local_path, one_of
+from edokit._errors import InputError, counted, local_path, one_of
 from edokit._io.atomic import whole_file
 from edokit._io.documents import Count, Document, read_json, to_model, write_json
 from edokit._io.markup import markdown_text
@@ -274,8 +274,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         weights: Any,
         predictions: Any,
         annotations: Any,
-        *,
-        size: int | None = None,
         **parameters: Any,
     ) -> EDOEnsemble:
         """An ensemble whose weights come from elsewhere, such as end-to-end training.
@@ -286,8 +284,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
             Weight of each member; not negative, sum 1.
         predictions, annotations
             As in ``fit``; ``metrics_`` and ``objective_`` are computed on them.
-        size : int, default=None
-            Ensemble size; None counts the members with weight.
         **parameters
             Parameters of the estimator: they say which objective and pool.
 
@@ -300,7 +296,7 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
         parameters = ensemble.get_params(deep=False)
         options = Options.of(parameters)
         data = as_fit_data(predictions, annotations, options)
-        fitted = fit_given_weights(data, weights, size, options, parameters)
+        fitted = fit_given_weights(data, weights, options, parameters)
         return ensemble._keep(with_labels(fitted, annotations))
 
     def _keep(self, fitted: Fitted) -> EDOEnsemble:
@@ -493,21 +489,6 @@ class EDOEnsemble(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
-
-    def __repr__(self) -> str:
-        parameters = super().__repr__()
-        return f"{parameters}: {self._headline()}" if hasattr(self, "fitted_") else parameters
-
-    def _headline(self) -> str:
-        names, weights = self.fitted_.unit_weights
-        heavy = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
-        listed = ", ".join(f"{names[k]} {weights[k]:.3f}" for k in heavy[:5])
-        remainder = f" and {len(heavy) - 5} more" if len(heavy) > 5 else ""
-        unit = "member" if self.groups_ is None else "group"
-        error = self.metrics_.get("ce")
-        measured = f", CE {error or 0:.4f} on the fit data ({self.fitted_.learned_from})"
-        carry = are(self.size_, len(names), ("carries", "carry"), unit)
-        return f"{carry} weight ({listed}{remainder}){'' if error is None else measured}"
 
 
 def fit(

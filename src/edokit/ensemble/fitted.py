@@ -137,9 +137,6 @@ class Reason:
     """How much that term grows per unit of weight."""
     limit: int | None = None
     """``max_members``, or the size that was chosen, where that excludes it."""
-    gain: float | None = None
-    """Of a heavy member that is among the worse half alone: how much the pool's cross-entropy on
-    the fit data would grow without it."""
 
     @property
     def has_weight(self) -> bool:
@@ -150,12 +147,6 @@ class Reason:
     def detail(self) -> str:
         """The reason without name and weight."""
         quality = f"own cross-entropy {self.ce:.4f}, rank {self.rank}"
-        if self.gain is not None:
-            quality += (
-                f"; it adds what others lack: without it the pool's would be {self.gain:.4f} higher"
-                if self.gain > 0
-                else "; without it the pool's would be no higher: other terms of the loss keep it"
-            )
         if self.kind == "dominant":
             best = " as the best alone" if self.rank == 1 else ""
             return f"most of the weight{best}; {quality}"
@@ -266,26 +257,18 @@ class Fitted:
 
     @property
     def below_constant(self) -> str | None:
-        """That the pool is no better than the constant, and what a temperature does; else None."""
-        loss, tried = self.metrics.get("ce"), self.answers.get("ce")
-        if self.constant is None or loss is None:
+        """That the pool is no better than the constant, and what to do; else None."""
+        loss = self.metrics.get("ce")
+        if loss is None:
             return None
         rows = self.scale.rows(np.asarray(self.constant.shares)[None])
         floor = float(entropy_items(rows).mean())
         if loss < floor:
             return None
-        message = (
-            f"The pool is no better than a constant answer on the fit data: CE {loss:.4f} against"
-            f" {floor:.4f}."
-        )
-        if self.temperature != 1.0 or tried is None:
-            return f"{message} Look at the members' own cross-entropies."
-        after = tried.after if tried.held_out is None else tried.held_out
-        verdict = "is better" if after < floor else "is no better either"
         return (
-            f"{message} Recalibrated with temperature {tried.temperature:.3g} its CE is"
-            f" {after:.4f}, which {verdict}"
-            + (": add --recalibrate temperature." if after < floor else ".")
+            f"The pool is no better than a constant answer on the fit data: CE {loss:.4f} against"
+            f" {floor:.4f}. Look at the members' own cross-entropies, or try --recalibrate"
+            " temperature."
         )
 
     def summary(self) -> dict[str, Any]:
