@@ -113,10 +113,8 @@ class UniversalNearest(NearestMember):
 
     model: str | None = "universal"
 
-    def _make_embedder(self, corpus: Any = ()) -> UniversalEncoder:
-        embedder = UniversalEncoder(self.n_classes)
-        embedder._corpus = corpus
-        return embedder
+    def __post_init__(self) -> None:
+        self._encoder = UniversalEncoder(self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)

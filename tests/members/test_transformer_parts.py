@@ -185,10 +185,10 @@ PEOPLE = (8.0, 1.0, 0.0)
 STEPS = torch.ones(3)
 
 
-def people_head(sets: bool = False, classes: int = 4, shrinkage: float = 2.0) -> AnnotatorHead:
+def people_head(sets: bool = False, classes: int = 4) -> AnnotatorHead:
     """A head whose annotators have learned something."""
     torch.manual_seed(0)
-    head = AnnotatorHead(6, Link(classes, sets=sets), PEOPLE, shrinkage).eval()
+    head = AnnotatorHead(6, Link(classes, sets=sets), PEOPLE).eval()
     torch.nn.init.normal_(head.vectors, std=5.0)
     torch.nn.init.normal_(head.offsets)
     return head
@@ -201,7 +201,7 @@ def test_heads_start_at_the_mean_of_the_targets(sets: bool) -> None:
     wanted = totals / (8.0 if sets else totals.sum())
     for head, prior in (
         (Head(6, Link(4, sets=sets)), (targets,)),
-        (AnnotatorHead(6, Link(4, sets=sets), PEOPLE, 1.0).eval(), (targets, np.zeros((3, 4)))),
+        (AnnotatorHead(6, Link(4, sets=sets), PEOPLE).eval(), (targets, np.zeros((3, 4)))),
     ):
         head.set_prior(*prior)
         found = head.link.probabilities(head(torch.zeros(3, 6)))
@@ -216,7 +216,7 @@ def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(sets: bool) -> Non
     rows, annotators = torch.tensor([0, 0, 1]), torch.tensor([0, 1, -1])
     found = head(pooled, rows, annotators)
     torch.testing.assert_close(found[:2], head(pooled))
-    for k, share in ((0, 8 / 10), (1, 1 / 3)):
+    for k, share in ((0, 8 / 18), (1, 1 / 11)):
         hidden = torch.nn.functional.gelu(head.first(pooled[0] + share * head.vectors[k]))
         wanted = head.link(head.shared(hidden) + share * head.offsets[k])
         torch.testing.assert_close(found[2 + k], wanted)
@@ -225,15 +225,15 @@ def test_an_annotator_is_a_vector_and_a_bias_shrunk_by_labels(sets: bool) -> Non
 
 @pytest.mark.parametrize("sets", [False, True])
 def test_annotators_start_at_their_own_mean_shrunk_by_labels(sets: bool) -> None:
-    head = AnnotatorHead(6, Link(2, sets=sets), PEOPLE, 4.0).eval()
+    head = AnnotatorHead(6, Link(2, sets=sets), PEOPLE).eval()
     targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 3)
     labels = np.array([[8.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     head.set_prior(targets, labels)
     rows, annotators = torch.zeros(3, dtype=int), torch.arange(3)
     found = head.link.probabilities(head(torch.zeros(1, 6), rows, annotators)).detach()
-    # Half of everybody's answers are the first class; four of those are added to one's own.
-    np.testing.assert_allclose(found[1, 0], (8 + 4 / 2) / 12, rtol=1e-5)
-    np.testing.assert_allclose(found[2, 0], (0 + 4 / 2) / 5, rtol=1e-5)
+    # Half of everybody's answers are the first class; ten of those are added to one's own.
+    np.testing.assert_allclose(found[1, 0], (8 + 10 / 2) / 18, rtol=1e-5)
+    np.testing.assert_allclose(found[2, 0], (0 + 10 / 2) / 11, rtol=1e-5)
     np.testing.assert_allclose(found[3], found[0])
 
 
@@ -374,7 +374,7 @@ def test_each_layer_learns_slower_than_the_one_above(model: str) -> None:
 
 
 def test_heads_and_annotators_have_learning_rates_of_their_own(model: str) -> None:
-    head = AnnotatorHead(16, Link(2), PEOPLE, 0.0)
+    head = AnnotatorHead(16, Link(2), PEOPLE)
     net = MemberNetwork(load_backbone(model), "mean", head)
     rates = {"learning_rate": 1e-3, "head_learning_rate": 5e-3, "annotator_learning_rate": 0.1}
     options = TransformerMember(2, **rates)

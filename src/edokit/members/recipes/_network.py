@@ -19,6 +19,7 @@ from edokit.members.recipes._tokens import Arrays, Reader
 
 _DROPOUT = 0.1
 _SPREAD = 0.02  # standard deviation of new weights, as in BERT
+_SHRINKAGE = 10.0  # labels at which what is learned of an annotator counts half
 
 
 class MemberNetwork(nn.Module):  # type: ignore[misc]
@@ -139,13 +140,11 @@ class Head(nn.Module):  # type: ignore[misc]
 class AnnotatorHead(nn.Module):  # type: ignore[misc]
     """One hidden layer; an annotator is a vector beside the features and a bias beside the scores.
 
-    Both count by n / (n + ``shrinkage``), n the labels that they are learned from [A]. Nobody in
-    particular (-1) has neither.
+    Both count by n / (n + 10), n the labels that they are learned from [A]. Nobody in particular
+    (-1) has neither.
     """
 
-    def __init__(
-        self, width: int, link: Link, labels: Sequence[float], shrinkage: float = 10.0
-    ) -> None:
+    def __init__(self, width: int, link: Link, labels: Sequence[float]) -> None:
         super().__init__()
         self.first = _linear(width, width)
         self.shared = _linear(width, link.scores)
@@ -153,8 +152,8 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         self.link = link
         self.vectors = nn.Parameter(torch.zeros(len(labels), width))
         self.offsets = nn.Parameter(torch.zeros(len(labels), link.scores))
-        self.counts, self.shrinkage = np.array(labels, dtype=float), shrinkage
-        share = self.counts / np.maximum(self.counts + shrinkage, 1.0)
+        self.counts = np.array(labels, dtype=float)
+        share = self.counts / (self.counts + _SHRINKAGE)
         self.register_buffer("share", torch.from_numpy(share).float().unsqueeze(1))
         self.register_buffer("scale", torch.ones(()))
 
@@ -183,13 +182,12 @@ class AnnotatorHead(nn.Module):  # type: ignore[misc]
         """Predict the mean of targets [N, C] whatever the text.
 
         With the sums of the labels [A, C], each annotator starts at their own mean, to which
-        ``shrinkage`` labels of that mean are added.
+        10 labels of that mean are added.
         """
         prior = self.link.shares(targets.sum(axis=0), len(targets))
         scores = self.link.bias(prior)
         _set_bias(self.shared, scores)
-        prior_labels = max(self.shrinkage, 1.0)
-        means = (labels + prior_labels * prior) / (self.counts[:, None] + prior_labels)
+        means = (labels + _SHRINKAGE * prior) / (self.counts[:, None] + _SHRINKAGE)
         offsets = self.link.bias(means) - scores
         with torch.no_grad():
             self.offsets.copy_(torch.from_numpy(offsets) / self.share.clamp(min=1e-3))

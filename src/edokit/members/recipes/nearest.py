@@ -146,6 +146,10 @@ class NearestMember(Member):
     _own: Lookup = field(init=False, repr=False)
     _effects: AnnotatorEffects = field(init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.model is not None:
+            self._encoder = EncoderMember(self.n_classes, model=self.model)
+
     @property
     def known_annotators(self) -> tuple[str, ...]:
         """The annotators whose answers it has."""
@@ -161,7 +165,6 @@ class NearestMember(Member):
             counts, limit = counts_of(texts, data.corpus), max(n // _COMMON, _FEW)
             self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, most=limit)
         else:
-            self._encoder = EncoderMember(c, model=self.model)
             self._encoder._corpus = data.corpus
         self._vectors = self._embed(texts)
         targets = data.targets(0)
@@ -232,7 +235,6 @@ class NearestMember(Member):
             member._tfidf = TfIdf(*(arrays[name] for name in TFIDF))
         else:
             member._vectors = member._vectors.toarray()
-            member._encoder = EncoderMember(member.n_classes, model=model)
             member._encoder.use_encoder(models)
         member._effects = AnnotatorEffects(names, arrays["effects"])
         member._everybody, member._own = (
