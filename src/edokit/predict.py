@@ -35,15 +35,12 @@ class TextSource:
         Other column names, as in `read_texts`; those of annotators, too.
     split : sequence of str, default=()
         Only these splits.
-    options : mapping, optional
-        Further arguments of `read_texts`.
     """
 
     path: Path
     pairs: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
     split: Sequence[str] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, columns: Mapping[str, str] | None = None) -> Texts:
         """All texts."""
@@ -54,7 +51,6 @@ class TextSource:
             columns=self.columns if columns is None else columns,
             pairs=self.pairs,
             split=",".join(self.split) or None,
-            **self.options,
         )
 
     def read_for(self, people: Path | None) -> tuple[Texts, Any]:

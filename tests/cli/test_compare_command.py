@@ -113,14 +113,6 @@ def test_a_split_that_was_forgotten_is_named(files: Path) -> None:
     assert "--test-split test" in done.stderr
 
 
-@pytest.mark.parametrize(("form", "start"), [("markdown", "**"), ("csv", "method,")])
-def test_compare_prints_tables_to_copy(files: Path, form: str, start: str) -> None:
-    done = edo(*words(files, "--methods", "edo", "--format", form))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(start)
-    assert "uniform" in done.stdout
-
-
 def test_compare_prints_a_table_for_the_terminal(files: Path) -> None:
     done = edo(*words(files, "--methods", "edo"))
     assert done.returncode == 0, done.stderr
@@ -157,7 +149,6 @@ def test_the_test_people_may_stand_in_a_file_of_their_own(files: Path) -> None:
     ("more", "said"),
     [
         (["--methods", "nonsense"], "'uniform'"),
-        (["--format", "html"], "markdown"),
         (["--extra", "soft-ce"], "NAME=DEV,TEST"),
         (["--extra", "soft-ce=a.npz,b.npz,c.npz"], "two files"),
         (["--extra", "two=a.npz,b.npz"], "there is no file"),

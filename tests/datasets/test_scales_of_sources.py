@@ -169,11 +169,8 @@ def test_commands_declare_show_and_keep_the_scale(tmp_path: Path):
     assert found["splits"]["dev"]["classes"]["6"] == 0
 
 
-def test_a_simulated_regime_and_its_truth_are_tables(tmp_path: Path):
-    people, truth = tmp_path / "people.parquet", tmp_path / "truth.csv"
-    answer("data", "simulate", "three-labels", people, "--truth", truth, "--items", "20,10,10")
+def test_a_simulated_regime_is_a_table(tmp_path: Path):
+    people = tmp_path / "people.parquet"
+    answer("data", "simulate", "three-labels", people, "--items", "20,10,10")
     expected = simulate("three-labels", items=(20, 10, 10))
     assert read_annotations(people).to_table().equals(expected.annotations.to_table())
-    shares = read_annotations(truth, split="dev")
-    assert shares.scale == expected.annotations.scale
-    assert shares.soft_labels.tolist() == expected.truth[20:30].tolist()

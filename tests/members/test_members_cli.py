@@ -84,11 +84,11 @@ def test_trained_members_score_a_table(data: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("item,text\na,warm tea\nb,awful noisy nonsense\n")
     result = json.loads(
         printed(
-            *("score", "--members", tmp_path / "m", "--only", "linear-02,linear-03"),
+            *("score", "--members", tmp_path / "m"),
             *("--texts", tmp_path / "new.csv", "--out", tmp_path / "p.npz", "--json"),
         )
     )
-    assert result["members"] == ["linear-02", "linear-03"]
+    assert result["members"] == ["linear-01", "linear-02", "linear-03"]
     kept = read_predictions(tmp_path / "p.npz")
     assert list(kept.items) == ["a", "b"]
     assert (kept.probabilities[1, :, 1] > kept.probabilities[0, :, 1]).all()

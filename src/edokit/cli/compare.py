@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
-from edokit._errors import InputError, local_path, one_of
-from edokit._io.markup import FORMATS
+from edokit._errors import InputError, local_path
 from edokit.baselines.comparison import CompareOptions, Comparison
 from edokit.baselines.comparison import compare as compare_methods
 from edokit.cli import console, options
@@ -64,7 +61,6 @@ def compare(
     ] = None,
     methods: Annotated[Methods, options.FLAT] = Methods(),
     out: Path | None = None,
-    form: Annotated[str | None, Parameter(name="--format")] = None,
     report: options.WithReport = True,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
@@ -81,11 +77,7 @@ def compare(
         (repeatable); without test predictions one file.
     out : Path, optional
         Folder for the results, tables and EDO's ensemble.
-    form : str, optional
-        Print it as markdown or csv.
     """
-    if form is not None:
-        one_of("format", form, FORMATS)
     further_files = [files.test_predictions, files.test_annotations]
     guard: Any = nullcontext()
     if out is not None:
@@ -107,15 +99,9 @@ def compare(
             comparison.save(out, command=console.command_line(), overwrite=overwrite)
             if report:
                 add_page(out, overwrite=overwrite)
-    _show(comparison, form, json)
+    console.print_result(comparison.to_dict(), lambda: _show(comparison), json)
 
 
-def _show(comparison: Comparison, form: Any, json: bool) -> None:
-    if json:
-        console.print_json(comparison.to_dict())
-        return
-    if form is not None:
-        console.write_line(comparison.text(form).removesuffix("\n"))
-        return
+def _show(comparison: Comparison) -> None:
     table = comparison.table()
     console.print_table(table.title, table.header, table.shown(), table.notes, comparison.headline)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -178,7 +177,6 @@ def simulate(
     out: options.TableOut,
     /,
     *,
-    truth: Path | None = None,
     items: Annotated[Any, options.parser(options.whole_numbers, "NUMBERS")] = None,
     random_state: int = 0,
     overwrite: options.Overwrite = False,
@@ -191,34 +189,21 @@ def simulate(
     regime : str
         three-voices, partial-panel, two-camps, crowd, seven-points (ordinal) or three-labels
         (multi-label).
-    truth : Path, optional
-        Also a table with the shares of the whole population, item by item.
     items : list of int, optional
         Items of train, dev and test, e.g. 600,100,100.
     random_state : int, default=0
         Seed of annotators and texts.
     """
-    from edokit.annotations.core import Annotations
     from edokit.datasets.info import describe_annotations
     from edokit.datasets.read import write_annotations
     from edokit.datasets.simulate.simulation import simulate as simulate_regime
     from edokit.runs import output_files
 
-    with output_files(out, truth, overwrite=overwrite):
-        simulation = simulate_regime(regime, random_state=random_state, items=items)
-        people = simulation.annotations
-        write_annotations(people, out)
-        if truth is not None:
-            shares = Annotations.from_soft_labels(
-                simulation.truth,
-                items=people.items,
-                classes=people.classes,
-                annotator="everyone",
-                scale=people.scale,
-            )
-            write_annotations(replace(shares, splits=people.splits), truth)
-    result = describe_annotations(people, near_duplicates=False)
-    values = {"out": str(out), "truth": truth and str(truth), **result}
+    with output_files(out, overwrite=overwrite):
+        annotations = simulate_regime(regime, random_state=random_state, items=items).annotations
+        write_annotations(annotations, out)
+    result = describe_annotations(annotations, near_duplicates=False)
+    values = {"out": str(out), **result}
     console.print_result(values, lambda: _print_described(str(out), result), json)
 
 

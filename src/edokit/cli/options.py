@@ -188,8 +188,6 @@ class Reading(ColumnNames):
         potato.
     question : str, optional
         Exports: the question, labelling control or annotation scheme that labels answer.
-    dialogue : str, optional
-        ConvAbuse's conversations: user-last, user-first or user-only.
     """
 
     classes: Names = None
@@ -202,7 +200,6 @@ class Reading(ColumnNames):
     scale: str | None = None
     format: str | None = None
     question: str | None = None
-    dialogue: str | None = None
 
     def annotations(self, source: Path) -> "Annotations":
         """The annotations in a source, or those of ``--split``."""
@@ -236,22 +233,13 @@ class FitReading(SplitReading):
 
 @dataclass(frozen=True, kw_only=True)
 class TextReading(ColumnNames, SplitNames):
-    """How texts are read.
-
-    Parameters
-    ----------
-    dialogue : str, optional
-        ConvAbuse's conversations: user-last, user-first or user-only.
-    """
-
-    dialogue: str | None = None
+    """How texts are read."""
 
     def source(self, path: Path, pairs: bool = False) -> "TextSource":
         """A file of texts that is read so."""
         from edokit.predict import TextSource
 
-        options = {} if self.dialogue is None else {"dialogue": self.dialogue}
-        return TextSource(path, pairs, self.columns or {}, self.split or (), options)
+        return TextSource(path, pairs, self.columns or {}, self.split or ())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,6 @@ def score(
     out: Path,
     members: list[Path] | None = None,
     ensemble: Path | None = None,
-    only: options.Names = None,
     trained: Annotated[Trained, options.FLAT] = Trained(),
     existing: Annotated[Existing, options.FLAT] = Existing(),
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
@@ -84,8 +83,6 @@ def score(
         A folder of members that `edo train` made (repeatable: all of them predict together).
     ensemble : Path, optional
         Only the members of this ensemble.
-    only : list of str, optional
-        Only these members, separated by commas.
     """
     from edokit.ensemble.estimator import EDOEnsemble
     from edokit.members import score_members, score_models
@@ -108,7 +105,7 @@ def score(
             predictions = score_members(
                 members,
                 items,
-                EDOEnsemble.load(ensemble).needed_members() if ensemble else only,
+                EDOEnsemble.load(ensemble).needed_members() if ensemble else None,
                 annotators=annotators,
                 by_annotator=trained.annotators is not None,
                 budget=trained.budget,

@@ -149,7 +149,6 @@ def read_annotations(
     duplicates: Literal["error", "first", "all"] | None = None,
     columns: Mapping[str, str] | None = None,
     label_map: Mapping[str, str] | None = None,
-    dialogue: Literal["user-last", "user-first", "user-only"] | None = None,
     scale: ScaleLike | None = None,
     **options: Any,
 ) -> Annotations:
@@ -175,8 +174,6 @@ def read_annotations(
         ``item`` and the ``text``.
     label_map : mapping of str to str, default=None
         Labels and hard labels to read as others, as in ``{"Rude": "rude"}``.
-    dialogue : {"user-last", "user-first", "user-only"}, default=None
-        LeWiDi: how ConvAbuse's conversations become texts.
     scale : Scale or str, default=None
         The answer scale: ``nominal``, ``ordinal``, ``multi-label``, or with the classes as in
         ``ordinal:low=0,mid=1,high=3``. None means what the file says, else nominal, with a warning
@@ -185,7 +182,8 @@ def read_annotations(
         What to do with rows that are no clean annotations: ``empty="drop"``, ``ignore_case=True``,
         ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of exports,
         ``question`` is what the labels answer (Label Studio's control, Argilla's question, Potato's
-        scheme); needed if there are several.
+        scheme); needed if there are several. Of LeWiDi, ``dialogue`` says how ConvAbuse's
+        conversations become texts.
 
     Returns
     -------
@@ -213,7 +211,7 @@ def read_annotations(
         DeclaredScale(scale)  # refused before the file is read
     kind = _kind(path, format)
     policies = {name: options.pop(name) for name in POLICIES if name in options}
-    options |= {"columns": columns, "label_map": label_map, "dialogue": dialogue}
+    options |= {"columns": columns, "label_map": label_map}
     arguments = _reader_options(kind, options) | {
         "split": split,
         "classes": classes,
