@@ -159,32 +159,6 @@ def test_wrong_words_get_one_line(files: Path, more: list[str], said: str) -> No
     assert_one_line(edo(*words(files, *more)), said)
 
 
-def test_answers_that_are_all_the_same_are_told(files: Path) -> None:
-    table = pd.read_csv(files / "people.csv")
-    table.loc[table["split"] == "dev", "label"] = "yes"
-    table.to_csv(files / "people.csv", index=False)
-    told = edo(*words(files, "--methods", "top-5"))
-    assert told.returncode == 0
-    assert told.stderr.count("every annotation is 'yes'") == 1
-    assert "split dev): there is no disagreement" in " ".join(told.stderr.split())
-    where = ("--annotations", files / "people.csv", "--split", "dev", "--out", files / "fitted")
-    for more in ((), ("--stream",)):
-        fitted = edo("fit", "--predictions", files / "dev.npz", *where, *more, "--overwrite")
-        assert fitted.returncode == 0, fitted.stderr
-        assert fitted.stderr.count("every annotation is 'yes'") == 1
-        found = edo(
-            "search",
-            "--predictions",
-            files / "dev.npz",
-            *where[:-1],
-            files / f"found{len(more)}",
-            *more,
-            *("--trials", 2, "--population", 2, "--folds", 0, "--no-report"),
-        )
-        assert found.returncode == 0, found.stderr
-        assert found.stderr.count("every annotation is 'yes'") == 1
-
-
 def test_a_training_wants_a_folder_without_other_runs(files: Path) -> None:
     where = ("--annotations", files / "people.csv", "--split", "dev", "--out", files / "fitted")
     assert edo("fit", "--predictions", files / "dev.npz", *where).returncode == 0

@@ -134,14 +134,6 @@ def test_gaps_soft_labels_and_annotations_are_all_understood() -> None:
         assert model.predict_proba(X).shape == (300, 2)
 
 
-def test_a_number_can_stand_for_gaps() -> None:
-    X, labels, _ = data()
-    marked = np.nan_to_num(with_gaps(labels), nan=-1).astype(int)
-    assert list(EDOClassifier(ESTIMATORS, missing_values=-1).fit(X, marked).classes_) == [0, 1]
-    with pytest.raises(InputError, match="−1 beside 0"):
-        EDOClassifier(ESTIMATORS).fit(X, marked)
-
-
 def test_prefit_classifiers_are_left_alone() -> None:
     X, labels, _ = data()
     fitted = LogisticRegression().fit(X[:100], labels[:100, 0])

@@ -483,10 +483,9 @@ def test_nothing_is_written_where_scales_differ(tmp_path: Path, capsys: Any) -> 
 
 def test_arrays_of_another_form_name_the_remedy():
     P = np.full((4, 2, 3), 1 / 3)
-    with pytest.raises(InputError, match=r"label '3'.*scale='ordinal:1,2,3"):
-        EDOEnsemble(scale="ordinal").fit(P, [1, 2, 3, 3])
-    with pytest.raises(InputError, match=r"label '3'.*from_arrays"):
-        EDOEnsemble().fit(P, [1, 2, 3, 3])
+    for scale in (None, "ordinal"):
+        with pytest.raises(InputError, match=r"label '3'.*not among the classes '0', '1', '2'"):
+            EDOEnsemble(scale=scale).fit(P, [1, 2, 3, 3])
     with pytest.raises(InputError, match=r"different lengths.*MultiLabelBinarizer"):
         EDOEnsemble(scale="multi-label").fit(P, [["0"], [], ["1", "2"], ["1"]])
 

@@ -363,7 +363,6 @@ def _read_samples(
     """
     labels = files.annotations("annotations", *fit[1:])
     dev, labels = inputs.align_inputs(files.predictions("predictions", fit[0]), labels)
-    inputs.warn_if_unanimous(labels, fit[1], fit[2], "annotations")
     if evaluated[0] is None:
         return _Samples(dev, labels, dev, labels, _folds(labels, options))
     test_labels = files.annotations("test_annotations", *evaluated[1:])
@@ -372,7 +371,6 @@ def _read_samples(
     if test_labels.classes != labels.classes and test_labels.scale.kind == labels.scale.kind:
         test_labels = test_labels.with_classes(labels.classes)
     check_same_scale(labels.scale, "annotations", test_labels.scale, "test annotations")
-    inputs.warn_if_unanimous(test_labels, evaluated[1], evaluated[2], "test annotations")
     test = test.order_classes(labels.classes)
     test = inputs.select_members(test, dev.members, "test predictions")
     inputs.check_disjoint(dev, test)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from pydantic import Field
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import KFold, check_cv, cross_val_predict
@@ -22,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from edokit._errors import InputError, local_path, one_of, option
 from edokit._io.atomic import whole_file
-from edokit._io.documents import Count, Document, Json, write_json
+from edokit._io.documents import Count, Document, write_json
 from edokit._names import as_name
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
@@ -32,7 +30,6 @@ from edokit.ensemble.inputs import as_annotations, class_labels, label_array
 from edokit.ensemble.pooled import Pooled
 from edokit.metrics import ce
 from edokit.predictions.core import Predictions
-from edokit.rows import Rows
 from edokit.runs import output_folder
 from edokit.scales import NOMINAL, Scale
 
@@ -44,7 +41,6 @@ class _Parameters(Document):
     prefit: bool
     cv: Annotated[int, Field(ge=2)] | None
     supervision: SupervisionName
-    missing_values: Json
     n_jobs: int | None
     random_state: Count | None
 
@@ -86,8 +82,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         Label that a classifier learns for an item: one annotator's, sampled anew for each
         classifier; every label, weighted by the share of annotators who gave it (``soft``, mostly
         the best, for classifiers whose ``fit`` takes ``sample_weight``); or the majority's.
-    missing_values : object, default=None
-        Value in ``y`` that stands for no label, besides None and NaN.
     n_jobs : int, default=None
         Classifiers fitted in parallel, as in scikit-learn; -1 uses all cores.
     random_state : int, default=0
@@ -138,7 +132,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         prefit: bool = False,
         cv: Any = 5,
         supervision: SupervisionName = "random-select",
-        missing_values: Any = None,
         n_jobs: int | None = None,
         random_state: int = 0,
     ) -> None:
@@ -147,7 +140,6 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
         self.prefit = prefit
         self.cv = cv
         self.supervision = supervision
-        self.missing_values = missing_values
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -402,12 +394,8 @@ class EDOClassifier(ClassifierMixin, _BaseComposition, BaseEstimator):  # type: 
     def _labels(self, y: Any, rows: int) -> tuple[Annotations, npt.NDArray[Any]]:
         """The annotations in y, and their classes in the type of its labels."""
         scale = None if self.ensemble is None else self.ensemble.scale
-        gaps: Any = {"missing_values": self.missing_values}
-        labelled = as_annotations(y, rows, scale=scale, **gaps)
-        index = getattr(y, "index", None)
-        if isinstance(index, pd.Index) and index.is_unique:  # messages name items as the frame does
-            labelled = replace(labelled, rows=Rows.of(index))
-        labels = class_labels(y, labelled.classes, scale=labelled.scale, **gaps)
+        labelled = as_annotations(y, rows, scale=scale)
+        labels = class_labels(y, labelled.classes, scale=labelled.scale)
         return labelled, label_array(labelled.classes, labels)
 
     def _validated(self, X: Any, reset: bool) -> Any:
@@ -514,12 +502,11 @@ def soft_score(estimator: Any, X: Any, y: Any) -> float:
         At most 0; higher is better.
     """
     p = estimator.predict_proba(X)
-    marked = getattr(estimator, "missing_values", None)
     classes = tuple(map(as_name, estimator.classes_))
     pool = getattr(estimator, "ensemble_", None)
     scale = NOMINAL if pool is None else pool.scale_
     declared = None if scale == NOMINAL else scale
-    labelled = as_annotations(y, len(p), classes, missing_values=marked, scale=declared)
+    labelled = as_annotations(y, len(p), classes, scale=declared)
     if labelled.classes != classes:
         labelled = labelled.with_classes(classes)
     return -ce(scale.rows(p), scale.rows(labelled.soft_labels))

@@ -24,7 +24,7 @@ from edokit._io.markup import markdown_text
 from edokit._names import as_name
 from edokit._package import __version__
 from edokit._types import Floats
-from edokit.annotations.core import Annotations, Ties
+from edokit.annotations.core import Ties
 from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.fitted import Constant, Fitted, Reason, on_simplex
@@ -37,7 +37,6 @@ from edokit.ensemble.inputs import (
     predictions_for,
     read_inputs,
     solver_in_force,
-    warn_if_unanimous,
 )
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce as cross_entropy
@@ -566,9 +565,6 @@ def fit(
         predictions, labels = read_inputs(stack, reader, source, streaming, options.label_options)
         if not isinstance(predictions, FitData):
             predictions = predictions_for(labels, predictions, options.scale)
-        labelled = predictions if labels is None else labels
-        if isinstance(labelled, Annotations | FitData):
-            warn_if_unanimous(labelled, annotations, split)
         fitted = fit_inputs(predictions, labels, parameters)
         if out is not None:
             write_fitted(fitted, out)

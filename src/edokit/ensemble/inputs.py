@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,23 +198,7 @@ def as_predictions(
     """
     if isinstance(predictions, Predictions):
         return predictions if scale is None else predictions.on_scale(scale)
-    if getattr(predictions, "requires_grad", False):
-        raise InputError(
-            "the predictions are a tensor with gradients, which is no plain array",
-            "pass tensor.detach().cpu().numpy(); to train through the pool, use edokit.torch",
-        )
-    array = np.asarray(predictions)
-    if array.ndim != 3:
-        raise InputError(
-            f"an array of predictions has shape [N, K, C]; this one has shape {array.shape}",
-            "bring another layout into shape with Predictions.from_arrays(…, layout=…)",
-        )
-    if members is not None and array.shape[1] != len(members):
-        raise InputError(
-            f"the ensemble was fitted on {counted(len(members), 'member')}, but got"
-            f" {array.shape[1]}",
-            "give the same members in the same order, or named Predictions",
-        )
+    array = predictions if hasattr(predictions, "shape") else np.asarray(predictions)
     return Predictions.from_arrays(
         array, layout="NKC", members=members, classes=classes, scale=scale
     )
@@ -226,7 +209,6 @@ def as_annotations(
     n_items: int,
     classes: Sequence[str] | None = None,
     *,
-    missing_values: Any = None,
     scale: ScaleLike | None = None,
 ) -> Annotations:
     """Annotations as they are, or an array of labels with one row per item.
@@ -245,7 +227,7 @@ def as_annotations(
                 "give one row per item, in the order of the annotations' items",
             )
         return labels if scale is None else _declared(labels, DeclaredScale(scale))
-    values = _array(labels, missing_values)
+    values = _array(labels)
     sets = scale is not None and DeclaredScale(scale).kind == "multi-label"
     if len(values.shape) not in ((2,) if sets else (1, 2)) or len(values) != n_items:
         raise InputError(
@@ -255,34 +237,27 @@ def as_annotations(
         )
     if not sets:
         values = _label_columns(values)
-        _refuse_doubtful(values, scale, missing_values)
+        _refuse_doubtful(values, scale)
     if sets or _is_soft(values, classes):
         return Annotations.from_soft_labels(values, classes=classes, scale=scale)
     return Annotations.from_matrix(values, classes=classes, scale=scale)
 
 
-class _DoubtfulLabels(InputError):
-    """Labels that may be something else."""
-
-
-def _refuse_doubtful(
-    values: npt.NDArray[Any], scale: ScaleLike | None, missing_values: Any
-) -> None:
+def _refuse_doubtful(values: npt.NDArray[Any], scale: ScaleLike | None) -> None:
     """Refuse numbers [N, A] that may be gaps (−1 beside 0), or shares that do not sum to 1."""
     if values.dtype.kind not in "iuf" or values.shape[1] < 2:
         return
-    is_plain = scale in (None, NOMINAL) and missing_values is None
-    if is_plain and {-1, 0} <= set(np.unique(values).tolist()):
-        raise _DoubtfulLabels(
+    if scale in (None, NOMINAL) and {-1, 0} <= set(np.unique(values).tolist()):
+        raise InputError(
             f"y holds −1 beside 0 ({counted(int((values == -1).sum()), 'such entry')}): it may be a"
             " class, or stand for no label",
-            "put NaN or None (in EDOClassifier, missing_values=-1) where there is no label; if it"
-            " is a class, name the classes: Annotations.from_matrix(y, classes=[-1, 0, 1])",
+            "put NaN or None where there is no label; if it is a class, name the classes:"
+            " Annotations.from_matrix(y, classes=[-1, 0, 1])",
         )
     sums = values.sum(axis=1)
     is_share = (values >= 0).all() and (values <= 1).all() and (values != np.round(values)).any()
     if is_share and not NOMINAL.are_distributions(values).all():
-        raise _DoubtfulLabels(
+        raise InputError(
             f"y holds shares whose rows sum to {sums.min():.3g} to {sums.max():.3g}, not to 1",
             "divide each row by its sum: y / y.sum(axis=1, keepdims=True)",
         )
@@ -319,16 +294,14 @@ def _declared(annotations: Annotations, declared: DeclaredScale) -> Annotations:
     return annotations
 
 
-def class_labels(
-    labels: Any, classes: Sequence[str], *, missing_values: Any = None, scale: Scale = NOMINAL
-) -> Labels | None:
+def class_labels(labels: Any, classes: Sequence[str], *, scale: Scale = NOMINAL) -> Labels | None:
     """The classes in the type of the labels, so that predictions equal what was given.
 
     None where the names themselves, which are text, are what the user works with.
     """
     if labels is None or isinstance(labels, Annotations):
         return None
-    values = _array(labels, missing_values)
+    values = _array(labels)
     if scale.is_multi_label or (values.ndim == 2 and _is_soft(values, classes)):
         positions = tuple(range(len(classes)))
         return positions if tuple(map(str, positions)) == tuple(classes) else None
@@ -402,36 +375,16 @@ def align_inputs(
     A scale is that of arrays, and of predictions and annotations that declare none. An array
     without one has that of the other.
     """
-    unnamed = not isinstance(predictions, Predictions)
     predictions = predictions_for(labels, predictions, scale)
-    labelled = labels.items if isinstance(labels, Annotations) else labels
-    items = len(labelled) if hasattr(labelled, "__len__") else None
-    if unnamed and len(predictions) != items == len(predictions.members):
-        raise InputError(
-            f"the array of predictions has shape {predictions.shape}, and there are labels of"
-            f" {counted(len(predictions.members), 'item')}: it looks like [K, N, C], not [N, K, C]",
-            "pass Predictions.from_arrays(P, layout='KNC')",
-        )
     if isinstance(labels, Annotations):
         annotations = labels.align(predictions.rows)
         if scale is not None:
             annotations = _declared(annotations, DeclaredScale(scale))
     else:
         # Rows without ids belong together by position; the ids are then the predictions'.
-        try:
-            annotations = as_annotations(
-                labels, len(predictions), predictions.classes, scale=predictions.scale
-            )
-        except _DoubtfulLabels:
-            raise
-        except InputError as error:
-            if not unnamed or set(_labels_by_name(_array(labels, None))) <= {*predictions.classes}:
-                raise
-            hint = "name the columns: Predictions.from_arrays(P, layout='NKC', classes=[…])"
-            if predictions.scale.positions is not None:
-                points = option("scale", "ordinal:1,2,3,4,5")
-                hint = f"name the points of the scale, as in {points}"
-            raise InputError(error._message, hint) from None
+        annotations = as_annotations(
+            labels, len(predictions), predictions.classes, scale=predictions.scale
+        )
         annotations = replace(annotations, rows=predictions.rows)
     check_same_scale(predictions.scale, "predictions", annotations.scale, "annotations")
     if len(predictions.classes) > len(annotations.classes):
@@ -505,7 +458,7 @@ def select_members(predictions: Predictions, members: Sequence[str], role: str) 
     return predictions.select(members)
 
 
-def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:
+def _array(labels: Any) -> npt.NDArray[Any]:
     try:
         values = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
     except ValueError as error:
@@ -516,10 +469,6 @@ def _array(labels: Any, missing_values: Any) -> npt.NDArray[Any]:
     if isinstance(labels, np.ma.MaskedArray):
         values = values.astype(object)
         values[np.ma.getmaskarray(labels)] = None
-    if missing_values is not None and values.ndim == 2:
-        gaps = values == missing_values
-        values = values.astype(object)
-        values[gaps] = None
     return values
 
 
@@ -542,26 +491,3 @@ def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
         " soft labels",
         "give labels as integers, or use Annotations.from_soft_labels / from_matrix",
     )
-
-
-def warn_if_unanimous(
-    labels: Annotations | FitData,
-    source: object,
-    split: str | Sequence[str] | None,
-    role: str = "annotations",
-) -> None:
-    """Warn that there is no disagreement where all annotations are of one class."""
-    if isinstance(labels, Annotations):
-        counts = labels.scale.rows(labels.soft_labels).sum(axis=0)
-    else:
-        counts = labels.summaries().soft_counts
-    classes = labels.scale.row_classes(labels.classes)
-    used_classes = [name for name, count in zip(classes, counts, strict=True) if count > 0]
-    if len(used_classes) == 1:
-        name = str(source) if isinstance(source, str | Path) else role
-        if split is not None:
-            name += f", split {split if isinstance(split, str) else ','.join(split)}"
-        warn(
-            f"every annotation is {used_classes[0]!r} ({name}): there is no disagreement to learn"
-            " from or to evaluate on; check that these are the right column and the right split"
-        )

@@ -23,7 +23,6 @@ from edokit.ensemble.inputs import (
     from_flat,
     read_inputs,
     select_members,
-    warn_if_unanimous,
 )
 from edokit.fitdata.data import FitData
 from edokit.metrics import compute_metrics
@@ -213,9 +212,6 @@ def _fit_data(
     if not isinstance(predictions, FitData):
         fit = align_inputs(predictions, labels, scale)
         data = FitData.from_predictions(*fit, **drawing)
-    _, annotations, split = source
-    if isinstance(annotations, str | Path):
-        warn_if_unanimous(data, annotations, split)
     return data.grouped() if options.groups else data, fit
 
 
