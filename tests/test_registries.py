@@ -141,8 +141,8 @@ def test_a_new_dataset_is_one_file_and_is_read(
     assert people.items.tolist() == ["post-1", "post-2"]
     np.testing.assert_allclose(people.soft_labels, [[2 / 3, 1 / 3], [0, 1]])
     assert read_annotations(path, format="tally").classes == ("no", "yes")
-    with pytest.raises(InputError, match=r"dialogue is not an option of the format 'tally'"):
-        read_annotations(path, dialogue="user-last")
+    with pytest.raises(InputError, match=r"user_first is not an option of the format 'tally'"):
+        read_annotations(path, user_first=True)
     described = answer("data", "info", path)
     assert sum(part["items"] for part in described["splits"].values()) == 2
 

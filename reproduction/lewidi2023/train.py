@@ -197,9 +197,7 @@ def train_pools(
     predictions = out / "predictions"
     for plan in plans:
         pairs = plan.dataset in _DIALOGUES
-        annotations = read_lewidi(
-            data / plan.dataset, dialogue="user-first" if pairs else "user-last"
-        )
+        annotations = read_lewidi(data / plan.dataset, user_first=pairs)
         folder = out / "members" / plan.dataset / plan.name
         with warnings.catch_warnings():
             # More per-annotator members than the least annotated item has annotators: the paper's

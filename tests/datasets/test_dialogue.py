@@ -6,29 +6,9 @@ import json
 
 import pytest
 
-from edokit.datasets.lewidi import TURNS, dialogue_text, parse_dialogue
+from edokit.datasets.lewidi import TURNS, parse_dialogue
 
 TALK = ("How are you?", "Fine.", "And now?", "Let us talk.")
-
-
-@pytest.mark.parametrize(
-    ("dialogue", "text"),
-    [
-        ("user-last", "How are you?\nFine.\nAnd now?\nLet us talk."),
-        ("user-first", "Let us talk.\nHow are you?\nFine.\nAnd now?"),
-        ("user-only", "Let us talk."),
-    ],
-)
-def test_the_annotated_utterance_is_last_first_or_alone(dialogue: str, text: str) -> None:
-    assert dialogue_text(TALK, dialogue) == text
-
-
-def test_the_conversation_as_it_ran_is_the_default() -> None:
-    assert dialogue_text(TALK) == dialogue_text(TALK, "user-last")
-
-
-def test_silent_turns_leave_no_blank_line() -> None:
-    assert dialogue_text(("", "  ", "Hello", "Hi")) == "Hello\nHi"
 
 
 def test_a_conversation_is_read_from_its_json_whatever_the_order_of_its_keys() -> None:

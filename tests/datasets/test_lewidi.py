@@ -94,10 +94,10 @@ def test_severity_below_zero_means_abusive_and_one_does_not(tmp_path: Path) -> N
 def test_conversations_become_texts_as_asked(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", talk())
     assert read_lewidi(path).texts[0] == "Hello\nHi\nTea?\nNo tea"
-    assert read_lewidi(path, dialogue="user-first").texts[0] == "No tea\nHello\nHi\nTea?"
-    assert read_lewidi(path, dialogue="user-only").texts[0] == "No tea"
-    with pytest.raises(InputError, match=r"'user-last', 'user-first', 'user-only'.*'upside-down'"):
-        read_lewidi(path, dialogue="upside-down")
+    assert read_lewidi(path, user_first=True).texts[0] == "No tea\nHello\nHi\nTea?"
+    silent = {"prev_agent": "", "prev_user": "  ", "agent": "Hello", "user": "Hi"}
+    path = write(tmp_path / "b.json", talk(text=json.dumps(silent)))
+    assert read_lewidi(path).texts[0] == "Hello\nHi"
 
 
 def test_a_post_that_looks_like_json_is_a_post(tmp_path: Path) -> None:

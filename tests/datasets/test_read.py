@@ -222,7 +222,7 @@ def test_a_broken_file_gets_the_reason_of_its_reader(
     [
         (LEWIDI, {"columns": {"item": "id"}}, "table"),
         (LEWIDI, {"question": "x"}, "label-studio"),
-        (ARGILLA, {"dialogue": "user-only"}, "lewidi"),
+        (ARGILLA, {"user_first": True}, "lewidi"),
     ],
 )
 def test_an_option_of_another_format_is_refused(
@@ -234,7 +234,7 @@ def test_an_option_of_another_format_is_refused(
 
 
 def test_an_option_of_no_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"colour is not an option .*'dialogue'"):
+    with pytest.raises(InputError, match=r"colour is not an option .*'user_first'"):
         read_annotations(dump(tmp_path / "a.json", LEWIDI), colour="red")
 
 
@@ -247,8 +247,8 @@ def test_options_left_at_none_are_not_given(tmp_path: Path) -> None:
 def test_conversations_are_flattened_as_asked(tmp_path: Path) -> None:
     talk = {"1": {**LEWIDI["1"], "text": json.dumps(TURNS), "annotations": "-1,1"}}
     path = dump(tmp_path / "a.json", talk)
-    assert read_annotations(path, dialogue="user-only").texts.tolist() == ["No tea"]
-    assert read_annotations(path, dialogue="user-last").texts[0].endswith("No tea")
+    assert read_annotations(path, user_first=True).texts[0].startswith("No tea")
+    assert read_annotations(path).texts[0].endswith("No tea")
 
 
 @pytest.mark.filterwarnings("ignore:hard_label of:edokit._errors.EDOWarning")

@@ -70,9 +70,7 @@ def test_one_split_of_annotations_can_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.lewidi
 def test_conversations_are_pairs(lewidi: Path) -> None:
-    texts = read_texts(
-        lewidi / "ConvAbuse" / "ConvAbuse_dev.json", pairs=True, dialogue="user-first"
-    )
+    texts = read_texts(lewidi / "ConvAbuse" / "ConvAbuse_dev.json", pairs=True, user_first=True)
     assert len(texts.items) == 812
     assert all(isinstance(text, tuple) and text[0] and text[1] for text in texts.texts)
 

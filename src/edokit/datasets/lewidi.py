@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 import pandas as pd
 from pydantic import Field, JsonValue
 
-from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, one_of, option, warn
+from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, option, warn
 from edokit._io.documents import Document, parse_json, read_json, read_text, to_model
 from edokit._names import as_name, as_names
 from edokit.annotations.core import Annotations
@@ -23,8 +23,6 @@ from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.read import Items, Source
 from edokit.scales import DeclaredScale, ScaleLike
 
-DIALOGUE_TEXTS = ("user-last", "user-first", "user-only")
-"""How a conversation becomes a text: as it ran, the annotated utterance first, or it alone."""
 TURNS = ("prev_agent", "prev_user", "agent", "user")
 """The turns of a conversation in ConvAbuse, of which the user's last one was annotated."""
 SEVERITY = {"-3": "1", "-2": "1", "-1": "1", "0": "0", "1": "0"}
@@ -56,15 +54,6 @@ def parse_dialogue(text: str) -> tuple[str, ...] | None:
         return None
     turns: tuple[Any, ...] = tuple(content.get(name) for name in TURNS)
     return turns if all(isinstance(turn, str) for turn in turns) else None
-
-
-def dialogue_text(turns: Sequence[str], dialogue: str = "user-last") -> str:
-    """A conversation as one text, a line per turn."""
-    *context, user = turns
-    if dialogue == "user-only":
-        return user
-    ordered = [user, *context] if dialogue == "user-first" else turns
-    return "\n".join(turn for turn in ordered if turn.strip())
 
 
 class Item(Document):
@@ -121,10 +110,13 @@ class Item2023(Item):
     is_dialogue: bool = False
     scale: ClassVar[str] = "nominal"
 
-    def texts(self, dialogue: str) -> dict[str, str]:
-        """The text; of a conversation, as asked for."""
+    def texts(self, user_first: bool) -> dict[str, str]:
+        """The text; of a conversation a line per turn, as it ran or the annotated one first."""
         turns = parse_dialogue(self.text) if self.is_dialogue else None
-        return {"text": self.text if turns is None else dialogue_text(turns, dialogue)}
+        if turns is None:
+            return {"text": self.text}
+        ordered = [turns[-1], *turns[:-1]] if user_first else turns
+        return {"text": "\n".join(turn for turn in ordered if turn.strip())}
 
     @cached_property
     def groups(self) -> list[str]:
@@ -188,7 +180,7 @@ class Item2025(Item):
         """The answer scale of the dataset, if it is a known one."""
         return SCALES.get(self.text_names)
 
-    def texts(self, dialogue: str) -> dict[str, str]:
+    def texts(self, user_first: bool) -> dict[str, str]:
         """Context and text."""
         context, text = (self.text[name] for name in self.text_names)
         return {"text": text, "context": context}
@@ -206,7 +198,7 @@ def read_lewidi(
     split: str | None = None,
     classes: Sequence[object] | None = None,
     policies: Policies = STRICT,
-    dialogue: str = "user-last",
+    user_first: bool = False,
     scale: ScaleLike | None = None,
 ) -> Annotations:
     """Read one JSON file (``HS-Brexit_dev.json``) or a folder of splits (``HS-Brexit/``).
@@ -214,8 +206,8 @@ def read_lewidi(
     Items are named ``<split>-<key>``, with the split in the name of the file. Soft labels follow
     from the annotations, not from the rounded ones in the file. Items have the column ``lang`` and
     what is plain in ``other_info`` (``domain``, ``bot``); explanations are not read. ``duplicates``
-    are "all" by default because one item of MD-Agreement lists an annotator twice. ``dialogue`` is
-    one of `DIALOGUE_TEXTS`.
+    are "all" by default because one item of MD-Agreement lists an annotator twice. With
+    ``user_first``, texts of ConvAbuse begin with the annotated utterance, not with the first turn.
 
     2023: classes are "0" and "1", hard labels are the published ones, and the annotators of
     HS-Brexit and ArMIS have the attribute ``group``. 2025: the text is the response, reply, second
@@ -230,8 +222,7 @@ def read_lewidi(
             f"{path}: no item of {_splits(items)} has annotations: its labels are held out",
             f"choose another {option('split')}, or read the texts alone: edo score --texts",
         )
-    one_of("dialogue", dialogue, DIALOGUE_TEXTS)
-    table, names = _table(labelled, dialogue, _metadata(Path(path)))
+    table, names = _table(labelled, user_first, _metadata(Path(path)))
     noted = items[0].scale
     if classes is None and noted is not None and DeclaredScale(scale or noted).classes is None:
         classes = DeclaredScale(noted).classes or BINARY
@@ -254,12 +245,12 @@ def read_lewidi(
 
 
 def _table(
-    labelled: Sequence[Item2023 | Item2025], dialogue: str, attributes: pd.DataFrame
+    labelled: Sequence[Item2023 | Item2025], user_first: bool, attributes: pd.DataFrame
 ) -> tuple[pd.DataFrame, list[str]]:
     """A row for each annotation, and the columns that describe annotators."""
     rows: list[dict[str, Any]] = []
     for item in labelled:
-        shared = {**item.columns, **item.texts(dialogue), "item": item.name, "split": item.split}
+        shared = {**item.columns, **item.texts(user_first), "item": item.name, "split": item.split}
         rows += [shared | answer for answer in item.answers]
     table = pd.DataFrame(rows)
     # The keys of MP's metadata lack the prefix Ann.
@@ -276,15 +267,11 @@ def _table(
 
 
 def read_lewidi_items(
-    path: str | Path,
-    *,
-    split: str | None = None,
-    dialogue: str = "user-last",
+    path: str | Path, *, split: str | None = None, user_first: bool = False
 ) -> Items:
     """The texts of one file or a folder and who annotated them, with labels or without."""
-    one_of("dialogue", dialogue, DIALOGUE_TEXTS)
     items = _read(Path(path), split)
-    columns = pd.DataFrame([item.texts(dialogue) for item in items])
+    columns = pd.DataFrame([item.texts(user_first) for item in items])
     return Items(
         items=as_names(item.name for item in items),
         texts=as_names(columns["text"]),
@@ -418,6 +405,6 @@ SOURCE = Source(
     "a LeWiDi JSON file or a folder of its splits",
     read_lewidi,
     _is_lewidi,
-    options=("dialogue",),
+    options=("user_first",),
     items=read_lewidi_items,
 )
