@@ -132,10 +132,11 @@ def test_a_comparison_prints_no_name_raw(made: tuple[Path, Annotations, Predicti
     found = compare(
         *parts[0], *parts[1], methods=["uniform"], extra=extra, samples=0, ties="random"
     )
-    for kind in ("markdown", "csv"):
-        assert not steers(found.text(kind))
-    assert "<script" not in found.text("markdown")
-    names = [row[0] for row in csv.reader(io.StringIO(found.text("csv")))]
+    assert "<script" not in found.markdown()
+    table = found.table()
+    for text in (found.markdown(), table.csv()):
+        assert not steers(text)
+    names = [row[0] for row in csv.reader(io.StringIO(table.csv()))]
     assert "'=HYPERLINK(1)" in names
     assert not any(name.startswith(("=", "+", "-", "@")) for name in names)
 

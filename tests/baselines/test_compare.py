@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -111,7 +109,7 @@ def test_a_pool_that_knows_nothing_is_called_no_better_than_the_constant() -> No
     assert f"CE ({found['edo'].ce:.4f} against {found['constant'].ce:.4f}" in other
     assert "F1" not in other
     assert found.to_dict()["headline"] == found.headline
-    assert one in found.text("markdown")
+    assert one in found.markdown()
     plain = compare(*useless(90, 0, "dev"), *useless(70, 1, "new"), methods=["edo"], samples=0)
     assert plain.headline[0] == one
 
@@ -199,24 +197,11 @@ def test_the_result_is_plain_json_in_the_promised_shape(found: Comparison) -> No
     assert told["items"] == {"dev": 80, "test": 50}
 
 
-def test_tables_say_the_same_in_every_form(found: Comparison) -> None:
-    rows = list(csv.DictReader(io.StringIO(found.text("csv"))))
-    assert [row["method"] for row in rows] == [score.name for score in found.scores]
-    edo = next(row for row in rows if row["method"] == "edo")
-    assert float(edo["ce"]) == found["edo"].ce
-    assert float(edo["ce_vs_uniform_p_value"]) == found["edo"].against["ce"].p_value
-    shown = f"{found['edo'].ce:.4f}"
-    for text in (found.text("markdown"), found.table().markdown()):
-        assert shown in text
-    with pytest.raises(InputError, match="markdown"):
-        found.text("html")
-
-
 def test_without_samples_there_are_values_and_no_intervals(samples: tuple) -> None:
     plain = compare(*samples[0], *samples[1], methods=["edo"], samples=0)
     assert plain["edo"].intervals == {}
     assert plain.to_dict()["methods"][2]["within_noise_of_lowest_ce"] is None
-    assert "interval" not in plain.text("markdown")
+    assert "interval" not in plain.markdown()
 
 
 def test_other_orders_of_test_items_and_members_change_nothing(
@@ -275,8 +260,9 @@ def test_a_folder_keeps_results_tables_answers_and_the_ensemble(
     assert json.loads((kept / "compare" / "methods.json").read_text()) == json.loads(
         json.dumps(found.to_dict())
     )
-    for ending, kind in (("md", "markdown"), ("csv", "csv")):
-        assert (kept / "compare" / f"methods.{ending}").read_text() == found.text(kind)
+    written = (kept / "compare" / "methods.md").read_text()
+    assert written == found.markdown()
+    assert f"{found['edo'].ce:.4f}" in written
     assert EDOEnsemble.load(kept / "ensemble").members_ == found.fitted["edo"].members_
     record = RunRecord.load(kept)
     assert (record.kind, record.command) == ("compare", "edo compare")

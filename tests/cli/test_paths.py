@@ -108,7 +108,7 @@ FOLDERS = {  # what each command writes into its folder
     "train": ("manifest.json", "predictions/dev.npz", "members/linear-01/mine.txt"),
     "fit": ("ensemble.json", "README.md", "run.json"),
     "search": ("run.json", "report.html", "ensemble/README.md", "search/trials.parquet"),
-    "compare": ("run.json", "report.html", "ensemble/README.md", "compare/methods.csv"),
+    "compare": ("run.json", "report.html", "ensemble/README.md", "compare/methods.md"),
     "bundle": ("bundle.json", "README.md", "ensemble/ensemble.json", "members/manifest.json"),
     "data get": ("Tone/Tone_train.json",),
 }

@@ -24,7 +24,7 @@ from edokit._errors import (
 )
 from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
-from edokit._io.markup import ENDINGS, Cell, Table
+from edokit._io.markup import Cell, Table
 from edokit._types import Codes, Floats, Ints
 from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.methods import Method, find_method, make_method, method_names
@@ -55,7 +55,6 @@ REFERENCE = "uniform"
 _UNFITTED = (REFERENCE, "majority")
 SOFT = "soft"
 """The row of a single member that learned soft labels, and the supervision that marks it."""
-_TEST = ("difference", "low", "high", "p_value")
 
 _SLOW = "a search that takes seconds to minutes; ask for it by name, or for all methods"
 
@@ -134,16 +133,14 @@ class Comparison:
         """The main metrics, and the CE (RPS) against constant and uniform mean, with intervals."""
         return _text_table(self)
 
-    def text(self, kind: Literal["markdown", "csv"]) -> str:
-        """The table with the headline as Markdown, or every number as CSV."""
-        if kind != "csv":
-            table = self.table()
-            return replace(table, notes=[*self.headline, *table.notes]).text(kind)
-        return Table.of("", [_numbers(score) for score in self.scores]).text(kind)
+    def markdown(self) -> str:
+        """The table, with the headline, as Markdown."""
+        table = self.table()
+        return replace(table, notes=[*self.headline, *table.notes]).markdown()
 
     def save(self, folder: str | Path, *, command: str = "", overwrite: bool = False) -> None:
-        """Write ``compare/`` (methods.json, the table as Markdown and CSV, the methods' predictions
-        on test), EDO's ``ensemble/`` and ``run.json``.
+        """Write ``compare/`` (methods.json, the table as Markdown, the methods' predictions on
+        test), EDO's ``ensemble/`` and ``run.json``.
 
         Parameters
         ----------
@@ -164,9 +161,8 @@ class Comparison:
             begin_run(folder)
             inside = folder / "compare"
             write_json(self.to_dict(), inside / "methods.json")
-            for kind, ending in ENDINGS.items():
-                with whole_file(inside / f"methods.{ending}") as temporary:
-                    temporary.write_text(self.text(kind), encoding="utf-8")  # type: ignore[arg-type]
+            with whole_file(inside / "methods.md") as temporary:
+                temporary.write_text(self.markdown(), encoding="utf-8")
             write_predictions(self.test_predictions, inside / "test.npz")
             ours = self.fitted.get("edo")
             if isinstance(ours, EDOEnsemble):
@@ -648,18 +644,3 @@ def _tested_row(score: Score) -> list[Cell]:
     cells[column] = f"{score.metrics[score.headline]:.4f}{near}"
     tests = (score.against_constant, score.against)
     return [*cells, *(difference(by_metric.get(score.headline)) for by_metric in tests)]
-
-
-def _numbers(score: Score) -> dict[str, Any]:
-    """A column per number: metrics, intervals, tests against uniform and constant, dev."""
-    row: dict[str, Any] = {"method": score.name, **score.metrics}
-    for metric, (low, high) in score.intervals.items():
-        row |= {f"{metric}_low": low, f"{metric}_high": high}
-    row |= {"about": score.about, "size": score.size, "seconds": score.seconds}
-    row |= {f"dev_{metric}": value for metric, value in score.dev.items()}
-    for rival, tests in ((REFERENCE, score.against), (CONSTANT, score.against_constant)):
-        for metric, test in tests.items():
-            row |= {f"{metric}_vs_{rival}_{part}": getattr(test, part) for part in _TEST}
-    if score.intervals:
-        row[f"within_noise_of_lowest_{score.headline}"] = int(score.within_noise)
-    return row
