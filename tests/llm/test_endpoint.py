@@ -278,6 +278,8 @@ def test_anything_else_is_no_answer(payload: Any) -> None:
         {},
         {"content": None},
         {"content": [{"token": "B", "logprob": 0, "top_logprobs": []}]},
+        {"content": [{"token": "B", "logprob": 0, "top_logprobs": None}]},
+        {"content": [{"token": "B"}, 3]},
         {"tokens": ["B"], "token_logprobs": [0]},
     ],
 )

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AliasPath, BaseModel, Field
+from pydantic import AliasPath, BaseModel, Field, OnErrorOmit
 
 from edokit._errors import InputError, counted, is_loopback, missing_extra, option
 from edokit._io.atomic import whole_file
@@ -349,7 +349,7 @@ class _Token(BaseModel):
 
 
 class _Position(_Token):
-    top_logprobs: list[_Token] = []
+    top_logprobs: list[_Token]
 
 
 class _Message(BaseModel):
@@ -363,7 +363,7 @@ class _Completion(BaseModel):
     """The parts of a chat completion that count."""
 
     message: _Message = Field(validation_alias=AliasPath("choices", 0, "message"))
-    logprobs: list[_Position] | None = Field(
+    logprobs: list[OnErrorOmit[_Position]] | None = Field(
         None, validation_alias=AliasPath("choices", 0, "logprobs", "content")
     )
     tokens_in: _TokenCount = Field(None, validation_alias=AliasPath("usage", "prompt_tokens"))

@@ -129,15 +129,11 @@ ARRAYS = (*_LOGISTIC, "annotators", "effects")
 def _optimum(features: Any, shares: Floats, strength: float) -> tuple[Floats, Floats]:
     """Weights [R, F] and intercepts [R] of the softmax link; R is 1 for two classes."""
     rows, classes = np.nonzero(shares)
-    weights = shares[rows, classes]
     tolerance = {} if sparse.issparse(features) else {"tol": _DENSE_TOLERANCE}
     model = LogisticRegression(C=strength, solver="newton-cg", max_iter=_STEPS, **tolerance)
     # Members train side by side; threads of their own would only slow each other down.
     with _threads().limit(limits=1):
-        if len(rows) == len(shares) and bool((weights == 1).all()):
-            model.fit(features, classes)
-        else:
-            model.fit(features[rows], classes, sample_weight=weights)
+        model.fit(features[rows], classes, sample_weight=shares[rows, classes])
     return model.coef_, model.intercept_
 
 

@@ -135,16 +135,16 @@ class TfIdf:
         block_weights: Sequence[float],
         fewest: int = 2,
         most: float = np.inf,
-        pieces: int | None = None,
+        pieces: int = 0,
     ) -> TfIdf:
         """Keep what occurs in ``fewest`` to ``most`` of the texts; everything, if nothing does.
 
-        Of that keep so many ``pieces``, the most frequent ones.
+        Of that keep so many ``pieces``, the most frequent ones; 0: all.
         """
         columns, frequency = np.unique(counts.indices, return_counts=True)
         frequent = (frequency >= fewest) & (frequency <= most)
         frequent |= not frequent.any()
-        if pieces is not None:
+        if pieces:
             frequent[np.argsort(-frequency * frequent, kind="stable")[pieces:]] = False
         idf = np.log((1 + counts.shape[0]) / (1 + frequency[frequent])) + 1
         weights = np.asarray(block_weights, dtype=np.float32)

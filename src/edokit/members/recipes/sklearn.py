@@ -104,7 +104,7 @@ class SklearnMember(Member):
         rows, answers, weights = self._learning_rows(targets)
         if self.features == "tfidf":
             counts = counts_of(texts, self._corpus)
-            self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, pieces=self.pieces or None)
+            self._tfidf = TfIdf.fit(counts, BLOCK_WEIGHTS, pieces=self.pieces)
         if self._constant:
             answer = "set" if self._labels else "class"
             warn(f"all {self._n} targets name one {answer}: this member predicts it for every text")
