@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from report_cases import ARABIC, HOSTILE, make_run, make_search, people_and_pool, texts_for
 
-from edokit import Annotations, EDOEnsemble, fit, write_annotations, write_predictions
+from edokit import EDOEnsemble, fit, write_annotations, write_predictions
 from edokit._errors import InputError
 from edokit._io.documents import read_json, write_json
 from edokit._io.tables import read_table
@@ -388,26 +388,3 @@ def test_a_member_of_small_weight_is_not_listed_as_having_none(tmp_path: Path) -
     page = render(collect(tmp_path))
     assert "Why 1 member has no weight" in page
     assert re.findall(r"<dt><bdi>(.*?)</bdi></dt>", page) == ["noise"]
-
-
-def test_a_page_has_slices_by_item_column(tmp_path: Path) -> None:
-    people, pool = people_and_pool(240)
-    EDOEnsemble(ties="random").fit(pool, people).save(tmp_path)
-    langs = [HOSTILE[0], "it", "nl", ""]
-    at = {str(item): langs[k % 4] for k, item in enumerate(people.items)}
-    table = people.to_table().to_pandas()
-    table["lang"] = table["item"].map(at)
-    sliced = Annotations.from_table(table)
-    data = collect(tmp_path, predictions=pool, annotations=sliced, by=["lang"])
-    assert data.evaluation is not None
-    assert [one.items for one in data.evaluation.result.slices] == [60] * 4
-    page = Reader(render(data))
-    assert "slices" in menu(page)
-    assert "lang: (missing)" in page.text
-    assert len(page.scripts) == 3  # none from the name of a slice
-    without = collect(tmp_path, predictions=pool, annotations=sliced)
-    assert "slices" not in menu(Reader(render(without)))
-    with pytest.raises(InputError, match="did you mean 'lang'"):
-        collect(tmp_path, predictions=pool, annotations=sliced, by="lnag")
-    with pytest.raises(InputError, match="no annotated items to slice"):
-        collect(tmp_path, by="lang")

@@ -102,17 +102,6 @@ def test_points_of_a_scale_have_ordered_colours_whatever_their_names() -> None:
     assert ordered == class_colours(["a", "b", "c"], Scale("ordinal", (0.0, 0.25, 0.5)))
 
 
-def test_distances_between_members_are_those_of_the_scale(
-    ordinal: ReportData, sets: ReportData
-) -> None:
-    P = ordinal.evaluation.predictions.probabilities
-    expected = w1(P[:, 0], P[:, 1], SEVEN.positions)
-    assert ordinal.evaluation.distances[0, 1] == pytest.approx(expected)
-    P = sets.evaluation.predictions.probabilities
-    expected = 2 * np.abs(P[:, 0] - P[:, 1]).mean()
-    assert sets.evaluation.distances[0, 1] == pytest.approx(expected)
-
-
 def test_items_are_compared_in_units_of_the_scale(ordinal: ReportData) -> None:
     evaluation = ordinal.evaluation
     table = item_table(evaluation)

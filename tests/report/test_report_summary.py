@@ -214,13 +214,6 @@ def test_every_summary_ends_with_the_annotators(found: ReportData) -> None:
 def test_cautions_follow_the_data(tmp_path: Path) -> None:
     few = summarize(collect(make_run(tmp_path / "few", items=20)))
     assert any("With 20 items the intervals are wide" in line for line in few.caveats)
-    people, pool = people_and_pool(60, members=["a", "b"])
-    same = pool.probabilities.copy()
-    same[:, 1] = same[:, 0]
-    pool = replace(pool, probabilities=same)
-    EDOEnsemble(ties="random").fit(pool, people).save(tmp_path / "alike")
-    alike = summarize(collect(tmp_path / "alike", predictions=pool, annotations=people))
-    assert any("nearly identical" in line for line in alike.caveats)
 
 
 @pytest.mark.parametrize(

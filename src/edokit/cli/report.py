@@ -37,7 +37,6 @@ def report(
     out: Path | None = None,
     predictions: Path | None = None,
     annotations: Path | None = None,
-    by: options.By = None,
     texts: Annotated[bool, options.TWO_SIDED] = True,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
@@ -74,7 +73,6 @@ def report(
         run,
         predictions=None if predictions is None else read_predictions(predictions),
         annotations=None if annotations is None else reading.annotations(annotations),
-        by=by,
     )
     write_report(content, page, texts=texts, overwrite=overwrite)
     line = f"{page}: {page.stat().st_size / 1e6:.1f} MB"

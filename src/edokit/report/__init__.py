@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from edokit.report.data import ReportData, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from edokit.annotations.core import Annotations
     from edokit.predictions.core import Predictions
 
@@ -27,7 +25,6 @@ def write_report(
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
     texts: bool = True,
-    by: str | Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write the page of a run: one HTML file that needs nothing but a browser.
@@ -42,8 +39,6 @@ def write_report(
         Items to show instead of those of the run, as in `collect`.
     texts : bool, default True
         Whether the page holds the texts of the items.
-    by : str or sequence of str, optional
-        Columns of the items to evaluate by, as in `collect`.
     overwrite : bool, default False
         Also replace a file that is no page of EDO's.
 
@@ -68,7 +63,7 @@ def write_report(
         if out is None:
             raise TypeError("a page of collected data needs a path: out=…")
     else:
-        data = collect(run, predictions=predictions, annotations=annotations, by=by)
+        data = collect(run, predictions=predictions, annotations=annotations)
         if out is None:
             refuse_links(Path(run), REPORT)
             out = Path(run) / REPORT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit.annotations.core import Annotations
-from edokit.baselines.slices import find_slices
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
 from edokit.report.evaluation import Evaluation, evaluate_items
@@ -90,7 +89,6 @@ def collect(
     predictions: Predictions | None = None,
     annotations: Annotations | None = None,
     fit_items: bool = True,
-    by: str | Sequence[str] | None = None,
 ) -> ReportData:
     """Read everything that a report shows of a run.
 
@@ -105,9 +103,6 @@ def collect(
     fit_items : bool, default True
         Whether the items that the ensemble was fitted on may be shown where there are no test
         items; False where they are too many to read at once.
-    by : str or sequence of str, optional
-        Columns of the items to evaluate by, as in `edokit.evaluate`; by default those of the
-        comparison.
 
     Returns
     -------
@@ -146,13 +141,8 @@ def collect(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)  # the run warned already
         if data.ensemble is not None:
-            data.evaluation = source.evaluation(data.ensemble, by)
+            data.evaluation = source.evaluation(data.ensemble)
         evaluation = data.evaluation
-        if by and (evaluation is None or evaluation.annotations is None):
-            raise InputError(
-                "there are no annotated items to slice",
-                f"pass {option('predictions')} and {option('annotations')}, or no {option('by')}",
-            )
         if evaluation is not None and evaluation.annotations is not None:
             diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
             data.diagnosis = data.attempt("The diagnosis", diagnosis)
@@ -231,16 +221,14 @@ class _Source:
     annotations: Annotations | None
     fit_items: bool
 
-    def evaluation(
-        self, ensemble: EDOEnsemble, by: str | Sequence[str] | None
-    ) -> Evaluation | None:
+    def evaluation(self, ensemble: EDOEnsemble) -> Evaluation | None:
         """The caller's items, else the test items of the run, else those it was fitted on."""
         data, record = self.data, self.data.record
         options: dict[str, Any] = {"random_state": 0 if record is None else record.seed}
         if data.comparison is not None and data.comparison.samples:
             # The intervals of the comparison that the page shows.
             options |= {"samples": data.comparison.samples, "level": data.comparison.level}
-        evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, by=by, **options)
+        evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, **options)
         if self.predictions is not None:
             if self.annotations is None:
                 data.missing.append("The items have no annotations; pass annotations, too.")
@@ -253,7 +241,6 @@ class _Source:
             if not prefix and not self.fit_items:
                 data.missing.append("The items of the fit were read shard by shard.")
             elif (items := self.read(prefix)) is not None:
-                find_slices(items[1], by)  # a column that is not there is the caller's error
                 evaluated = partial(evaluate, *items, name=name, held_out=bool(prefix))
                 if (evaluation := data.attempt(f"The {name}", evaluated)) is not None:
                     return evaluation

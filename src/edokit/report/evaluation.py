@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
-
-import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.scores import Score, constant_of
-from edokit.baselines.slices import find_slices
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
 from edokit.evaluation import Answers, EvaluateOptions, evaluate_answers
@@ -86,16 +81,6 @@ class Evaluation:
         distance = item_values(self.scale)[self.distance_metric]
         return distance(self.pooled.probabilities, self.annotations.soft_labels, self.hard_labels)
 
-    @cached_property
-    def distances(self) -> Floats:
-        """Mean distance between members [K, K] by `distance_metric`, as in ``predictions``."""
-        P = self.scale.coordinates(self.predictions.probabilities)
-        distances = np.zeros((P.shape[1], P.shape[1]))
-        for k, j in combinations(range(P.shape[1]), 2):
-            distance = np.abs(P[:, k] - P[:, j]).sum(axis=1).mean(dtype=np.float64)
-            distances[k, j] = distances[j, k] = distance
-        return distances
-
 
 def evaluate_items(
     ensemble: EDOEnsemble,
@@ -104,13 +89,12 @@ def evaluate_items(
     *,
     name: str,
     held_out: bool | None,
-    by: str | Sequence[str] | None = None,
     **options: Any,
 ) -> Evaluation:
     """Pool the predictions and compare them with the annotations, matched by item.
 
-    ``by`` names item columns to slice by, ``options`` are those of `EvaluateOptions`; there are
-    1,000 bootstrap samples, or 200 for more than 20,000 items.
+    ``options`` are those of `EvaluateOptions`; there are 1,000 bootstrap samples, or 200 for more
+    than 20,000 items.
     """
     if predictions.rows.people:  # each pair is an item of the page
         anonymous = any(member.endswith(ANONYMOUS) for member in ensemble.members_)
@@ -138,7 +122,7 @@ def evaluate_items(
         _answers(ensemble, predictions, pooled.probabilities, annotations),
         y,
         constant_of(ensemble, annotations, y),
-        find_slices(annotations, by),
+        {},
         EvaluateOptions(**options),
         "The ensemble",
     )

@@ -132,7 +132,6 @@ def _about_items(evaluation: Evaluation) -> dict[str, Any]:
     masks = filters(evaluation)
     return {
         "members": len(evaluation.predictions.members),
-        "distance": float(evaluation.distances.max()),
         "per_item": int(per_item),
         "coarse": coarse and not evaluation.name.endswith("pairs"),
         "only_label": only_label,
