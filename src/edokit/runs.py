@@ -274,18 +274,6 @@ def merge_options(
     return replace(kind() if options is None else options, **changes), unmatched
 
 
-def with_options(arguments: Sequence[str], options: Mapping[str, object]) -> list[str]:
-    """A command line in which options have these values, whatever was typed."""
-    words: list[str] = []
-    waiting = iter(arguments)
-    for argument in waiting:
-        if argument in options:
-            next(waiting, None)
-        elif argument.partition("=")[0] not in options:
-            words.append(argument)
-    return words + [text for option, value in options.items() for text in (option, str(value))]
-
-
 # --- Output folders -------------------------------------------------------------------------------
 
 Kind = Literal["run", "bundle", "demo", "search", "comparison", "members", "ensemble"]

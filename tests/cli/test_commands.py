@@ -208,8 +208,7 @@ def test_join_takes_logits_names_and_gaps_file_by_file(tmp_path: Path) -> None:
     assert_one_line(wrong, "b (", "1 of 3 is missing: 'c'", "--missing drop")
     done = edo("predictions", "join", soft, f"b={raw}:logits", *names, "--missing", "drop")
     assert done.returncode == 0
-    assert "1 of 3 items is left out for every member (--missing drop)" in done.stderr
-    assert "has no prediction for 1: 'c'" in done.stderr
+    assert "1 of 3 items is left out for every member (--missing drop): 'c'" in done.stderr
     joined = read_predictions(out)
     assert joined.members == ("soft", "b")
     assert joined.probabilities[0].tolist() == [[0.78, 0.22], [0.5, 0.5]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from edokit.cli.app import Options, make_app
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
 from edokit.rows import Rows
-from edokit.runs import command_text, with_options
 
 SIZES = (60, 40, 30)
 
@@ -62,14 +60,6 @@ def search(shelf: Path, out: Path, trials: int, *more: object) -> list[object]:
 # A search that is resumed
 
 
-def test_the_record_of_a_resumed_search_reproduces_its_result(shelf: Path, tmp_path: Path) -> None:
-    assert edo(*search(shelf, tmp_path / "run", 6, "--no-report")).returncode == 0
-    assert edo(*search(shelf, tmp_path / "run", 4, "--no-report")).returncode == 0
-    command = json.loads((tmp_path / "run" / "run.json").read_text())["command"]
-    assert "--trials 6" in command
-    assert "--trials 4" not in command
-
-
 def test_a_search_says_what_had_been_done_before(shelf: Path, tmp_path: Path) -> None:
     first = edo(*search(shelf, tmp_path / "run", 4, "--no-report"))
     assert "before" not in first.stdout
@@ -80,13 +70,6 @@ def test_a_search_says_what_had_been_done_before(shelf: Path, tmp_path: Path) ->
     assert answer(*search(shelf, tmp_path / "run", 4, "--no-report"))["done_before"] == 4
     fewer = edo(*search(shelf, tmp_path / "run", 4, "--no-report"))
     assert "4 of these had been done before; more --trials go on." in fewer.stdout
-
-
-def test_an_option_is_replaced_however_it_was_typed() -> None:
-    for typed in (["--trials", "4"], ["--trials=4"], []):
-        assert command_text(with_options(["edo", "search", *typed, "--json"], {"--trials": 9})) == (
-            "edo search --json --trials 9"
-        )
 
 
 def test_a_streamed_search_has_a_page_and_says_why_it_shows_no_items(

@@ -29,9 +29,10 @@ Invalid: TypeAlias = Literal["error", "normalize"]
 """What to do with probabilities that do not sum to one: refuse them, or divide by their sum."""
 EXACT = 1e-6
 """How far the sum of probabilities may be from one without their being divided by it."""
-LOGITS_HINT = (
-    "; logits become probabilities with Predictions.from_arrays(P, layout='NKC', logits=True), or"
-    " `edo predictions join FILE:logits`"
+_FAULT_HINT = (
+    f"correct them; {option('invalid', 'normalize')} divides by their sum,"
+    f" {option('scale', 'multi-label')} is for labels that are predicted one by one, and"
+    f" {option('logits', True)} (`edo predictions join FILE:logits`) for logits"
 )
 
 
@@ -212,7 +213,7 @@ class Predictions:
             return InputError(
                 f"the probabilities of member {self.members[k]!r} for {self.rows.noun}"
                 f" {self.rows.take([n]).names[0]!r} {fault}: ({number_list(numbers)})",
-                _fault_hint(fault, bool((numbers <= 1).all())),
+                _FAULT_HINT,
             )
 
         normalize = invalid == "normalize"
@@ -531,12 +532,7 @@ def _stacked(values: Any, layout: Layout | None) -> tuple[Array, Layout | None, 
         return _numbers(values), layout, names
     array = _stacked_members(values)
     listed: Layout = "KNC" if array.ndim == 3 else "KN"
-    if layout not in (None, listed):
-        raise InputError(
-            f"a list of arrays has the layout {listed}, not {option('layout', layout)}",
-            "leave the layout out",
-        )
-    return array, listed, names | _common_axes(values)
+    return array, layout or listed, names | _common_axes(values)
 
 
 def _stacked_members(members: Sequence[Any]) -> Array:
@@ -603,15 +599,12 @@ def as_floats(array: Array) -> Array:
 
 def _numbers(values: Any) -> Array:
     hint = "give an array of probabilities, all rows of one length"
-    if getattr(values, "requires_grad", False):
-        hint = "pass tensor.detach().cpu().numpy()"
-        raise InputError("the predictions are a tensor with gradients, no plain array", hint)
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O" and isinstance(values, pd.DataFrame | pd.Series):
             # pandas' own number types come as objects, with NA for gaps.
             array = values.to_numpy(np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # torch says how to detach a tensor
         raise InputError(f"the predictions are no array of numbers: {error}", hint) from error
     if array.dtype.kind not in "fiub":
         raise InputError(f"the predictions are no numbers but of type {array.dtype}", hint)
@@ -647,13 +640,3 @@ ANONYMOUS = " (anonymous)"
 """After the name of a member whose anonymous answers are a member of their own."""
 PREFIX = "p_"
 """What the names of probability columns start with, before the class."""
-
-
-def _fault_hint(fault: str, may_be_sets: bool) -> str:
-    hint = "correct the predictions"
-    if "sum" in fault:
-        hint += f", or divide by the sum with {option('invalid', 'normalize')}"
-        if may_be_sets:  # as sigmoids are
-            scale = option("scale", "multi-label")
-            hint += f", or choose {scale} if each label is predicted on its own"
-    return hint + LOGITS_HINT if "sum" in fault or "negative" in fault else hint

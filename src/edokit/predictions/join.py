@@ -500,21 +500,16 @@ def _aligned(
 
 def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
     """The parts with the rows that all of them have; a warning names the others."""
-    predicted = [part.rows for part in parts]
     unpredicted = [rows for source in sources for rows in source.unpredicted]
-    items = Rows.concatenate([*predicted, *unpredicted]).distinct()
-    missing = [items.take(rows.positions(items) < 0) for rows in predicted]
-    left_out = Rows.concatenate(missing).distinct()
-    if len(left_out) == len(items):
+    items = Rows.concatenate([*(part.rows for part in parts), *unpredicted]).distinct()
+    is_common = np.all([part.rows.positions(items) >= 0 for part in parts], axis=0)
+    left_out = items.take(~is_common)
+    if not is_common.any():
         raise InputError(f"no item is in every file{look_alike(items.names)}", "check the ids")
     if len(left_out):
-        by_file = "; ".join(
-            f"{source} has no prediction for {len(absent)}: {examples(absent.names, 10)}"
-            for source, absent in zip(sources, missing, strict=True)
-            if len(absent)
-        )
         warn(
             f"{are(len(left_out), len(items), noun=items.noun)} left out for every member"
-            f" ({option('missing', 'drop')}): {by_file}" + look_alike(left_out.names)
+            f" ({option('missing', 'drop')}): {examples(left_out.names, 10)}"
+            + look_alike(left_out.names)
         )
     return [part.take(left_out.positions(part.rows) < 0) for part in parts]

@@ -36,7 +36,6 @@ from edokit.runs import (
     command_text,
     merge_options,
     output_folder,
-    with_options,
 )
 from edokit.scales import NOMINAL, ScaleLike
 from edokit.tuning.space import WHOLE_NUMBERS, Plan, SearchOptions
@@ -179,9 +178,7 @@ def search(
             stack.enter_context(guard)
             begin_run(folder)
             result.save(folder, overwrite=overwrite)
-            # An earlier run may have finished more trials.
-            changes = {} if len(trials) == plan.trials else {"--trials": len(trials)}
-            words = command_text(with_options(command, changes) if command else ())
+            words = command_text(command)
             RunRecord("search", recorded, seed=plan.random_state, command=words).save(folder)
     return result
 
