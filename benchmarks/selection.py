@@ -17,6 +17,7 @@ import argparse
 import os
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from edokit.metrics import ce
 from edokit.objective.pools import softmax
 from edokit.predictions.shards import read_predictions
 from edokit.tuning.result import search
-from edokit.tuning.space import SearchSpace
+from edokit.tuning.space import SearchOptions, SearchSpace
 
 HERE = Path(__file__).resolve().parent
 LEWIDI = Path(os.environ.get("EDO_LEWIDI2023", HERE.parent.parent / "shared" / "lewidi2023"))
@@ -112,11 +113,9 @@ def real(seeds: int) -> Iterator[Pool]:
 def evaluated(pool: Pool, solver: str, space: SearchSpace, seed: int) -> Row:
     """A search by each estimate, and all their trials on test."""
     warnings.simplefilter("ignore")
+    plan = SearchOptions(solver=solver, space=space, random_state=seed).plan()
     found = {
-        judge: search(
-            pool.dev, pool.dev_labels, solver=solver, space=space, judge=judge, random_state=seed
-        )
-        for judge in JUDGES
+        judge: search(pool.dev, pool.dev_labels, replace(plan, judge=judge)) for judge in JUDGES
     }
     trials = [trial for result in found.values() for trial in result.trials]
     base = ce(pool.dev.mean(axis=1), pool.dev_labels)

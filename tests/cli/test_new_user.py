@@ -81,10 +81,6 @@ def test_a_streamed_search_has_a_page_and_says_why_it_shows_no_items(
     assert "shows no items, since they were read shard by shard" in done.stderr
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "were read shard by shard." in page
-    judged = ("--test-predictions", shelf / "test.npz", "--test-split", "test")
-    done = edo("search", *words(shelf, *more, *judged, predictions="shards"))
-    assert "shows no items" not in done.stderr
-    assert "on 30 test items" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 # Folders that hold something already

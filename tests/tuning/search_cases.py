@@ -34,7 +34,7 @@ def arrays(items: int = 60, members: int = 5, classes: int = 2, seed: int = 0) -
 
 
 def written(folder: Path) -> dict[str, Any]:
-    """Files of predictions and annotations of dev and test, as `search` takes them."""
+    """Files of predictions and annotations of dev, as `search` takes them, and of test."""
     rng = np.random.default_rng(0)
     for name, seed in (("dev", 0), ("test", 1)):
         P, q, _ = arrays(items=50, seed=seed)
@@ -46,8 +46,6 @@ def written(folder: Path) -> dict[str, Any]:
     return {
         "predictions": folder / "dev.npz",
         "annotations": str(folder / "dev.csv"),
-        "test_predictions": folder / "test.npz",
-        "test_annotations": folder / "test.csv",
     }
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from search_cases import trial
 
-from edokit._errors import InputError
 from edokit.tuning.trials import ParetoFront, non_dominated
 
 # F1 rises with CE: the cheapest, a bend, and the dearest; the last is beaten by the second.
@@ -40,19 +38,8 @@ def test_the_front_is_what_the_definition_says(points: np.ndarray) -> None:
 
 def test_the_papers_choice_is_the_lowest_ce() -> None:
     front = ParetoFront.of(TRIALS)
-    assert front.choose().number == 0
-    assert front.choose("lowest-ce") is front.trials[0]
-
-
-def test_a_front_of_one_is_chosen_by_every_rule() -> None:
-    front = ParetoFront.of(TRIALS[:1])
-    for rule in ("lowest-ce", "lowest-md"):
-        assert front.choose(rule).number == 0
-
-
-def test_a_rule_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InputError, match="'best'"):
-        ParetoFront.of(TRIALS).choose("best")
+    assert front.chosen.number == 0
+    assert front.chosen.ce == min(trial.ce for trial in TRIALS)
 
 
 def test_the_best_of_each_metric() -> None:

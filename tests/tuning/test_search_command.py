@@ -41,32 +41,19 @@ def test_json_has_trials_front_and_choice(files: list[Any]) -> None:
 
 
 def test_the_folder_holds_everything(files: list[Any], tmp_path: Path) -> None:
-    test = (
-        "--test-predictions",
-        tmp_path / "test.npz",
-        "--test-annotations",
-        tmp_path / "test.csv",
-    )
-    code, out, _ = edo("search", *files, *QUICK, *test)
+    code, out, _ = edo("search", *files, *QUICK)
     assert code == 0
     assert "on the front" in out
-    assert "On test: F1" in out
     run = tmp_path / "run"
     for name in ("search/trials.parquet", "search/search.json", "search/journal.log", "run.json"):
         assert (run / name).is_file()
     record = RunRecord.load(run)
     assert record.kind == "search"
     assert record.command.startswith("edo search --predictions")
-    assert set(record.inputs) == {
-        "predictions",
-        "annotations",
-        "test_predictions",
-        "test_annotations",
-    }
+    assert set(record.inputs) == {"predictions", "annotations"}
     people = record.annotations("annotations", run)
     assert people is not None
     assert len(people.items) == 50
-    assert json.loads((run / "search" / "search.json").read_text("utf-8"))["test"]["ce"] > 0
     assert (
         edo(
             "predict",
@@ -112,7 +99,6 @@ def test_the_space_is_set_on_the_command_line(files: list[Any], tmp_path: Path) 
         (("--population", 1), "population is 1, but must be a whole number of at least 2"),
         (("--folds", 1), "folds is 0 (none) or at least 2"),
         (("--solver", "magic"), 'Choose from: "gumbel", "exact"'),
-        (("--choose", "best"), "choose must be one of"),
         (("--space", "lambda_f1=1..0"), "starts at 1 and ends at 0"),
         (("--space", "lambda_f1=a..b"), "must be written LOW..HIGH"),
         (("--space", "lambda=1"), "must be one of 'lambda_f1'"),

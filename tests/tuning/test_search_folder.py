@@ -15,12 +15,9 @@ from test_search_command import QUICK, files
 
 from commands import edo
 from edokit.cli.search import show
-from edokit.predictions.files import write_predictions
-from edokit.predictions.shards import read_predictions
 from edokit.tuning.result import SearchResult, search
 from edokit.tuning.space import Plan
 from edokit.tuning.study import Evaluator
-from edokit.tuning.trials import ParetoFront
 
 __all__ = ["files"]
 
@@ -39,37 +36,6 @@ def test_refused_before_a_trial_is_finished_it_leaves_nothing(
     assert not (tmp_path / "run").exists()
     assert everything(tmp_path) == before
     assert edo("search", *files, *QUICK)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("predictions", "annotations", "part"),
-    [
-        ("dev.npz", "dev.csv", "50 of 50 test items are among the items to fit on"),
-        ("test.npz", "dev.csv", "of the test data, annotations and predictions hold"),
-    ],
-)
-def test_wrong_test_data_are_refused_before_the_search(
-    files: list[Any], tmp_path: Path, predictions: str, annotations: str, part: str
-) -> None:
-    test = ("--test-predictions", tmp_path / predictions)
-    code, _, err = edo(
-        "search", *files, *QUICK, *test, "--test-annotations", tmp_path / annotations
-    )
-    assert (code, err.count("\n")) == (2, 1)
-    assert part in err
-    assert not (tmp_path / "run").exists()
-
-
-def test_test_predictions_of_other_members_are_refused_before_the_search(
-    files: list[Any], tmp_path: Path
-) -> None:
-    test = read_predictions(tmp_path / "test.npz")
-    write_predictions(test.select(test.members[1:]), tmp_path / "test.npz")
-    given = ("--test-predictions", tmp_path / "test.npz", "--test-annotations")
-    code, _, err = edo("search", *files, *QUICK, *given, tmp_path / "test.csv")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "members" in err
-    assert not (tmp_path / "run").exists()
 
 
 def test_what_was_there_or_is_finished_stays_after_an_error(tmp_path: Path) -> None:
@@ -99,8 +65,8 @@ def test_what_was_there_or_is_finished_stays_after_an_error(tmp_path: Path) -> N
 def test_trials_of_the_same_scores_share_a_row() -> None:
     scores = ((0.9, 0.3, 0.2), (0.9, 0.3, 0.2), (0.8, 0.4, 0.1))
     trials = tuple(trial(*three, number=number) for number, three in enumerate(scores))
-    front, members = ParetoFront(trials), ("a", "b", "c")
-    found = SearchResult(trials, front, trials[0], Plan(), members, ())
+    members = ("a", "b", "c")
+    found = SearchResult(trials, Plan(), members, ())
     printed = io.StringIO()
     with redirect_stdout(printed):
         show(found, None, 3)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from search_cases import arrays, trial
+from search_cases import arrays
 
 from edokit._errors import InputError
 from edokit.fitdata.data import FitData
@@ -41,11 +41,9 @@ def test_ordered_classes_are_searched_by_rps_and_w1() -> None:
     data = FitData.from_arrays(P, q, y, scale=UNEVEN)
     plan = Plan(space=SearchSpace.named("ordinal"), solver="exact", folds=0, judge="optimistic")
     front = search_in_memory(data, plan)
-    chosen = front.choose()
+    chosen = front.chosen
     assert chosen.metrics == ("f1", "rps", "w1")
-    assert front.usual_rule == "lowest-rps"
     assert chosen.value("rps") == min(one.value("rps") for one in front)
-    assert front.choose("lowest-w1").value("w1") == min(one.value("w1") for one in front)
     metrics = compute_metrics(pool(P, np.array(chosen.weights)), q, y, scale=UNEVEN)
     for name in ("f1", "ce", "md", "rps", "w1"):
         assert chosen.value(name) == pytest.approx(metrics[name], abs=1e-9)
@@ -61,7 +59,7 @@ def test_sets_are_searched_on_their_rows() -> None:
     y = (q > 0.5).astype(int)
     data = FitData.from_arrays(P, q, y, scale="multi-label")
     front = search_in_memory(data, Plan(solver="exact", folds=3))
-    chosen = front.choose()
+    chosen = front.chosen
     assert chosen.metrics == ("f1", "ce", "md")
     metrics = compute_metrics(pool(P, np.array(chosen.weights)), q, y, scale=SETS)
     for name in chosen.metrics:
@@ -104,7 +102,7 @@ def test_a_declared_scale_holds_for_arrays_and_for_files_without_one(tmp_path: P
     expected = compute_metrics(
         found.ensemble.predict_proba(P), q, q.argmax(axis=1), scale=found.ensemble.scale_
     )
-    assert found.evaluate(P, q) == pytest.approx(expected)
+    assert found.ensemble.metrics_ == pytest.approx(expected)
     sets = search(P, q.round(), trials=3, solver="exact", folds=0, scale="multi-label")
     assert sets.ensemble.predict_proba(P).shape == (60, 3)
     made = cut(tmp_path, 60, [25], classes=3)
@@ -146,17 +144,11 @@ def test_gumbel_searches_terms_of_ordered_classes() -> None:
     assert found["optimistic"]["rps"] == pytest.approx(rps(p, q, UNEVEN.positions))
 
 
-def test_classes_without_an_order_have_neither_terms_nor_rules() -> None:
+def test_classes_without_an_order_have_no_terms_of_it() -> None:
     with pytest.raises(InputError, match="no order"):
         Plan(space=SearchSpace(lambda_rps=(0, 1))).check_scale(SETS)
-    with pytest.raises(InputError, match="no order"):
-        Plan(choose="lowest-rps").check_scale(SETS)
     with pytest.raises(InputError, match="linear"):
         SearchSpace(lambda_w1=0.5, pool=["linear", "log"])
-    front = ParetoFront.of([trial(0.8, 0.3, 0.2)])
-    with pytest.raises(InputError, match="lowest-rps"):
-        front.choose("lowest-rps")
-    assert front.choose("lowest-md").md == 0.2
 
 
 def test_searches_begun_before_these_terms_go_on() -> None:

@@ -70,7 +70,6 @@ def search(
     annotations: options.AnnotationsPath,
     out: Path | None = None,
     settings: Annotated[Search, options.FLAT] = Search(),
-    test: Annotated[options.TestFiles, options.FLAT] = options.TestFiles(),
     report: options.WithReport = True,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.FitReading, options.FLAT] = options.FitReading(),
@@ -105,7 +104,6 @@ def search(
             streaming=passes,
             progress=progress,
             command=["edo", *sys.argv[1:]],
-            **options.keywords(test),
             **options.keywords(reading),
         )
         if out is not None and report:
@@ -163,8 +161,6 @@ def _estimates(result: SearchResult) -> list[str]:
         if estimate is not None:
             competed = "; the trials competed by this" if kind == choice.judge else ""
             lines.append(f"Its estimate {words}: {_values(estimate, choice.metrics)}{competed}.")
-    if result.test is not None:
-        lines.append(f"On test: {_values(result.test, choice.metrics)}.")
     return lines
 
 

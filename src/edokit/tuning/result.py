@@ -11,23 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edokit._errors import EDOWarning, InputError, local_path, option
+from edokit._errors import EDOWarning, local_path
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
-from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.inputs import (
-    align_inputs,
-    align_test_inputs,
-    check_disjoint,
-    from_flat,
-    read_inputs,
-    select_members,
-)
+from edokit.ensemble.inputs import align_inputs, from_flat, read_inputs
 from edokit.fitdata.data import FitData
-from edokit.metrics import compute_metrics
 from edokit.objective.settings import SCALE_TERMS
-from edokit.predictions.core import Predictions
 from edokit.runs import (
     InputReader,
     RunRecord,
@@ -37,7 +27,7 @@ from edokit.runs import (
     merge_options,
     output_folder,
 )
-from edokit.scales import NOMINAL, ScaleLike
+from edokit.scales import ScaleLike
 from edokit.tuning.space import WHOLE_NUMBERS, Plan, SearchOptions
 from edokit.tuning.storage import find_storage, open_storage
 from edokit.tuning.study import Progress, foldable, run_study
@@ -55,9 +45,6 @@ def search(
     options: SearchOptions | None = None,
     *,
     split: str | Sequence[str] | None = None,
-    test_predictions: Any = None,
-    test_annotations: Any = None,
-    test_split: str | Sequence[str] | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     streaming: Mapping[str, Any] | None = None,
@@ -85,11 +72,6 @@ def search(
         What to try, how trials compete, and where they are stored.
     split : str or sequence of str, optional
         Only these splits of the annotations.
-    test_predictions, test_annotations : optional
-        Other items, in the same forms, to evaluate the chosen ensemble on. Without
-        `test_annotations`, their labels are among `annotations`.
-    test_split : str or sequence of str, optional
-        Only these splits of the test annotations.
     out : str or Path, optional
         Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
         (``run.json``).
@@ -138,9 +120,7 @@ def search(
     if isinstance(annotations, str | Path):
         reading["scale"] = scale
     files = InputReader(**reading)
-    inputs = _input_files(
-        (predictions, annotations, test_predictions, test_annotations), folder, plan
-    )
+    inputs = _input_files((predictions, annotations), folder, plan)
     with ExitStack() as stack:
         if folder is not None and plan.worker:  # workers share the folder, and lock it to write
             check_output(folder, "search", *inputs, overwrite=overwrite)
@@ -150,29 +130,17 @@ def search(
         source = (predictions, annotations, split)
         data, fit = _fit_data(stack, files, source, options, scale, streaming)
         plan = _checked(options, data)
-        tested = (test_predictions, test_annotations, test_split)
-        test = _test_data(files, tested, annotations, data, fit)
         # A search may take hours, and files may change meanwhile.
         recorded = {} if folder is None else files.inputs
         default = None if folder is None else folder / JOURNAL
         opened = stack.enter_context(open_storage(plan.storage or default))
         trials, done_before = run_study(opened, plan, data, progress=progress)
-        front = ParetoFront.of(trials)
         result = SearchResult(
-            trials=tuple(trials),
-            front=front,
-            chosen=front.choose(plan.choose),
-            plan=plan,
-            members=tuple(data.members),
-            fit=fit,
-            storage=opened.shown,
-            done_before=done_before,
+            tuple(trials), plan, tuple(data.members), fit, opened.shown, done_before
         )
         if isinstance(fit[0], FitData):
             # Shards are open now, and may not be when someone asks for it.
             _ = result.ensemble
-        if test is not None:
-            result.test = result.evaluate(*test)
         if folder is not None:
             guard = output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker)
             stack.enter_context(guard)
@@ -216,37 +184,9 @@ def _checked(options: SearchOptions, data: FitData) -> Plan:
     """The plan, if it fits the data; without held-out folds where these leave too little."""
     plan = options.plan()
     plan.check_scale(data.scale)
-    if options.folds is None and options.judge is None and not foldable(data, plan):
+    if options.folds is None and not foldable(data, plan):
         plan = replace(plan, folds=0, judge="optimistic")
     return plan
-
-
-def _test_data(
-    files: InputReader,
-    source: tuple[Any, Any, Any],
-    annotations: Any,
-    data: FitData,
-    fit: Sequence[Any],
-) -> tuple[Predictions, Annotations] | None:
-    """What to evaluate the choice on, if anything: other items than it was learned from."""
-    predictions, labels, split = source
-    if predictions is None:
-        if labels is None:
-            return None
-        names = option("test_annotations"), option("test_predictions")
-        raise InputError(
-            "there are {}, but no {} to evaluate on them".format(*names), f"give {names[1]}, too"
-        )
-    labels = annotations if labels is None else labels
-    test = align_test_inputs(
-        files.predictions("test_predictions", predictions),
-        files.annotations("test_annotations", labels, split),
-        split,
-        None if data.scale == NOMINAL else data.scale,
-    )
-    if isinstance(fit[0], Predictions):
-        check_disjoint(fit[0], select_members(test[0], fit[0].members, "test predictions"))
-    return test
 
 
 @dataclass(eq=False)
@@ -257,18 +197,12 @@ class SearchResult:
     ----------
     trials : tuple of SearchTrial
         By generation.
-    front : ParetoFront
-        The trials that no other beats in F1, CE and MD (ordinal scales: F1, RPS and W1).
-    chosen : SearchTrial
-        The trial that ``plan.choose`` chose from the front.
     plan : SearchOptions
         What was searched, and how, with everything filled in.
     members : tuple of str
         Names of the members, in the order of the trials' weights.
     fit : sequence
         Predictions and annotations, for the ensemble.
-    test : dict or None
-        Metrics of the chosen ensemble on the test data, if there were some.
     storage : str, default="memory"
         Where the trials are stored, without credentials.
     done_before : int, default=0
@@ -276,6 +210,10 @@ class SearchResult:
 
     Attributes
     ----------
+    front : ParetoFront
+        The trials that no other beats in F1, CE and MD (ordinal scales: F1, RPS and W1).
+    chosen : SearchTrial
+        The trial on the front with the lowest CE (ordinal scales: RPS).
     ensemble : EDOEnsemble
         The chosen configuration, fitted on all of the data.
     correlations : list of Correlation
@@ -292,19 +230,26 @@ class SearchResult:
     """
 
     trials: tuple[SearchTrial, ...]
-    front: ParetoFront
-    chosen: SearchTrial
     plan: Plan
     members: tuple[str, ...]
     fit: Sequence[Any] = field(repr=False)
-    test: dict[str, float | None] | None = None
     storage: str = "memory"
     done_before: int = 0
+
+    @cached_property
+    def front(self) -> ParetoFront:
+        """The trials that no other beats."""
+        return ParetoFront.of(self.trials)
+
+    @property
+    def chosen(self) -> SearchTrial:
+        """The trial on the front with the lowest headline metric."""
+        return self.front.chosen
 
     @property
     def rule(self) -> str:
         """How the trial was chosen from the front."""
-        return self.plan.choose or self.front.usual_rule
+        return f"lowest-{self.chosen.headline}"
 
     @cached_property
     def ensemble(self) -> EDOEnsemble:
@@ -384,18 +329,7 @@ class SearchResult:
             "solver": self.plan.solver,
             "population": self.plan.population,
             "seed": self.plan.random_state,
-            "test": self.test,
         }
-
-    def evaluate(self, predictions: Any, annotations: Any) -> dict[str, float | None]:
-        """All metrics of the chosen ensemble on other data, in the forms that `search` takes."""
-        scale = self.ensemble.scale_
-        members, labelled = align_inputs(
-            predictions, annotations, None if scale == NOMINAL else scale
-        )
-        y = labelled.hard_labels(ties=self.plan.ties, random_state=self.plan.random_state)
-        p = self.ensemble.predict_proba(members)
-        return compute_metrics(p, labelled.soft_labels, y, scale=scale)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write ``search/search.json``, ``search/trials.parquet`` and ``ensemble/``.

@@ -343,8 +343,6 @@ def _values(value: Any) -> Sequence[Any]:
     return value.values if isinstance(value, Choice) else (value,)
 
 
-RULES = ("lowest-ce", "lowest-md", "lowest-rps", "lowest-w1")
-"""How a trial may be chosen from the front."""
 FOLDS = 5
 FORMAT = 2  # raised when a search begun by an older version could no longer be continued
 
@@ -366,13 +364,9 @@ class SearchOptions:
     population : int, default=10
         Trials per generation. All trials of a generation are fitted in one batch.
     folds : int, optional
-        Parts of the data that are held out in turn to estimate a trial; 0 for none, 5 by default.
-    judge : {"cross-fitted", "optimistic"}, optional
-        The estimate by which trials compete: on held-out folds, or in-sample. By default on
-        held-out folds; in-sample without `folds`, and for gumbel in the paper's space.
-    choose : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1"}, optional
-        How a trial is chosen from the front, see `ParetoFront.choose`. By default ``lowest-ce``,
-        on an ordinal scale ``lowest-rps``.
+        Parts of the data that are held out in turn to estimate trials, which compete by this
+        estimate; with 0 they compete in-sample. By default 5, but gumbel trials in the paper's
+        space compete in-sample.
     groups : bool, default=False
         Average the members of each group first.
     ties : {"first", "error", "random"}, default="first"
@@ -404,8 +398,6 @@ class SearchOptions:
     solver: Literal["gumbel", "exact"] = "gumbel"
     population: int = 10
     folds: int | None = None
-    judge: Literal["cross-fitted", "optimistic"] | None = None
-    choose: str | None = None
     groups: bool = False
     ties: Ties = "first"
     random_state: int = 0
@@ -430,8 +422,7 @@ class SearchOptions:
             in_sample = self.solver == "gumbel" and space.takes_paper_steps
         values["space"] = space
         values["folds"] = FOLDS if self.folds is None else self.folds
-        values["judge"] = self.judge or ("optimistic" if in_sample else "cross-fitted")
-        return Plan(**values)
+        return Plan(**values, judge="optimistic" if in_sample else "cross-fitted")
 
 
 @dataclass(frozen=True)
@@ -441,13 +432,15 @@ class Plan(SearchOptions):
     space: SearchSpace = field(default_factory=SearchSpace)
     folds: int = FOLDS
     judge: Literal["cross-fitted", "optimistic"] = "cross-fitted"
+    """The estimate by which trials compete: on held-out folds, or in-sample."""
+
+    def plan(self) -> Plan:
+        """The plan itself."""
+        return self
 
     def __post_init__(self) -> None:
-        if self.choose is not None:
-            one_of("choose", self.choose, RULES)
         check_number("trials", self.trials, 1, whole=True, hint="the paper runs 50")
         check_seed(self.random_state)
-        one_of("judge", self.judge, ("cross-fitted", "optimistic"))
         two = "NSGA-II needs two parents; the usual is 10"
         check_number("population", self.population, 2, whole=True, hint=two)
         check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
@@ -455,11 +448,6 @@ class Plan(SearchOptions):
             raise InputError(
                 f"one fold holds out nothing: {option('folds')} is 0 (none) or at least 2",
                 "choose 5, the usual number",
-            )
-        if self.judge == "cross-fitted" and not self.folds:
-            raise InputError(
-                f"{option('judge', 'cross-fitted')} needs folds, but got {option('folds', 0)}",
-                f"give {option('judge', 'optimistic')}, or some folds",
             )
         # Databases keep no other names.
         if not re.fullmatch(r"(?!\s*$)[^\0\ud800-\udfff]{1,512}", self.study):
@@ -476,9 +464,8 @@ class Plan(SearchOptions):
             )
 
     def check_scale(self, scale: Scale) -> None:
-        """Refuse terms and rules for ordered classes where classes have no order."""
+        """Refuse terms for ordered classes where classes have no order."""
         ordered = [name for name in SCALE_TERMS if getattr(self.space, name) != 0]
-        ordered += ["choose"] if self.choose in ("lowest-rps", "lowest-w1") else []
         if ordered and scale.steps is None:
             raise InputError(
                 f"{' and '.join(map(option, ordered))}: for ordered classes, but these have no"

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from edokit._errors import one_of
 from edokit._types import Bools, Floats
 from edokit.metrics import search_metrics
-from edokit.tuning.space import RULES, WITHOUT_RANGE, Configuration, SearchSpace
+from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
 
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])
@@ -102,33 +101,10 @@ class ParetoFront:
     def __iter__(self) -> Iterator[SearchTrial]:
         return iter(self.trials)
 
-    def choose(self, rule: str | None = None) -> SearchTrial:
-        """Choose one trial of the front.
-
-        Parameters
-        ----------
-        rule : {"lowest-ce", "lowest-md", "lowest-rps", "lowest-w1"}, optional
-            ``lowest-ce`` is the paper's, and the default; on an ordinal scale ``lowest-rps`` is.
-
-        Returns
-        -------
-        SearchTrial
-
-        Raises
-        ------
-        InputError
-            If there is no such rule for these metrics.
-        """
-        rule = rule or self.usual_rule
-        metrics = {rule: rule.removeprefix("lowest-") for rule in RULES}
-        one_of("choose", rule, [r for r, name in metrics.items() if name in self.trials[0].values])
-        name = metrics[rule]
-        return min(self.trials, key=lambda trial: (trial.value(name), *_best_first(trial)))
-
     @property
-    def usual_rule(self) -> str:
-        """The rule where none is given: the lowest headline metric."""
-        return f"lowest-{self.trials[0].headline}"
+    def chosen(self) -> SearchTrial:
+        """The trial with the lowest headline metric, the paper's rule."""
+        return self.trials[0]
 
     @property
     def best(self) -> dict[str, float]:
