@@ -49,11 +49,7 @@ def main() -> None:
 def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
     """Write the pools of one run."""
     run_groups = check_groups(run.groups)
-    training_data = TrainingData.from_annotations(
-        data.annotations,
-        pairs=data.pairs,
-        unlabelled=data.unlabelled,
-    )
+    training_data = TrainingData.from_annotations(data.annotations, unlabelled=data.unlabelled)
     options = TrainingOptions(random_state=SEED, cross_fit=run.cross_fit, source=run.dataset)
     plan = make_plan(training_data, run_groups, options)
     missing = {job.member for job in unfinished_jobs(plan, folder)}

@@ -38,8 +38,6 @@ class Data(NamedTuple):
     """What members of a dataset train on and predict."""
 
     annotations: Annotations
-    pairs: bool = False
-    """Whether the first line of a text is the utterance and the others are its context."""
     unlabelled: Mapping[str, Texts] | None = None
 
 

@@ -47,7 +47,6 @@ def main() -> None:
             out=arguments.runs / name,
             random_state=SEED,
             cross_fit=run.cross_fit,
-            pairs=data.pairs,
             unlabelled=data.unlabelled,
             jobs=arguments.jobs,
             device=arguments.device,

@@ -170,7 +170,7 @@ def knowing_groups() -> list[Group]:
 
 def read(lewidi: Path, dataset: str) -> Data:
     """A dataset; the conversations of ConvAbuse become (utterance, context)."""
-    return Data(read_lewidi(lewidi / dataset, user_first=True), dataset == "ConvAbuse")
+    return Data(read_lewidi(lewidi / dataset, user_first=True))
 
 
 TASK = Task(

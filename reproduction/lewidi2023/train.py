@@ -20,8 +20,6 @@ from reproduction.lewidi2023.study import DATASETS
 MEMBERS = 20
 SINGLES = 5
 RECIPES = ("as-committed", "linear", "encoder", "transformer")
-# Conversations: the annotated utterance first, what led to it as its context.
-_DIALOGUES = ("ConvAbuse",)
 _ON_TORCH = ("encoder", "transformer")
 Step = Callable[[str, dict[str, Any]], None]
 
@@ -196,8 +194,7 @@ def train_pools(
     """
     predictions = out / "predictions"
     for plan in plans:
-        pairs = plan.dataset in _DIALOGUES
-        annotations = read_lewidi(data / plan.dataset, user_first=pairs)
+        annotations = read_lewidi(data / plan.dataset, user_first=True)
         folder = out / "members" / plan.dataset / plan.name
         with warnings.catch_warnings():
             # More per-annotator members than the least annotated item has annotators: the paper's
@@ -209,7 +206,6 @@ def train_pools(
                 out=folder,
                 random_state=plan.seed,
                 cross_fit=plan.cross_fit,
-                pairs=pairs,
                 device=device if any(g.recipe in _ON_TORCH for g in plan.groups) else None,
                 jobs=jobs,
                 keep_models=False,

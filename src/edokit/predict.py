@@ -6,7 +6,7 @@ Libraries are imported when something is read: the command line shows these opti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,6 @@ class TextSource:
     ----------
     path : Path
         What `read_texts` reads.
-    pairs : bool, default=False
-        Whether the first line of a text is labelled and the rest is context.
     columns : mapping of str to str, optional
         Other column names, as in `read_texts`; those of annotators, too.
     split : sequence of str, default=()
@@ -38,7 +36,6 @@ class TextSource:
     """
 
     path: Path
-    pairs: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)
     split: Sequence[str] = ()
 
@@ -49,7 +46,6 @@ class TextSource:
         return read_texts(
             self.path,
             columns=self.columns if columns is None else columns,
-            pairs=self.pairs,
             split=",".join(self.split) or None,
         )
 
@@ -86,8 +82,6 @@ class PredictOptions:
         Or its members themselves (a folder of `edo train`, repeatable; a bundle has them)
     texts : Path, optional
         with texts: item and text columns, or a text per line.
-    pairs : bool, default=False
-        The first line of a text is labelled, the rest is context.
     max_length : int, default=100000
         Characters that a text may have, with its context.
     judges : Path, optional
@@ -121,7 +115,6 @@ class PredictOptions:
     predictions: Path | None = None
     members: list[Path] | None = None
     texts: Path | None = None
-    pairs: bool = False
     max_length: int = 100_000
     judges: Path | None = None
     annotators: Path | None = None
@@ -327,7 +320,7 @@ class Predictor:
         options, panels = self.options, self.panels
         if options.predictions is not None or options.texts is None:
             return options.predictions
-        source = replace(self._source(options.texts), pairs=options.pairs)
+        source = self._source(options.texts)
         people = (None if panels else options.annotators) or options.judges
         texts, by_item = source.read_for(people)
         # Members that are not in a bundle predict one after the other, each all texts.

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from edokit import Annotations, read_annotations, write_annotations
-from edokit._errors import InputError
 from edokit.datasets.split import split_items
 from edokit.members.texts import read_texts
 from edokit.members.training_data import TrainingData
@@ -48,11 +47,6 @@ def test_a_context_without_a_text_is_an_item_column():
     found = Annotations.from_table(rows)
     assert found.contexts is None
     assert found.item_columns["context"].tolist() == ["The bus is late.", "A song."]
-
-
-def test_texts_in_pairs_are_not_divided_again():
-    with pytest.raises(InputError, match="context column"):
-        TrainingData.from_annotations(Annotations.from_table(ROWS), pairs=True)
 
 
 def test_one_reply_to_two_posts_is_no_duplicate():

@@ -94,7 +94,8 @@ def test_severity_below_zero_means_abusive_and_one_does_not(tmp_path: Path) -> N
 def test_conversations_become_texts_as_asked(tmp_path: Path) -> None:
     path = write(tmp_path / "a.json", talk())
     assert read_lewidi(path).texts[0] == "Hello\nHi\nTea?\nNo tea"
-    assert read_lewidi(path, user_first=True).texts[0] == "No tea\nHello\nHi\nTea?"
+    paired = read_lewidi(path, user_first=True)
+    assert (paired.texts[0], paired.contexts[0]) == ("No tea", "Hello\nHi\nTea?")
     silent = {"prev_agent": "", "prev_user": "  ", "agent": "Hello", "user": "Hi"}
     path = write(tmp_path / "b.json", talk(text=json.dumps(silent)))
     assert read_lewidi(path).texts[0] == "Hello\nHi"

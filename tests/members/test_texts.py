@@ -70,7 +70,7 @@ def test_one_split_of_annotations_can_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.lewidi
 def test_conversations_are_pairs(lewidi: Path) -> None:
-    texts = read_texts(lewidi / "ConvAbuse" / "ConvAbuse_dev.json", pairs=True, user_first=True)
+    texts = read_texts(lewidi / "ConvAbuse" / "ConvAbuse_dev.json", user_first=True)
     assert len(texts.items) == 812
     assert all(isinstance(text, tuple) and text[0] and text[1] for text in texts.texts)
 
@@ -146,15 +146,6 @@ def test_one_item_has_one_context() -> None:
     rows = {"item": ["a", "a"], "annotator": ["x", "y"], "label": [0, 1], "text": ["t", "t"]}
     with pytest.raises(InputError, match="'a' has more than one context: row 1 and row 2"):
         Annotations.from_table({**rows, "context": ["one", "two"]})
-
-
-def test_a_context_and_pairs_are_refused(tmp_path: Path) -> None:
-    people = with_contexts()
-    pq.write_table(people.to_table(), tmp_path / "people.parquet")
-    with pytest.raises(InputError, match="context column"):
-        read_texts(tmp_path / "people.parquet", pairs=True)
-    with pytest.raises(InputError, match="context column"):
-        TrainingData.from_annotations(people, pairs=True)
 
 
 def test_members_refuse_texts_without_the_context_that_they_learned_with(tmp_path: Path) -> None:

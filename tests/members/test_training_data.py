@@ -9,7 +9,6 @@ import pytest
 from member_cases import small_people
 
 from edokit._errors import EDOWarning, InputError
-from edokit._names import as_names
 from edokit.annotations.core import Annotations
 from edokit.members.training_data import TrainingData, check_splits, rows_for_job
 
@@ -19,16 +18,6 @@ data_of = TrainingData.from_annotations
 def test_the_digest_names_the_data() -> None:
     assert data_of(small_people()).digest == data_of(small_people()).digest
     assert data_of(small_people()).digest != data_of(small_people(seed=1)).digest
-
-
-def test_the_first_line_of_a_pair_is_the_utterance() -> None:
-    people = replace(small_people(4), texts=as_names(["a\nb\nc", "d", "e\n", "f\ng"]))
-    assert data_of(people, pairs=True).texts == (
-        ("a", "b\nc"),
-        ("d", ""),
-        ("e", ""),
-        ("f", "g"),
-    )
 
 
 def test_data_without_splits_is_all_train() -> None:

@@ -128,9 +128,6 @@ QuoteFormulas = Annotated[
     bool,
     Parameter(help="In a CSV for a spreadsheet, put ' before text that it would run as a formula."),
 ]
-PairedTexts = Annotated[
-    bool, Parameter(help="The first line of a text is labelled, the rest is context.")
-]
 WithReport = Annotated[bool, TWO_SIDED, Parameter(help="Also make the page report.html in OUT.")]
 
 
@@ -235,11 +232,11 @@ class FitReading(SplitReading):
 class TextReading(ColumnNames, SplitNames):
     """How texts are read."""
 
-    def source(self, path: Path, pairs: bool = False) -> "TextSource":
+    def source(self, path: Path) -> "TextSource":
         """A file of texts that is read so."""
         from edokit.predict import TextSource
 
-        return TextSource(path, pairs, self.columns or {}, self.split or ())
+        return TextSource(path, self.columns or {}, self.split or ())
 
 
 @dataclass(frozen=True, kw_only=True)

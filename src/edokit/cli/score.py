@@ -65,7 +65,6 @@ def score(
     trained: Annotated[Trained, options.FLAT] = Trained(),
     existing: Annotated[Existing, options.FLAT] = Existing(),
     loading: Annotated[options.Loading, options.FLAT] = options.Loading(),
-    pairs: options.PairedTexts = False,
     overwrite: options.Overwrite = False,
     reading: Annotated[options.TextReading, options.FLAT] = options.TextReading(),
     json: options.Json = False,
@@ -93,7 +92,7 @@ def score(
     _check(members, trained, existing)
     inputs = [texts, trained.annotators, trained.judges]
     check_ending(out)
-    source, people = reading.source(texts, pairs), trained.annotators or trained.judges
+    source, people = reading.source(texts), trained.annotators or trained.judges
     with output_files(out, inputs=inputs):
         items, annotators = source.read_for(people)
     if not overwrite:

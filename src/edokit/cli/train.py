@@ -72,8 +72,6 @@ class Training(TrainingOptions):
 
     Parameters
     ----------
-    pairs : bool, default=False
-        The first line of a text is labelled, the rest is context.
     device : str, optional
         Where to compute, e.g. cpu or cuda.
     overwrite : bool, default=False

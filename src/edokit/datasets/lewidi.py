@@ -56,6 +56,10 @@ def parse_dialogue(text: str) -> tuple[str, ...] | None:
     return turns if all(isinstance(turn, str) for turn in turns) else None
 
 
+def _lines(turns: Sequence[str]) -> str:
+    return "\n".join(turn for turn in turns if turn.strip())
+
+
 class Item(Document):
     """What items of 2023 and 2025 have in common.
 
@@ -111,12 +115,14 @@ class Item2023(Item):
     scale: ClassVar[str] = "nominal"
 
     def texts(self, user_first: bool) -> dict[str, str]:
-        """The text; of a conversation a line per turn, as it ran or the annotated one first."""
+        """The text, of a conversation a line per turn; or the annotated turn and its context."""
         turns = parse_dialogue(self.text) if self.is_dialogue else None
         if turns is None:
             return {"text": self.text}
-        ordered = [turns[-1], *turns[:-1]] if user_first else turns
-        return {"text": "\n".join(turn for turn in ordered if turn.strip())}
+        *earlier, user = turns
+        if user_first:
+            return {"text": user, "context": _lines(earlier)}
+        return {"text": _lines(turns)}
 
     @cached_property
     def groups(self) -> list[str]:
@@ -207,7 +213,7 @@ def read_lewidi(
     from the annotations, not from the rounded ones in the file. Items have the column ``lang`` and
     what is plain in ``other_info`` (``domain``, ``bot``); explanations are not read. ``duplicates``
     are "all" by default because one item of MD-Agreement lists an annotator twice. With
-    ``user_first``, texts of ConvAbuse begin with the annotated utterance, not with the first turn.
+    ``user_first``, texts of ConvAbuse are the annotated utterances, the turns before are contexts.
 
     2023: classes are "0" and "1", hard labels are the published ones, and the annotators of
     HS-Brexit and ArMIS have the attribute ``group``. 2025: the text is the response, reply, second

@@ -182,8 +182,8 @@ def read_annotations(
         What to do with rows that are no clean annotations: ``empty="drop"``, ``ignore_case=True``,
         ``drop_label`` and ``drop_annotator`` as in `Annotations.from_table`. Of exports,
         ``question`` is what the labels answer (Label Studio's control, Argilla's question, Potato's
-        scheme); needed if there are several. ``user_first=True`` begins the conversations of
-        LeWiDi's ConvAbuse with the utterance that was annotated.
+        scheme); needed if there are several. ``user_first=True`` takes the annotated utterance
+        of LeWiDi's ConvAbuse as the text, and the turns before it as its context.
 
     Returns
     -------

@@ -117,8 +117,6 @@ class TrainingOptions:
         Seed of all members; each derives its own from it.
     cross_fit : int, default=None
         Folds to train on train and dev in; the predictions called fit are out-of-fold.
-    pairs : bool, default=False
-        Whether the first line of a text is the utterance and the rest its context.
     jobs : int, default=None
         Members that train at a time, in processes of their own. By default, on a GPU as many as
         fit into its memory, else one per core if there is enough work.
@@ -139,7 +137,6 @@ class TrainingOptions:
 
     random_state: int = 0
     cross_fit: int | None = None
-    pairs: bool = False
     jobs: int | None = None
     device: str | None = None
     keep_models: bool = True

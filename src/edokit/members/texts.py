@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option
-from edokit.members.recipe import Text, check_texts, have_contexts, joined
+from edokit.members.recipe import Text, check_texts, joined
 
 # Columns of a table of texts.
 _ROLES = ("item", "text", "context")
@@ -52,18 +52,6 @@ class Texts:
         if source.contexts is not None:
             texts = zip(texts, map(str, source.contexts), strict=True)
         return cls(tuple(map(str, source.items)), tuple(texts))
-
-    def with_contexts(self, pairs: bool) -> Texts:
-        """Itself or, of ``pairs``, the first line of each text, and the others as its context."""
-        if not pairs:
-            return self
-        if have_contexts(self.texts):
-            raise InputError(
-                f"these texts have a context column, so {option('pairs')} does not apply",
-                "leave it out, or leave out the column",
-            )
-        parts = (str(text).partition("\n") for text in self.texts)
-        return replace(self, texts=tuple((text, context) for text, _, context in parts))
 
     def parts(self, rows: int) -> Iterator[Texts]:
         """Parts of ``rows`` texts each."""
@@ -115,11 +103,7 @@ class Texts:
 
 
 def read_texts(
-    path: str | Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    pairs: bool = False,
-    **reading: Any,
+    path: str | Path, *, columns: Mapping[str, str] | None = None, **reading: Any
 ) -> Texts:
     """Read texts from a table, a .txt file with one text per line, or a source of annotations.
 
@@ -130,8 +114,6 @@ def read_texts(
         1, 2, … without it), a .txt file, or anything that `edokit.read_annotations` reads.
     columns : mapping of str to str, default=None
         Names of the columns ``item``, ``text`` and ``context`` in the table.
-    pairs : bool, default=False
-        Whether the first line of a text is the utterance and the rest its context.
     **reading
         Passed to `edokit.read_annotations`.
 
@@ -164,7 +146,7 @@ def read_texts(
             )
         texts = replace(Texts.of_source(source), annotators=tuple(source.annotators))
     with errors_in(path):
-        return texts.with_contexts(pairs).checked()
+        return texts.checked()
 
 
 def read_annotators(

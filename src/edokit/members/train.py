@@ -167,9 +167,7 @@ def _training_folder(out: str | Path | None, overwrite: bool) -> Iterator[Path]:
 def _plan(
     annotations: Annotations, groups: Sequence[Group], settings: TrainingOptions
 ) -> TrainingPlan:
-    data = TrainingData.from_annotations(
-        annotations, pairs=settings.pairs, unlabelled=settings.unlabelled
-    )
+    data = TrainingData.from_annotations(annotations, unlabelled=settings.unlabelled)
     return make_plan(data, check_groups(groups), settings)
 
 

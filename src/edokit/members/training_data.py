@@ -52,16 +52,11 @@ class TrainingData:
 
     @classmethod
     def from_annotations(
-        cls,
-        annotations: Annotations,
-        *,
-        pairs: bool = False,
-        unlabelled: Mapping[str, Texts] | None = None,
+        cls, annotations: Annotations, *, unlabelled: Mapping[str, Texts] | None = None
     ) -> TrainingData:
         """Take texts and annotations.
 
-        If the annotations have contexts, texts are pairs (text, context). With ``pairs`` the first
-        line of a text is the utterance and the others are its context. Items without splits are
+        If the annotations have contexts, texts are pairs (text, context). Items without splits are
         all "train". ``unlabelled`` are further items, by their split.
         """
         if annotations.texts is None:
@@ -70,7 +65,7 @@ class TrainingData:
                 f"add a text column, or name it: {option('columns', {'text': 'NAME'})}",
             )
         n, splits = len(annotations.items), annotations.splits
-        texts = Texts.of_source(annotations).with_contexts(pairs).checked()
+        texts = Texts.of_source(annotations).checked()
         labelled = replace(
             annotations,
             splits=np.full(n, TRAIN, dtype=object) if splits is None else splits,
