@@ -28,12 +28,14 @@ _BLOCK = 1 << 16
 
 
 def asked_pairs(
-    annotators: Sequence[Iterable[str]], n_texts: int, known_annotators: Iterable[str]
+    annotators: Sequence[Iterable[str]] | None, n_texts: int, known_annotators: Iterable[str]
 ) -> tuple[Ints, Ints]:
     """The text [P] of each pair that is asked for, and its annotator's place among the known [P].
 
     An annotator that is not known has the place -1, and so has a text without annotators.
     """
+    if annotators is None:
+        annotators = [()] * n_texts
     if len(annotators) != n_texts:
         raise InputError(
             f"{counted(n_texts, 'text')} came with {counted(len(annotators), 'list')} of"

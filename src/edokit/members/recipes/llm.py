@@ -247,9 +247,8 @@ class LanguageModel(Member):
         if not texts:
             return np.zeros((0, self.n_classes))
         # An annotator without labels is nobody in particular.
-        names, anonymous = (*self._examples, ""), [()] * len(texts)
-        lists = anonymous if annotators is None else annotators
-        rows, codes = asked_pairs(lists, len(texts), self._examples)
+        names = (*self._examples, "")
+        rows, codes = asked_pairs(annotators, len(texts), self._examples)
         pairs = [(texts[row], names[code]) for row, code in zip(rows, codes, strict=True)]
         distinct = list(dict.fromkeys(pairs))
         answers = dict(zip(distinct, self._predict_pairs(distinct), strict=True))

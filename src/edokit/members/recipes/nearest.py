@@ -196,8 +196,7 @@ class NearestMember(Member):
     ) -> Floats:
         """Probabilities [N, C]; with ``annotators`` the mean over those of each text."""
         distinct, row_of = distinct_texts(with_context(texts, context))
-        lists = [()] * len(texts) if annotators is None else annotators
-        positions, whose = asked_pairs(lists, len(texts), self.known_annotators)
+        positions, whose = asked_pairs(annotators, len(texts), self.known_annotators)
         vectors, rows = self._embed(distinct), row_of[positions]
         answers = np.empty((len(rows), self.n_classes))
         for start in range(0, len(distinct), _BLOCK):
