@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edokit import Annotations
-from edokit._errors import InputError
 from edokit._types import Bools
 from edokit.datasets import near_duplicates as module
-from edokit.datasets.info import describe_annotations
 from edokit.datasets.lewidi import read_lewidi
 from edokit.datasets.near_duplicates import (
     NearDuplicates,
@@ -23,7 +20,6 @@ from edokit.datasets.near_duplicates import (
     normal_form,
     without_markup,
 )
-from edokit.datasets.split import split_items
 
 LONG = "the quick brown fox jumps over the lazy dog near the river bank at noon"
 
@@ -35,7 +31,9 @@ def pieces(text: str) -> set[str]:
 
 def near_duplicates_of(texts: Texts, reference: Texts, threshold: float = 0.8) -> Bools:
     both = [*texts, *reference]
-    found = NearDuplicates.among(both, threshold).of(np.arange(len(both)) >= len(texts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "THRESHOLD", threshold)
+        found = NearDuplicates.among(both).of(np.arange(len(both)) >= len(texts))
     return found[: len(texts)]
 
 
@@ -73,28 +71,16 @@ def test_a_changed_letter_leaves_a_near_duplicate() -> None:
     other = LONG.replace("quick", "quack")
     assert 0.8 <= overlap(LONG, other) < 0.95
     assert near_duplicate_groups([LONG, other]).tolist() == [0, 0]
-    assert near_duplicate_groups([LONG, other], threshold=0.95).tolist() == [0, 1]
-    assert near_duplicate_groups([LONG, other], threshold=1).tolist() == [0, 1]
+    assert not near_duplicates_of([LONG], [other], 0.95).any()
 
 
-def test_near_duplicates_by_way_of_others_share_a_group() -> None:
+def test_near_duplicates_by_way_of_others_share_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "THRESHOLD", 0.7)
     words = LONG.split()
     chain = [" ".join(words[k : k + 12]) for k in range(4)]
     assert overlap(chain[0], chain[1]) >= 0.7 > overlap(chain[0], chain[3])
-    assert set(near_duplicate_groups(chain, threshold=0.7)) == {0}
+    assert set(near_duplicate_groups(chain)) == {0}
     assert near_duplicates_of(chain[3:], chain[:1], threshold=0.7).tolist() == [False]
-
-
-def test_texts_that_were_just_compared_are_not_compared_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A split describes what it divided."""
-    texts, seen = [f"{LONG} {k}" if k < 2 else f"{k} cups of tea" * k for k in range(12)], []
-    monkeypatch.setattr(module, "normal_form", lambda text: seen.append(text) or normal_form(text))
-    columns = {"item": range(12), "annotator": ["ann"] * 12, "label": ["no", "yes"] * 6}
-    made = split_items(Annotations.from_table({**columns, "text": texts}), ["train", "dev"])
-    assert describe_annotations(made)["near_duplicates"]["items"] >= 2
-    assert seen == texts
 
 
 def test_empty_texts_are_near_duplicates_of_nothing() -> None:
@@ -120,12 +106,6 @@ def test_few_texts_and_none() -> None:
     assert near_duplicates_of([], ["tea"]).tolist() == []
 
 
-@pytest.mark.parametrize("threshold", [0, -1, 1.1, float("nan")])
-def test_a_threshold_that_is_no_share_is_refused(threshold: float) -> None:
-    with pytest.raises(InputError, match=r"threshold=.* is not above 0"):
-        near_duplicate_groups(["a", "b"], threshold=threshold)
-
-
 WORDS = st.lists(st.sampled_from(["tea", "cake", "milk", "a", "sugar"]), max_size=9).map(" ".join)
 
 
@@ -145,11 +125,14 @@ def test_the_search_finds_exactly_the_pairs_that_overlap(
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.8, 0.95])
-def test_no_pair_of_many_alike_texts_is_missed(threshold: float) -> None:
+def test_no_pair_of_many_alike_texts_is_missed(
+    threshold: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "THRESHOLD", threshold)
     rng, words = np.random.default_rng(0), LONG.split()
     texts = [" ".join(rng.choice(words, size)) for size in rng.integers(4, 40, 120)]
     texts += [normal_form(text[: -1 - k % 20]) for k, text in enumerate(texts)]
-    found = NearDuplicates.among(texts, threshold)
+    found = NearDuplicates.among(texts)
     forms = {form: pieces(text) for form, text in zip(found.forms.tolist(), texts, strict=True)}
     expected = {
         (one, other)

@@ -75,7 +75,7 @@ def test_sets_come_as_lists_or_as_one_row_per_label(ending: str, tmp_path: Path)
 
 def test_splits_and_figures_know_sets():
     annotations = Annotations.from_table(SETS, scale="multi-label")
-    parts = split_items(annotations, {"train": 0.5, "dev": 0.5}, threshold=None)
+    parts = split_items(annotations, {"train": 0.5, "dev": 0.5})
     assert parts.scale == annotations.scale
     described = describe_annotations(parts)
     assert described["scale"] == "multi-label:mocking,rude"

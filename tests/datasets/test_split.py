@@ -111,12 +111,6 @@ def test_near_duplicates_stay_on_one_side() -> None:
     assert not NearDuplicates.among(texts).of(train)[~train].any()
 
 
-def test_near_duplicates_may_part_when_asked() -> None:
-    made = _with_texts(people(50), ["the same text for all"] * 50)
-    parted = split_items(made, SHARES, threshold=None)
-    assert counts(parted) == {"train": 30, "dev": 10, "test": 10}
-
-
 def test_groups_of_near_duplicates_go_to_all_splits_not_to_the_largest_alone() -> None:
     texts = [f"{chr(97 + k // 2)}" * 30 for k in range(50)]
     parted = split_items(_with_texts(people(50), texts), SHARES)

@@ -1,10 +1,9 @@
 """Texts that are nearly the same: the same words with other links, mentions or a few letters.
 
 Texts are compared as ``normal_form`` leaves them. Two are near-duplicates when their sets of
-five-character pieces overlap by at least ``threshold`` (Jaccard). The search is exact: two sets
+five-character pieces overlap by at least `THRESHOLD` (Jaccard). The search is exact: two sets
 that overlap so much are nearly as large and share one of their rarest pieces, so only such pairs
-are compared. In a whole conversation the set phrases of an
-agent count as much as what the user says.
+are compared.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from edokit._errors import InputError, option
 from edokit._types import Bools, Ints
 
 if TYPE_CHECKING:
@@ -41,27 +38,14 @@ _URL = re.compile(r"(?:https?://|www\.|pic\.twitter\.com/)\S+", re.IGNORECASE)
 _MENTION = re.compile(r"(?<!\w)@\w+")
 
 
-class Characters(dict[int, str]):
-    """A table for ``str.translate`` that works out a character when it first meets it."""
-
-    def __init__(self, become: Callable[[str], str]) -> None:
-        self.become = become
-
-    def __missing__(self, code: int) -> str:
-        self[code] = self.become(chr(code))
-        return self[code]
-
-
-_WORDS = Characters(lambda char: char if unicodedata.category(char)[0] in "LMN" else " ")
-
-
 def normal_form(text: str) -> str:
     """Small letters and digits of any script; no markup, URLs, mentions, punctuation or emoji.
 
     A text with no letter or digit stays as it is, but for its blanks.
     """
     folded = unicodedata.normalize("NFKC", without_markup(text)).casefold()
-    words = " ".join(folded.translate(_WORDS).split())
+    letters = (char if unicodedata.category(char)[0] in "LMN" else " " for char in folded)
+    words = " ".join("".join(letters).split())
     return words or " ".join(text.split())
 
 
@@ -71,9 +55,9 @@ def without_markup(text: str) -> str:
     return _MENTION.sub(" ", _URL.sub(" ", text))
 
 
-def near_duplicate_groups(texts: Texts, threshold: float = THRESHOLD) -> Ints:
+def near_duplicate_groups(texts: Texts) -> Ints:
     """A group number per text [N]; near-duplicates, also by way of others, share one."""
-    return NearDuplicates.among(texts, threshold).groups
+    return NearDuplicates.among(texts).groups
 
 
 @dataclass(frozen=True)
@@ -95,14 +79,13 @@ class NearDuplicates:
     right: Ints
 
     @classmethod
-    def among(cls, texts: Texts, threshold: float = THRESHOLD) -> NearDuplicates:
-        """Found by comparing all texts; a threshold of 1 asks for the same normal form."""
-        if not 0 < threshold <= 1:
-            raise InputError(
-                f"{option('threshold', threshold)} is not above 0 and at most 1",
-                f"{THRESHOLD} is a good start",
-            )
-        return _among(tuple(texts), threshold)
+    def among(cls, texts: Texts) -> NearDuplicates:
+        """Found by comparing all texts."""
+        forms = np.array([normal_form(text) or None for text in texts], dtype=object)
+        codes, distinct = pd.factorize(forms)
+        pairs = [*_pairs(_pieces(distinct))] if len(distinct) else []
+        left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
+        return cls(codes.astype(np.int64), left, right)
 
     @property
     def groups(self) -> Ints:
@@ -133,44 +116,32 @@ class NearDuplicates:
         return is_match[self.forms]
 
 
-@lru_cache(maxsize=1)  # texts are described after they are split
-def _among(texts: tuple[str, ...], threshold: float) -> NearDuplicates:
-    forms = np.array([normal_form(text) or None for text in texts], dtype=object)
-    codes, distinct = pd.factorize(forms)
-    pairs = [*_pairs(_pieces(distinct.tolist()), threshold)] if threshold < 1 else []
-    left, right = np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
-    return NearDuplicates(codes.astype(np.int64), left, right)
-
-
-def _pieces(forms: Sequence[str]) -> sparse.csr_array:
+def _pieces(forms: Iterable[str]) -> sparse.csr_array:
     """Which pieces each form has [N, pieces], rarest pieces first."""
     from scipy import sparse
+    from sklearn.feature_extraction.text import CountVectorizer
 
-    numbers: dict[str, int] = {}
-    columns: list[int] = []
-    ends = [0]
-    for form in forms:
+    def cut(form: str) -> list[str]:
         starts = range(max(1, len(form) - _PIECE + 1))
-        pieces = {form[start : start + _PIECE].ljust(_PIECE) for start in starts}
-        columns += [numbers.setdefault(piece, len(numbers)) for piece in pieces]
-        ends.append(len(columns))
-    rank = np.argsort(np.argsort(np.bincount(columns, minlength=len(numbers)), kind="stable"))
-    ones = np.ones(len(columns), np.int32)
-    present = sparse.csr_array((ones, rank[columns], ends), shape=(len(forms), len(numbers)))
-    present.sort_indices()
-    return present
+        return [form[start : start + _PIECE].ljust(_PIECE) for start in starts]
+
+    counts = CountVectorizer(analyzer=cut, binary=True, dtype=np.int32).fit_transform(forms)
+    order = np.argsort(np.bincount(counts.indices, minlength=counts.shape[1]), kind="stable")
+    pieces = sparse.csr_array(counts[:, order])
+    pieces.sort_indices()
+    return pieces
 
 
-def _pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
+def _pairs(pieces: sparse.csr_array) -> Iterator[Ints]:
     """Pairs of forms whose sets of pieces overlap by the threshold (Jaccard): [2, pairs]."""
     order = np.argsort(np.diff(pieces.indptr), kind="stable")
     pieces = pieces[order]
     sizes = np.diff(pieces.indptr).astype(np.int64)
     # Two sets that overlap by the threshold share so many pieces of each, and more of the smaller
     # one: so one of the rarest of each.
-    least_shared = np.ceil(threshold * sizes - _ROUNDING).astype(np.int64)
-    rarest = _rarest(pieces, threshold)
-    rarest_of_small = _rarest(pieces, 2 * threshold / (1 + threshold))
+    least_shared = np.ceil(THRESHOLD * sizes - _ROUNDING).astype(np.int64)
+    rarest = _rarest(pieces, THRESHOLD)
+    rarest_of_small = _rarest(pieces, 2 * THRESHOLD / (1 + THRESHOLD))
     for start in range(0, len(sizes), _FORMS_AT_ONCE):
         stop = start + _FORMS_AT_ONCE
         smallest = np.searchsorted(sizes, least_shared[start])  # smaller sets are too small
@@ -179,7 +150,7 @@ def _pairs(pieces: sparse.csr_array, threshold: float) -> Iterator[Ints]:
         may_overlap = (small < large) & (sizes[small] >= least_shared[large])
         small, large = small[may_overlap], large[may_overlap]
         shared = pieces[small].multiply(pieces[large]).sum(axis=1)
-        is_near = shared / (sizes[small] + sizes[large] - shared) >= threshold - _ROUNDING
+        is_near = shared / (sizes[small] + sizes[large] - shared) >= THRESHOLD - _ROUNDING
         yield order[np.stack([small[is_near], large[is_near]])]
 
 

@@ -12,7 +12,7 @@ from edokit._errors import InputError, are, counted, examples, option
 from edokit._names import as_names, check_unique
 from edokit._types import Floats, Ints, Strings
 from edokit.annotations.core import Annotations
-from edokit.datasets.near_duplicates import THRESHOLD, near_duplicate_groups
+from edokit.datasets.near_duplicates import near_duplicate_groups
 
 SHARES: Mapping[str, float] = {"train": 0.8, "dev": 0.1, "test": 0.1}
 _LEVELS = 4
@@ -25,7 +25,6 @@ def split_items(
     *,
     from_splits: Sequence[str] | None = None,
     random_state: int = 0,
-    threshold: float | None = THRESHOLD,
 ) -> Annotations:
     """Divide items into splits, stratified by hard label and disagreement.
 
@@ -42,8 +41,6 @@ def split_items(
         The splits whose items are divided; if None, the items without a split.
     random_state : int, default=0
         Seed; the same seed gives the same splits.
-    threshold : float or None, default=0.8
-        Overlap from which two texts are near-duplicates; None lets those part.
 
     Returns
     -------
@@ -72,10 +69,8 @@ def split_items(
     part = annotations.take(rows)
     n = len(rows)
     rng = np.random.default_rng(random_state)
-    if part.whole_texts is None or threshold is None:
-        groups = np.arange(n)
-    else:
-        groups = near_duplicate_groups(part.whole_texts, threshold)
+    texts = part.whole_texts
+    groups = np.arange(n) if texts is None else near_duplicate_groups(texts)
     # Groups in random order, but those of one stratum side by side.
     sizes = np.bincount(groups)
     first_item = np.unique(groups, return_index=True)[1]
