@@ -18,6 +18,7 @@ Result = TypeVar("Result")
 
 LOCAL = "local"
 DASK = "dask://"
+SHARD_MEMORY = 2 * 2**30  # bytes that shards in work may take
 _PATIENCE = 30  # seconds in which a cluster's first worker must answer
 # A process with the libraries loaded, and what a shard takes while it is read and matched, beside
 # its probabilities in float64.
@@ -145,7 +146,7 @@ def may_use_threads() -> bool:
     return available_cores() > 1 and (processes is None or processes.parent_process() is None)
 
 
-def how_many_jobs(jobs: int | None, memory: int, sizes: Sequence[int]) -> int:
+def how_many_jobs(jobs: int | None, sizes: Sequence[int], memory: int = SHARD_MEMORY) -> int:
     """Jobs at a time: as asked; else one per core, as far as ``memory`` (bytes) goes.
 
     ``sizes`` are those of the shards in float64, in bytes.

@@ -10,10 +10,9 @@ import pytest
 
 from commands import answer, assert_one_line, edo
 from edokit import write_predictions
-from edokit._errors import InputError
 from edokit._io.tables import read_table, write_table
 from edokit.cli.console import progress
-from edokit.cli.options import Streaming, parse_size
+from edokit.cli.options import Streaming
 from shard_cases import Cut, cut
 
 
@@ -36,10 +35,8 @@ def test_streaming_or_not_the_ensemble_is_the_same(made: Cut, tmp_path: Path) ->
     scratch = ("--jobs", 1, "--scratch", tmp_path / "scratch")
     for found in (
         answer(*words, "--stream", *scratch),
-        answer(*words, "--memory", "1kB", *scratch),
-        answer(*words, "--stream", "--memory", "1kB", *scratch),
         answer(*fit_words(made, tmp_path / "e", long), "--stream", *scratch),
-        answer("fit", "--predictions", file, *words[3:], "--stream", "--memory", "1GB"),
+        answer("fit", "--predictions", file, *words[3:], "--stream"),
     ):
         assert found["weights"] == pytest.approx(one["weights"], abs=1e-8)
         assert found["metrics"]["ce"] == pytest.approx(one["metrics"]["ce"], abs=1e-10)
@@ -98,7 +95,6 @@ def test_bad_shards_get_one_line_and_write_nothing(made: Cut, tmp_path: Path) ->
 
 def test_bad_options_get_one_line(made: Cut, tmp_path: Path) -> None:
     words = fit_words(made, tmp_path / "e")
-    assert_one_line(edo(*words, "--memory", "much"), "--memory", "'much'")
     assert_one_line(edo(*words, "--stream", "--jobs", 0), "0 is less than 1")
     assert_one_line(edo(*words, "--engine", "spark://x"), "neither 'local' nor")
     assert_one_line(edo(*words, "--stream", "--ce", "median"), "--ce", "mean")
@@ -109,28 +105,23 @@ def test_bad_options_get_one_line(made: Cut, tmp_path: Path) -> None:
     assert not (tmp_path / "e").exists()
 
 
-def test_sizes_are_read_with_and_without_units() -> None:
-    sizes = {"2GiB": 2 * 2**30, "500mb": 5 * 10**8, "1.5 GB": 1.5e9, "7": 7, "3KiB": 3072}
-    assert {text: parse_size(text) for text in sizes} == sizes
-    for wrong in ("", "0GiB", "-1GB", "GiB", "2TB2"):
-        with pytest.raises(InputError, match=r"--memory .* is not a size"):
-            parse_size(wrong)
-
-
-def streamed(path: Path, stream: bool | None, memory: str, engine: str = "local") -> object:
+def streamed(path: Path, stream: bool | None, engine: str = "local") -> object:
     with progress() as bars:
-        return Streaming(stream=stream, memory=memory, engine=engine).passes(bars, path)
+        return Streaming(stream=stream, engine=engine).passes(bars, path)
 
 
-def test_a_folder_is_streamed_when_it_is_large_or_asked_for(made: Cut) -> None:
+def test_a_folder_is_streamed_when_it_is_large_or_asked_for(
+    made: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, file = made.predictions, made.predictions / "part-0.npz"
-    assert streamed(folder, None, "1GiB") is None
-    assert streamed(folder, None, "1kB") is not None
-    assert streamed(folder, None, "1GiB", "dask://here:1") is not None
-    assert streamed(folder, True, "1GiB") is not None
-    assert streamed(folder, False, "1kB") is None
-    assert streamed(file, None, "1kB") is None
-    assert streamed(file, True, "1kB") is not None
+    assert streamed(folder, None) is None
+    assert streamed(folder, None, "dask://here:1") is not None
+    assert streamed(folder, True) is not None
+    monkeypatch.setattr("edokit._parallel.SHARD_MEMORY", 1000)
+    assert streamed(folder, None) is not None
+    assert streamed(folder, False) is None
+    assert streamed(file, None) is None
+    assert streamed(file, True) is not None
 
 
 @pytest.mark.parametrize("solver", ["exact", "gumbel"])

@@ -221,7 +221,7 @@ def _broken_machine(causes: Sequence[BaseException]) -> str:
     """Too little memory or a damaged installation, where that is the reason."""
     for cause in reversed(causes):
         if isinstance(cause, MemoryError):
-            return "out of memory; close other programs, or use a smaller file or shards (--memory)"
+            return "out of memory; close other programs, or use a smaller file or shards"
         if isinstance(cause, ImportError):
             name = (cause.name or "edokit").partition(".")[0]
             remedy = f"install it again: pip install --force-reinstall {name}"

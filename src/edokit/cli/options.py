@@ -3,7 +3,6 @@
 # Annotations are evaluated here: classes in other modules inherit them.
 import csv
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -246,11 +245,9 @@ class Streaming:
     Parameters
     ----------
     stream : bool, optional
-        Read shard by shard; by default a folder that would need more than --memory.
-    memory : str, default="2GiB"
-        Memory for shards, e.g. 500MiB.
+        Read shard by shard; by default a folder that would need more than 2 GiB.
     jobs : int, optional
-        Shards at a time; else one per core, as far as --memory goes.
+        Shards at a time; else one per core, as far as 2 GiB of memory go.
     engine : str, default="local"
         Where shards are read: local, or a Dask cluster: dask://host:port.
     scratch : Path, optional
@@ -258,7 +255,6 @@ class Streaming:
     """
 
     stream: Annotated[bool | None, TWO_SIDED] = None
-    memory: Annotated[str, Parameter(metavar="SIZE")] = "2GiB"
     jobs: int | None = None
     engine: str = "local"
     scratch: Path | None = None
@@ -270,18 +266,17 @@ class Streaming:
 
         They are as asked, else if they are large.
         """
+        from edokit._parallel import SHARD_MEMORY
         from edokit.predictions.shards import Shards
 
-        memory = parse_size(self.memory)
         required = self.stream or (self.stream is None and self.engine != "local")
         if not required and (self.stream is False or not predictions.is_dir()):
             return None
         shards = Shards.open(predictions, learn=learn)
-        if not required and shards.needs <= memory:
+        if not required and shards.needs <= SHARD_MEMORY:
             return None
         update = console.add_bar(bars, "reading", total=len(shards.files))
         return {
-            "memory": memory,
             "jobs": self.jobs,
             "engine": self.engine,
             "scratch": self.scratch,
@@ -351,18 +346,6 @@ class TrainFiles:
     """
 
     train_split: Names = None
-
-
-def parse_size(text: str) -> int:
-    """``"2GiB"`` in bytes."""
-    from pydantic import ByteSize, TypeAdapter, ValidationError
-
-    size = 0
-    with suppress(ValidationError):
-        size = int(TypeAdapter(ByteSize).validate_python(text))
-    if size <= 0:
-        raise InputError(f"--memory {text!r} is not a size above 0", "write --memory 2GiB")
-    return size
 
 
 def keywords(options: Any) -> dict[str, Any]:

@@ -222,11 +222,9 @@ class FitData:
         splits : sequence of str, default=()
             Only annotations of these splits.
         jobs : int, optional
-            Shards to work on at a time; by default one per core, as far as ``memory`` goes.
+            Shards to work on at a time; by default one per core, as far as 2 GiB of memory go.
         engine : str, default="local"
             ``local``, or ``dask://host:port``.
-        memory : int, default=2 GiB
-            Bytes that shards in work may take.
         scratch : str or Path, optional
             The folder for the cache.
         ties, random_state

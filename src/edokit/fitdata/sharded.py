@@ -40,7 +40,6 @@ from edokit.scales import NOMINAL, ScaleLike
 # Called with what is done, how many shards are done, and of how many.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
-MEMORY = 2 * 2**30  # bytes that shards in work may take, by default
 SAMPLE = 65_536  # items of the sample that serves as a start
 _SAMPLE_NUMBERS = 2**23  # at most so many probabilities in it
 _BLOCK = 2**21  # numbers of P that are looked at in one go
@@ -53,7 +52,6 @@ class ShardOptions:
     splits: Sequence[str] = ()
     jobs: int | None = None
     engine: str = LOCAL
-    memory: int = MEMORY
     scratch: str | Path | None = None
     ties: Ties = "first"
     random_state: int = 0
@@ -148,7 +146,7 @@ class ShardedData(FitData):
         if isinstance(source, tuple):
             # All are what the first one is; to find out takes longer than to read some of them.
             reading = replace(reading, options={"format": recognise(source[0]).name, **options})
-        workers = Workers(how_many_jobs(work.jobs, work.memory, shards.sizes), work.engine)
+        workers = Workers(how_many_jobs(work.jobs, shards.sizes), work.engine)
         folder = make_folder(work.scratch)
         try:
             cached = [
