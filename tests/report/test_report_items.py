@@ -76,13 +76,6 @@ def test_another_answer_than_the_majority() -> None:
     assert chosen(evaluation, "label") == [0]
 
 
-def test_a_tenth_is_far_and_none_where_all_are_alike() -> None:
-    rng = np.random.default_rng(0)
-    answers = [[no, no, yes]] * 50
-    assert len(chosen(judged_with(answers, rng.uniform(0.1, 0.9, 50).tolist()), "far")) == 5
-    assert chosen(judged_with(answers, [0.4] * 50), "far") == []
-
-
 def test_flags_are_the_filters_bits() -> None:
     people, pool = people_and_pool(80, texts=texts_for(80))
     evaluation = evaluate_items(
@@ -114,7 +107,7 @@ def test_without_people_only_what_is_known_is_shown() -> None:
     ensemble = EDOEnsemble(ties="random").fit(pool, people)
     evaluation = evaluate_items(ensemble, pool, None, name="given items", held_out=None)
     table = item_table(evaluation)
-    assert [group["key"] for group in table["filters"]] == ["spread"]
+    assert [group["key"] for group in table["filters"]] == []
     assert "counts" not in table
 
 

@@ -182,28 +182,10 @@ def test_the_difference_is_edo_minus_uniform(found: ReportData) -> None:
     assert evaluation.scores[0].against["ce"].difference == pytest.approx(edo.ce - uniform.ce)
 
 
-def test_the_heaviest_members_are_named_with_their_share(found: ReportData) -> None:
-    ensemble = found.ensemble
-    assert ensemble is not None
-    heaviest = ensemble.members_[int(np.argmax(ensemble.weights_))]
-    sentence = summary_of(ensemble, found.evaluation).weights[1]
-    assert sentence.startswith(f"“{heaviest}” ({ensemble.weights_.max():.3f})")
-
-
 def test_equal_weights_are_called_equal() -> None:
     people, pool = people_and_pool()
     even = EDOEnsemble.from_weights([1 / 3] * 3, pool, people, ties="random")
     assert summary_of(even, None).weights[1] == "Their weights are equal (0.333)."
-
-
-def test_members_without_weight_are_counted(found: ReportData) -> None:
-    ensemble = found.ensemble
-    assert ensemble is not None
-    without = len(ensemble.members_) - ensemble.size_
-    assert without >= 1
-    text = " ".join(summary_of(ensemble, None).weights)
-    assert f"{without} member{'s have' if without > 1 else ' has'} no weight" in text
-    assert "would raise the loss" in text
 
 
 def test_every_summary_ends_with_the_annotators(found: ReportData) -> None:

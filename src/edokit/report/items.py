@@ -22,20 +22,16 @@ LONGEST = 2_000
 DIVIDED, SURE = 2 / 3, 0.9
 # The share of annotations from which a class counts as a minority's.
 MINORITY = 0.2
-# The quantile above which spread and distance are high.
-TOP = 0.9
 # Standard deviation of ratings as a share of the range (at most a half): from the first on people
 # are divided and an ensemble is uncertain, up to the second it is confident.
 WIDE, NARROW = 0.25, 0.125
 
 
 def filters(evaluation: Evaluation) -> dict[str, Bools]:
-    """The items [N] that pass each filter; without annotations, there is only the spread."""
-    spread = _top(evaluation.pooled.spread)
-    annotations, distance = evaluation.annotations, evaluation.distance
-    hard, scale = evaluation.hard_labels, evaluation.scale
-    if annotations is None or distance is None or hard is None:
-        return {"spread": spread}
+    """The items [N] that pass each filter; without annotations, there are none."""
+    annotations, hard, scale = evaluation.annotations, evaluation.hard_labels, evaluation.scale
+    if annotations is None or hard is None:
+        return {}
     p, q = evaluation.pooled.probabilities, annotations.soft_labels
     n = len(p)
     if scale.span is None:
@@ -54,8 +50,6 @@ def filters(evaluation: Evaluation) -> dict[str, Bools]:
         "minority": minority_lost(p, q, scale),
         "label": wrong > 0,
         "divided": scale.per_item(split, n) > 0,
-        "spread": spread,
-        "far": _top(distance),
     }
 
 
@@ -84,7 +78,9 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
     if len(rows) > MOST:
         score = pooled.spread if distance is None else distance
         rows = np.sort(np.argsort(-score, kind="stable")[:MOST])
-    flags = sum(mask.astype(np.int64) << bit for bit, mask in enumerate(masks.values()))
+    flags = np.zeros(len(pooled.items), dtype=np.int64)
+    for bit, mask in enumerate(masks.values()):
+        flags |= mask.astype(np.int64) << bit
     texts_of = parse_json(asset("filters.json"), "filters.json")
     described = [
         {"key": key, "name": texts_of[key]["name"], "meaning": texts_of[key]["meaning"][scale.kind]}
@@ -103,7 +99,7 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
         "p": pooled.probabilities[rows].round(4).tolist(),
         "entropy": uncertain[rows].round(4).tolist(),
         "spread": pooled.spread[rows].round(4).tolist(),
-        "flags": np.asarray(flags)[rows].tolist(),
+        "flags": flags[rows].tolist(),
         "filters": described,
     }
     if annotations is not None and distance is not None:
@@ -118,12 +114,6 @@ def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
         if texts and annotations.texts is not None:
             table["texts"] = [shortened(text) for text in annotations.texts[rows]]
     return table
-
-
-def _top(values: Floats) -> Bools:
-    """The upper tenth, none where all are equal."""
-    mask: Bools = values > (np.quantile(values, TOP) if len(values) else 0.0)
-    return mask
 
 
 def shortened(text: object) -> str:

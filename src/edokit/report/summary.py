@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,25 +91,15 @@ def summarize(data: ReportData) -> Summary:
 
 
 def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
-    """The heaviest members or groups, and why others have no weight, counted by reason."""
+    """Members or groups, their weights, and the classes."""
     names, weights = ensemble.fitted_.unit_weights
     positive = weights[weights > 0]
-    order = np.argsort(-weights, kind="stable")
-    half = int(np.searchsorted(np.cumsum(weights[order]), 0.5)) + 1
-    heaviest = [{"name": names[k], "weight": float(weights[k])} for k in order[: min(half, 3)]]
-    if ensemble.group_weights_ is None:
-        losses = ensemble.member_ce_
-        for member, k in zip(heaviest, order, strict=False):
-            member |= {"rank": 1 + int((losses < losses[k]).sum()), "ce": losses[k]}
-    kinds = ("excluded_by_loss", "beyond_max_members", "excluded_by_size")
     return {
         "unit": "member" if ensemble.group_weights_ is None else "group",
         "units": len(names),
         "weights": positive.tolist(),
         "classes": [f"“{clean(name, 40)}”" for name in ensemble.classes_],
         "nearly_equal": len(positive) > 1 and positive.max() < EQUAL * positive.min(),
-        "heaviest": heaviest if len(names) > 1 else [],
-        "reasons": Counter(why.kind for why in ensemble.explain() if why.kind in kinds),
     }
 
 
