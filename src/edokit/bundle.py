@@ -210,7 +210,7 @@ class Bundle:
             over them. Annotators that no member knows get the anonymous answer. Where weights were
             learned on items, members that know an annotator answer for that annotator alone.
         **view
-            As for ``describe_parts``: ``panel``, ``answer_for`` and ``level``.
+            As for ``describe_parts``: ``panel`` and ``answer_for``.
 
         Returns
         -------
@@ -230,7 +230,6 @@ class Bundle:
         annotators: Mapping[str, Iterable[str]] | None = None,
         panel: Panel | Sequence[str] | None = None,
         answer_for: str | None = None,
-        level: float = 0.9,
     ) -> Iterator[Pooled]:
         """The same of texts that come in parts, one at a time.
 
@@ -244,8 +243,6 @@ class Bundle:
             Or a panel whose answer is to be predicted for every text.
         answer_for : {"ce", "md", "w1", "f1"}, default=None
             Answers for this metric, as in `EDOEnsemble.predict_proba`.
-        level : float, default=0.9
-            Level of the intervals of a panel's votes.
         """
         if annotators is not None and panel is not None:
             raise InputError(
@@ -267,7 +264,7 @@ class Bundle:
             )
             pooled = self.ensemble.describe(predictions, answer_for=answer_for, only_knowing=True)
             if panel is not None:
-                pooled = pooled.panel(panel, level=level)
+                pooled = pooled.panel(panel)
             elif by_annotator:
                 pooled = pooled.mean_over_annotators()
             yield pooled

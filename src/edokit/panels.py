@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # Attributes by annotator, as in ``{"ann": {"age": "29"}}``.
 Attributes = Mapping[str, Mapping[str, str]]
+LEVEL = 0.9
+"""Level of the intervals of a panel's votes."""
+_TAILS = (1 - LEVEL) / 2, (1 + LEVEL) / 2
 _ROUNDS = 500
 _CLOSE = 1e-9
 _LATTICE = 1000
@@ -88,11 +91,6 @@ class Panel:
             return self.name
         size = "" if self.size is None else f", {self.size} drawn"
         return f"{self.name} ({counted(len(self.annotators), 'annotator')}{size})"
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether some annotators count more than others."""
-        return bool(np.ptp(self.weights) > _CLOSE)
 
     @classmethod
     def from_shares(
@@ -161,7 +159,7 @@ class Panel:
         positions, seats = self._seats(rows)
         return rows.take(positions).mean(values[positions], self.weights[seats])
 
-    def answer(self, rows: Rows, p: Floats, *, level: float = 0.9) -> PanelAnswer:
+    def answer(self, rows: Rows, p: Floats) -> PanelAnswer:
         """Return the panel's distribution of each item, from answers for its annotators.
 
         Parameters
@@ -170,8 +168,6 @@ class Panel:
             Pairs of an item and an annotator.
         p : array of shape (R, C)
             The probabilities of each row.
-        level : float, default=0.9
-            Level of the intervals.
 
         Returns
         -------
@@ -185,9 +181,9 @@ class Panel:
             weights = np.zeros(votes.shape[:2])
             votes[answered.item_codes, seats] = p[positions]
             weights[answered.item_codes, seats] = self.weights[seats]
-            low, high = _vote_interval(votes, weights, level)
+            low, high = _vote_interval(votes, weights)
         else:  # so many people drawn from a population with these shares
-            low, high = _drawn_interval(mean, self.size, level)
+            low, high = _drawn_interval(mean, self.size)
         return PanelAnswer(self, answered.by_item(), mean, low, high)
 
     def _seats(self, rows: Rows) -> tuple[Ints, Ints]:
@@ -253,8 +249,6 @@ class PanelComparison:
         The answer scale.
     anonymous : PanelAnswer or None
         The answers for nobody in particular, where the members gave them.
-    level : float
-        Level of the intervals of the panels' votes.
     """
 
     one: PanelAnswer
@@ -262,7 +256,6 @@ class PanelComparison:
     classes: tuple[str, ...]
     scale: Scale = NOMINAL
     anonymous: PanelAnswer | None = None
-    level: float = 0.9
 
     def __post_init__(self) -> None:
         names = [self.one.panel.name, self.other.panel.name]
@@ -335,7 +328,7 @@ class PanelComparison:
             "decisions_differ": int(differ.sum()),
             "beyond_chance": int(self.beyond_chance.sum()),
             "follows": follows,
-            "level": self.level,
+            "level": LEVEL,
         }
 
     def to_table(self) -> pa.Table:
@@ -462,15 +455,15 @@ def _raked(attributes: Sequence[Sequence[tuple[Bools, float]]], count: int) -> F
     return None
 
 
-def _drawn_interval(mean: Floats, size: int, level: float) -> tuple[Floats, Floats]:
+def _drawn_interval(mean: Floats, size: int) -> tuple[Floats, Floats]:
     """Inclusive quantiles of the share of votes of ``size`` people drawn at random."""
     from scipy.stats import binom
 
-    low, high = (binom.ppf(q, size, np.clip(mean, 0, 1)) / size for q in _tails(level))
+    low, high = (binom.ppf(q, size, np.clip(mean, 0, 1)) / size for q in _TAILS)
     return np.asarray(low), np.asarray(high)
 
 
-def _vote_interval(votes: Floats, weights: Floats, level: float) -> tuple[Floats, Floats]:
+def _vote_interval(votes: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Inclusive quantiles of the weighted share of votes [N, C] of each class.
 
     ``votes`` [N, A, C] are the probabilities that people vote for a class, ``weights`` [N, A] how
@@ -497,10 +490,6 @@ def _vote_interval(votes: Floats, weights: Floats, level: float) -> tuple[Floats
             chances *= 1 - vote
             chances[:, unit:] += with_vote
         below = np.cumsum(chances, axis=1)
-        for end, q in zip(ends, _tails(level), strict=True):
+        for end, q in zip(ends, _TAILS, strict=True):
             end[block] = (below < q - _CLOSE).sum(axis=1) / totals[block, None]
     return np.clip(ends[0] - slack, 0, 1), np.clip(ends[1] + slack, 0, 1)
-
-
-def _tails(level: float) -> tuple[float, float]:
-    return (1 - level) / 2, (1 + level) / 2

@@ -97,15 +97,11 @@ class PredictOptions:
         compared.
     as_annotator : list of str, optional
         What this person would answer.
-    level : float, default=0.9
-        Level of the intervals of a panel's votes.
     answer_for : str, optional
         Answers for a metric instead of the pool: ce, md, w1 (ordinal scales) or f1, by a step that
         was fitted with the ensemble.
     review : int, optional
-        Also pick so many items that most need annotators.
-    review_out : Path, optional
-        Where they go, for Label Studio (.json); beside --out if not given.
+        Also write so many items that most need annotators beside --out, for Label Studio.
     annotations : Path, optional
         A source with the texts of the items to review.
     quote_formulas : bool, default=False
@@ -120,10 +116,8 @@ class PredictOptions:
     annotators: Path | None = None
     panel: list[Path] | None = None
     as_annotator: list[str] | None = None
-    level: float = 0.9
     answer_for: str | None = None
     review: int | None = None
-    review_out: Path | None = None
     annotations: Path | None = None
     quote_formulas: bool = False
 
@@ -159,8 +153,8 @@ class PredictOptions:
                 "leave one of them out, or name the panel",
             ),
             (
-                self.review is None and (self.review_out or self.annotations),
-                f"{option('review_out')} and {option('annotations')} need {option('review', 'N')}",
+                self.review is None and self.annotations,
+                f"{option('annotations')} are texts to review, without {option('review', 'N')}",
                 "add the number of items to review, or leave them out",
             ),
             (
@@ -289,9 +283,8 @@ class Predictor:
             panel=self.panels[0] if self.panels else None,
             texts=None if self.options.review is None else self._shown_texts(),
             review=self.options.review,
-            review_out=self.options.review_out,
             quote_formulas=self.options.quote_formulas,
-            **self._view,
+            answer_for=self.options.answer_for,
         )
 
     def compare(self, out: Path) -> PanelComparison:
@@ -300,13 +293,11 @@ class Predictor:
         from edokit.ensemble.reviews import compare_panels
 
         answers: Any = self._answers()
-        comparison = compare_panels(self.ensemble, answers, *self.panels, **self._view)
+        comparison = compare_panels(
+            self.ensemble, answers, *self.panels, answer_for=self.options.answer_for
+        )
         write_tables([comparison.to_table()], out, quote_formulas=self.options.quote_formulas)
         return comparison
-
-    @property
-    def _view(self) -> dict[str, Any]:
-        return {"answer_for": self.options.answer_for, "level": self.options.level}
 
     def _shown_texts(self) -> dict[str, str] | None:
         """The texts that people are shown, by item."""
@@ -334,7 +325,9 @@ class Predictor:
         if options.annotators and not panels:
             return (bundle.pairs(part, by_item) for part in parts)
         panel = panels[0] if panels else None
-        return bundle.describe_parts(parts, annotators=by_item, panel=panel, **self._view)
+        return bundle.describe_parts(
+            parts, annotators=by_item, panel=panel, answer_for=self.options.answer_for
+        )
 
     def _unbundled(self) -> Bundle:
         """The ensemble with its members from their folders."""

@@ -101,7 +101,7 @@ INPUTS = {
     ),
     "texts",
 }
-OUTPUTS = {"out", "review_out", "figures", "truth", "page"}
+OUTPUTS = {"out", "figures", "truth", "page"}
 FOLDERS = {  # what each command writes into its folder
     "run": ("summary.json",),
     "demo": ("results.json", "predictions/dev.npz", "report.html", "ensemble/README.md"),
@@ -297,11 +297,9 @@ def test_what_is_read_is_not_overwritten_even_if_asked_for(
 
 
 def test_a_review_replaces_nothing_either(data: Path, tmp_path: Path) -> None:
-    for file in ("out-review.json", "out-review.xml", "tasks.json", "tasks.xml"):
+    for file in ("out-review.json", "out-review.xml"):
         (tmp_path / file).write_text("mine")
-        where = ["--review-out", str(tmp_path / "tasks.json")] if file.startswith("tasks") else []
-        call = [*words("predict", data), *to("predict", tmp_path / "out.csv"), "--review", "2"]
-        done = edo(*call, *where)
+        done = edo(*words("predict", data), *to("predict", tmp_path / "out.csv"), "--review", "2")
         assert (done.returncode, file in done.stderr) == (2, True), done.stderr
         assert (tmp_path / file).read_text() == "mine"
         (tmp_path / file).unlink()

@@ -170,12 +170,12 @@ def test_predict_writes_the_queue(tmp_path: Path, capsys: pytest.CaptureFixture[
     tasks = json.loads(Path(done["review"]["out"]).read_text(encoding="utf-8"))
     assert tasks[0]["data"]["text"] == f"words of {tasks[0]['data']['item']}"
     assert Path(done["review"]["config"]).is_file()
-    assert status(*words, "--review", 500, "--review-out", tmp_path / "all.json") == 0
+    assert status(*words, "--review", 500, "--overwrite") == 0
     printed = capsys.readouterr()
     assert "; all 120 items to review, most urgent first, for Label Studio: " in printed.out
     assert "will see ids of items alone" in printed.err
     assert "--annotations or --texts" in printed.err
-    assert len(json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))) == 120
+    assert len(json.loads((tmp_path / "p-review.json").read_text(encoding="utf-8"))) == 120
 
 
 def test_predict_refuses_a_queue_that_makes_no_sense(
@@ -186,9 +186,8 @@ def test_predict_refuses_a_queue_that_makes_no_sense(
     write_predictions(pool, tmp_path / "pool.npz")
     words = ["predict", tmp_path / "ensemble", "--predictions", tmp_path / "pool.npz"]
     words += ["--out", tmp_path / "p.csv"]
-    assert status(*words, "--review-out", tmp_path / "q.json") == 2
+    assert status(*words, "--annotations", tmp_path / "people.csv") == 2
     assert "--review" in capsys.readouterr().err
-    assert status(*words, "--review", 3, "--review-out", tmp_path / "q.csv") == 2
     assert status(*words, "--review", 0) == 2
     assert not (tmp_path / "p.csv").exists()
 

@@ -93,10 +93,6 @@ def test_what_a_page_or_a_pooling_is_made_of_is_never_replaced(tmp_path: Path) -
     for words in (
         ("report", run / "ensemble", *given, "--out", people),
         ("predict", run / "ensemble", *given, "--review", 3, "--out", people),
-        (
-            *("predict", run / "ensemble", *given, "--review", 3),
-            *("--out", run / "new.csv", "--review-out", people),
-        ),
     ):
         code, _, err = edo(*words)
         assert (code, err.count("\n")) == (2, 1)

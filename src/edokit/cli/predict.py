@@ -36,9 +36,9 @@ def predict(
     from edokit.runs import output_files
 
     predictor = Predictor(ensemble, inputs, reading.source, **options.keywords(loading))
-    outs, files = (out, inputs.review_out), [ensemble / "ensemble.json", *inputs.files]
+    files = [ensemble / "ensemble.json", *inputs.files]
     with (
-        output_files(*outs, inputs=files, overwrite=overwrite),
+        output_files(out, inputs=files, overwrite=overwrite),
         session(budget=spending.budget) as requests,
     ):
         if len(predictor.panels) == 2:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from edokit._types import Floats, Strings
 from edokit.annotations.long_table import SCALE
 from edokit.metrics import entropy_items, medians
-from edokit.panels import Panel, PanelAnswer, PanelComparison
+from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.rows import Rows
 from edokit.scales import NOMINAL, Scale
@@ -88,22 +88,20 @@ class Pooled:
             answers=None if self.answers is None else rows.mean(self.answers, weights),
         )
 
-    def panel(self, panel: Panel, *, level: float = 0.9) -> Pooled:
+    def panel(self, panel: Panel) -> Pooled:
         """Return what a panel would answer, one row per item, from rows for its annotators.
 
         Parameters
         ----------
         panel : Panel
-        level : float, default=0.9
-            Level of the intervals of the panel's votes.
 
         Returns
         -------
         Pooled
-            With ``low`` and ``high``, the ends of these intervals (one person has one vote, and no
-            share of votes); the spread is the panel's mean.
+            With ``low`` and ``high``, the ends of intervals of the panel's votes (one person has
+            one vote, and no share of votes); the spread is the panel's mean.
         """
-        answer = panel.answer(self.rows, self.answer, level=level)
+        answer = panel.answer(self.rows, self.answer)
         has_votes = panel.size or len(panel.annotators) > 1
         return replace(
             self,
@@ -115,27 +113,23 @@ class Pooled:
             high=answer.high if has_votes else None,
         )
 
-    def compare(self, one: Panel, other: Panel, *, level: float = 0.9) -> PanelComparison:
+    def compare(self, one: Panel, other: Panel) -> PanelComparison:
         """Return what two panels would answer side by side, from rows for their annotators.
 
         Parameters
         ----------
         one, other : Panel
-        level : float, default=0.9
-            Level of the intervals of the panels' votes.
 
         Returns
         -------
         PanelComparison
             With the anonymous answers, where the rows hold them.
         """
-
-        def answer(panel: Panel) -> PanelAnswer:
-            return panel.answer(self.rows, self.answer, level=level)
-
-        nobody = None if self.rows.is_named.all() else answer(Panel(("",), name="anonymous"))
-        answers = answer(one), answer(other)
-        return PanelComparison(*answers, self.classes, self.scale, nobody, level)
+        answers = one.answer(self.rows, self.answer), other.answer(self.rows, self.answer)
+        anonymous = None
+        if not self.rows.is_named.all():
+            anonymous = Panel(("",), name="anonymous").answer(self.rows, self.answer)
+        return PanelComparison(*answers, self.classes, self.scale, anonymous)
 
     @property
     def entropy(self) -> Floats:

@@ -234,23 +234,17 @@ def write_review(
     InputError
         If an item has no text, or the path does not end in ``.json``.
     """
-    path = check_path(path)
+    path = Path(path)
+    if path.suffix.lower() != ".json":
+        raise InputError(
+            f"{path}: tasks for Label Studio are written as .json", "end the name in .json"
+        )
     write_json(label_studio_tasks(queue, texts), path)
     config = path.with_suffix(".xml")
     sets = any(isinstance(review.label, list) for review in queue)
     with whole_file(config) as temporary:
         temporary.write_text(labelling_config(classes, texts is not None, sets), encoding="utf-8")
     return config
-
-
-def check_path(path: str | Path) -> Path:
-    """The path, if tasks can go there."""
-    path = Path(path)
-    if path.suffix.lower() != ".json":
-        raise InputError(
-            f"{path}: tasks for Label Studio are written as .json", "end the name in .json"
-        )
-    return path
 
 
 # --- Files of answers -----------------------------------------------------------------------------
@@ -262,12 +256,10 @@ def predict_to_file(
     out: str | Path,
     *,
     review: int | None = None,
-    review_out: str | Path | None = None,
     texts: Mapping[str, str] | None = None,
     quote_formulas: bool = False,
     answer_for: str | None = None,
     panel: Panel | None = None,
-    level: float = 0.9,
 ) -> dict[str, Any]:
     """Write the pooled probabilities of all items; shards are read one by one.
 
@@ -282,9 +274,8 @@ def predict_to_file(
         The table (.csv, .tsv, .parquet or .jsonl): item, ``p_<class>`` columns, entropy, spread
         and label; see `Pooled.to_table`.
     review : int, optional
-        Also write so many items that most need annotators, as tasks for Label Studio.
-    review_out : str or Path, optional
-        The file of these tasks (.json); by default beside `out`.
+        Also write so many items that most need annotators, as tasks for Label Studio beside `out`
+        (``<out>-review.json``).
     texts : mapping of str to str, optional
         Text of each item to review.
     quote_formulas : bool, default=False
@@ -294,8 +285,6 @@ def predict_to_file(
     panel : Panel, optional
         Write what this panel would answer, a row per item, from predictions for pairs of an item
         and an annotator.
-    level : float, default=0.9
-        Level of the intervals of the panel's votes.
 
     Returns
     -------
@@ -311,9 +300,7 @@ def predict_to_file(
         If members are missing or a file can't be read or written; nothing is written then.
     """
     out = Path(out)
-    tasks = Path(review_out) if review_out else out.with_name(f"{out.stem}-review.json")
-    if review is not None:
-        check_path(tasks)
+    tasks = out.with_name(f"{out.stem}-review.json")
     if isinstance(predictions, str | Path):
         for path in (out, tasks) if review is not None else (out,):
             refuse_input(path, Path(predictions))
@@ -324,7 +311,7 @@ def predict_to_file(
                 yield part
             else:
                 pooled = ensemble.describe(part, answer_for=answer_for, only_knowing=True)
-                yield pooled if panel is None else pooled.panel(panel, level=level)
+                yield pooled if panel is None else pooled.panel(panel)
 
     summary = _Summary(review)
 
@@ -401,7 +388,6 @@ def compare_panels(
     one: Panel,
     other: Panel,
     *,
-    level: float = 0.9,
     answer_for: str | None = None,
 ) -> PanelComparison:
     """Compare what two panels would answer; shards are read one by one.
@@ -413,8 +399,6 @@ def compare_panels(
     predictions : Predictions, Shards, str or Path
         The members' predictions for pairs of an item and an annotator, or where they are.
     one, other : Panel
-    level : float, default=0.9
-        Level of the intervals of the panels' votes.
     answer_for : {"ce", "md", "w1", "f1"}, optional
         Compare answers for this metric instead of the pool.
 
@@ -431,4 +415,4 @@ def compare_panels(
         ensemble.describe(part, answer_for=answer_for, only_knowing=True)
         for part in _in_parts(predictions)
     ]
-    return Pooled.concatenate(parts).compare(one, other, level=level)
+    return Pooled.concatenate(parts).compare(one, other)
