@@ -20,7 +20,6 @@ from edokit.baselines.scores import Gain
 from edokit.members import Group
 from edokit.members.recipe import make_member
 from edokit.pipeline import Ingredient, default_pool, sentence
-from edokit.predictions.shards import read_predictions
 
 TEXTS = ["what a lovely day", "such a rude and awful reply"]
 pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
@@ -81,7 +80,6 @@ def finished(
     result = Run.load(folder)
     assert shown.stdout.rstrip().endswith(result.summary)
     assert all(command in shown.stdout for command in result.commands)
-    assert f"edo predict {folder} --texts new.csv --as {result.distinct_annotator}" in shown.stdout
     return result, before, cards(folder)
 
 
@@ -103,19 +101,8 @@ def test_a_run_answers_for_texts_at_once(finished: Any) -> None:
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     loaded = edokit.load(folder)
     np.testing.assert_array_equal(loaded.predict_proba(TEXTS), probabilities)
-    assert finished[0].distinct_annotator in loaded.known_annotators
-    whose = loaded.predict_proba(TEXTS, annotators=[finished[0].distinct_annotator] * 2)
+    whose = loaded.predict_proba(TEXTS, annotators=[loaded.known_annotators[0]] * 2)
     assert not np.allclose(whose, probabilities)
-
-
-def test_the_distinct_annotator_is_the_one_farthest_from_the_others(finished: Any) -> None:
-    run, _, _ = finished
-    pairs = read_predictions(run.folder / "members" / "predictions" / "fit-pairs.npz")
-    pairs = pairs.take(pairs.rows.is_named)
-    table = pd.DataFrame(pairs.uniform).assign(item=pairs.rows.item_names, who=pairs.annotators)
-    answers = table.set_index(["item", "who"])
-    distances = (answers - answers.groupby("item").transform("mean")).abs().sum(axis=1)
-    assert run.distinct_annotator == distances.groupby("who").mean().idxmax()
 
 
 def test_the_leaderboard_ranks_methods_and_members(finished: Any) -> None:

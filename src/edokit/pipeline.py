@@ -47,7 +47,6 @@ from edokit.members.pretrained import choose_device, local_folder, require_packa
 from edokit.members.train import Trained
 from edokit.members.training_data import DEV, TRAIN
 from edokit.metrics import paired_test
-from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
 from edokit.report.formatting import listed
 from edokit.runs import (
@@ -80,9 +79,6 @@ RIVALS = {
 _TRAINING_SHARE = 0.75
 _ANNOTATIONS, _POOL, _RESULTS = "annotations.parquet", "pool.toml", "summary.json"
 MEMBERS, _FIT = "members", "members/predictions/fit.npz"
-_PAIRS = "members/predictions/fit-pairs.npz"
-# L1 distance from the mean answer of an item's annotators from which on one of them is mentioned.
-_APART = 0.02
 
 
 class _OutOfTimeError(Exception):
@@ -277,21 +273,6 @@ class Run:
         """
         table = pd.DataFrame(self.results["leaderboard"]).set_index("name")
         return table.sort_values(self.results["headline_metric"], kind="stable")
-
-    @property
-    def distinct_annotator(self) -> str | None:
-        """The annotator whose answers are farthest from those of others, where members tell
-        annotators apart."""
-        path = self.folder / _PAIRS
-        if not path.exists():
-            return None
-        pairs = read_predictions(path).pairs()
-        if {*pairs.members}.isdisjoint(self.ensemble.needed_members()):
-            return None
-        answers, rows = pairs.uniform, pairs.rows
-        distances = np.abs(answers - rows.mean(answers)[rows.item_codes]).sum(axis=1)
-        by_annotator = pd.Series(distances, index=pairs.annotators).groupby(level=0).mean()
-        return str(by_annotator.idxmax()) if by_annotator.max() > _APART else None
 
     @cached_property
     def ensemble(self) -> EDOEnsemble:

@@ -164,14 +164,6 @@ class Plan:
                     f" {counted(row['items'], 'item')}"
                     + (f"; {alike[0]} to {alike[-1]} are not clearly worse." if alike[1:] else ".")
                 )
-        smallest, largest = self.curve[0], self.curve[-1]
-        name = next(metric for metric in smallest["soft_label"] if metric != "f1")
-        fewest = counted(smallest["annotators"], "annotator")
-        lines.append(
-            f"{METRIC[name].short} of the soft label of {fewest}:"
-            f" {smallest['soft_label'][name][0]:.3f}; of {largest['annotators']}:"
-            f" {largest['soft_label'][name][0]:.3f}."
-        )
         return [*lines, *self.notes]
 
     def tables(self) -> list[Table]:

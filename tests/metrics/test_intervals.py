@@ -208,7 +208,6 @@ def test_the_same_seed_gives_the_same_interval() -> None:
     case = simulated(60, 2)
     first = metrics.bootstrap(*case, samples=50, random_state=3)
     assert first == metrics.bootstrap(*case, samples=50, random_state=3)
-    assert first == metrics.bootstrap(*case, samples=50, random_state=np.random.default_rng(3))
     assert first != metrics.bootstrap(*case, samples=50, random_state=4)
     alone = metrics.bootstrap(*case, metrics=["ce"], samples=50, random_state=3)["ce"]
     assert astuple(alone) == pytest.approx(astuple(first["ce"]), abs=1e-12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,10 +89,6 @@ def _print(result: Run) -> None:
     console.print_lines([*notes, "The same, step by step:"])
     console.print_lines((f"  {line}" for line in result.commands), copied=True)
     page = result.folder / "report.html"
-    views = []
-    if name := result.distinct_annotator:
-        words = ["edo", "predict", str(result.folder), "--texts", "new.csv", "--as", name]
-        views = [f"For one person's view: {shlex.join([*words, '--out', 'view.csv'])}"]
     console.print_lines(
-        [f"Page: {page}. For new texts: edo serve {result.folder}", *views, "", result.summary]
+        [f"Page: {page}. For new texts: edo serve {result.folder}", "", result.summary]
     )

@@ -1038,16 +1038,7 @@ def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list
     if metrics is None:
         return list(metrics_of(scale))
     names = [metrics] if isinstance(metrics, str) else list(metrics)
-    if not names:
-        raise InputError(
-            f"{option('metrics')} is empty", f"name at least one, as in {option('metrics', ['ce'])}"
-        )
     for name in names:
-        if name in METRIC and name not in metrics_of(scale):
-            raise InputError(
-                f"{name} is a metric of {_ONLY[name]} answers, and the scale is {scale}",
-                f"choose among {', '.join(metrics_of(scale))}, or give {option('scale')}",
-            )
         one_of("metrics", name, metrics_of(scale))
     return names
 

@@ -66,7 +66,7 @@ def bootstrap(
     clusters: Ints | None = None,
     samples: int = 1000,
     level: float = 0.95,
-    random_state: int | np.random.Generator = 0,
+    random_state: int = 0,
 ) -> dict[str, Interval]:
     """Metrics with bootstrap intervals over items.
 
@@ -85,7 +85,7 @@ def bootstrap(
         Number of resamples.
     level : float, default=0.95
         Level of the intervals.
-    random_state : int or numpy.random.Generator, default=0
+    random_state : int, default=0
         Seed of the resamples.
 
     Returns
@@ -155,22 +155,13 @@ def sums(counts: Counts, values: Floats) -> Floats:
     return total
 
 
-def resampled_sums(
-    columns: Sequence[Floats], samples: int, rng: np.random.Generator, clusters: Ints | None
-) -> Floats:
-    """Sums [samples, M + 1] of M columns [N]; the last are the numbers of items."""
-    items = len(columns[0])
-    table = np.column_stack([*columns, np.ones(items)])
-    return np.concatenate(
-        [sums(counts, table) for counts in resamples(items, samples, rng, clusters)]
-    )
-
-
 def resampled_means(
     columns: Sequence[Floats], samples: int, rng: np.random.Generator, clusters: Ints | None
 ) -> Floats:
     """Means [M, samples] of M columns [N]."""
-    totals = resampled_sums(columns, samples, rng, clusters)
+    table = np.column_stack([*columns, np.ones(len(columns[0]))])
+    blocks = resamples(len(table), samples, rng, clusters)
+    totals = np.concatenate([sums(counts, table) for counts in blocks])
     means: Floats = (totals[:, :-1] / totals[:, -1:]).T
     return means
 
@@ -259,7 +250,7 @@ def paired_test(
     clusters: Ints | None = None,
     samples: int = 10_000,
     level: float = 0.95,
-    random_state: int | np.random.Generator = 0,
+    random_state: int = 0,
 ) -> PairedTest:
     """Test whether two methods differ, from their losses on the same items.
 
@@ -276,7 +267,7 @@ def paired_test(
         Number of resamples.
     level : float, default=0.95
         Level of the interval.
-    random_state : int or numpy.random.Generator, default=0
+    random_state : int, default=0
         Seed of the resamples.
 
     Returns
@@ -299,14 +290,10 @@ def paired_test(
     return _tests(gaps, resampled_means(gaps, samples, rng, clusters), level, rng, clusters)[0]
 
 
-def _checked_rng(
-    samples: int, level: float, random_state: int | np.random.Generator
-) -> np.random.Generator:
+def _checked_rng(samples: int, level: float, random_state: int) -> np.random.Generator:
     """The generator of a seed; numbers that can't be meant are refused."""
     check_number("samples", samples, 1, whole=True)
     check_number("level", level, 0, 0.9999, above=True)
-    if isinstance(random_state, np.random.Generator):
-        return random_state
     check_seed(random_state)
     return np.random.default_rng(random_state)
 
