@@ -56,9 +56,7 @@ def test_with_frozen_members_it_is_the_objective_of_prediction_space(settings: S
     z = logits - np.log(np.exp(logits).sum()) + size_noise
     v = effective_weights(theta, softmax(z / temperature), 2)
     problem = Problem.from_arrays(P, q, y, class_weights=settings.class_weights, pool=settings.pool)
-    wanted = joint_loss(
-        v, problem, settings, w=softmax(theta), noise=member_noise, temperature=temperature
-    )
+    wanted = joint_loss(v, problem, settings, noise=member_noise, temperature=temperature)
     given = edo.loss(
         *map(torch.from_numpy, (P, q, y)),
         size_noise=torch.from_numpy(size_noise),
@@ -128,6 +126,14 @@ def test_a_batch_without_a_class_needs_class_counts() -> None:
     head(Settings(class_weights=True), class_counts=[10, 10, 10]).loss(P, q, zeros)
     with pytest.raises(InputError, match="class_counts"):
         head(Settings(class_weights=True), class_counts=[10, 10]).loss(P, q, zeros)
+
+
+def test_a_batch_of_logits_or_other_labels_is_refused() -> None:
+    P, q, y = map(torch.from_numpy, data())
+    hole = P.masked_fill(q[:, None] >= 0, torch.nan)
+    for batch in ((P.log(), q, y), (hole, q, y), (P[:, 0], q, y), (P, q[:-1], y), (P, q, y + 2)):
+        with pytest.raises(InputError, match=r"softmax to logits"):
+            head().loss(*batch)
 
 
 def test_the_ensemble_keeps_the_likeliest_size() -> None:

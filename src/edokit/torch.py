@@ -11,6 +11,7 @@ from edokit.objective.loss import Loss, joint_loss
 from edokit.objective.pools import effective_weights, pool, softmax
 from edokit.objective.settings import CE, Objective, Settings, preset
 from edokit.objective.summaries import Problem
+from edokit.scales import TOLERANCE
 
 try:
     import torch
@@ -124,6 +125,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         while training unless it is given: ``size_noise`` [M], and ``member_noise`` [B, K] for
         ``ce="random"``.
         """
+        _check_batch(probabilities, soft_labels, hard_labels)
         if self.training and size_noise is None:
             size_noise = _gumbel(self.size_logits.shape, self.theta.device)
         random_members = self.settings.ce is CE.RANDOM
@@ -166,6 +168,22 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         alpha = counts.sum() / (len(counts) * counts)  # α
         problem = Problem.from_arrays(P, q, y, pool=kind)
         return replace(problem, class_weights=alpha.to(q.device))
+
+
+def _check_batch(P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> None:
+    """Refuse what are no distributions P [B, K, C] and q [B, C], and codes of classes y [B]."""
+    valid = P.ndim == 3 and tuple(q.shape) == (len(P), P.shape[2]) and tuple(y.shape) == (len(P),)
+    if valid:
+        sums = P.detach().sum(dim=-1)
+        of_classes = (q >= 0).all() & (y >= 0).all() & (y < P.shape[2]).all()
+        valid = bool((P >= 0).all() & ((sums - 1).abs() < TOLERANCE).all() & of_classes)
+    if not valid:
+        shapes = ", ".join(str(tuple(values.shape)) for values in (P, q, y))
+        raise InputError(
+            "a batch must have probabilities [B, K, C], soft labels [B, C] and hard labels [B] from"
+            f" 0 to C − 1, without NaN, but got shapes {shapes}, or values that are none of these",
+            "apply a softmax to logits, and number the classes from 0",
+        )
 
 
 def _gumbel(shape: Sequence[int], device: torch.device) -> torch.Tensor:

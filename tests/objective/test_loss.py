@@ -284,13 +284,3 @@ def test_a_problem_has_what_its_summaries_have(pool: str) -> None:
         np.testing.assert_allclose(getattr(losses, part), getattr(full, part), rtol=1e-12)
     assert "div" not in losses.matrices
     assert "div" not in losses.select([2, 0]).matrices
-
-
-def test_summaries_without_distances_refuse_what_whole_ones_refuse() -> None:
-    P, q = np.full((6, 2, 2), 0.5), np.full((6, 2), 0.5)
-    some = {"distances": False, "log_losses": False}
-    with pytest.raises(InputError, match="codes must lie between 0 and 1, but 1 of 6"):
-        Summaries.from_arrays(P, q, np.array([0, 0, 0, 0, 0, 2]), **some)
-    broken = np.concatenate([np.full((80, 2, 2), 0.5), np.full((1, 2, 2), np.nan)])
-    with pytest.raises(InputError, match="finite"):
-        Summaries.from_arrays(broken, np.full((81, 2), 0.5), np.zeros(81, dtype=int), **some)

@@ -22,10 +22,8 @@ from edokit.objective.pools import (
     namespace,
     slices,
     take,
-    without_gradient,
 )
 from edokit.objective.settings import SCALE_TERMS, Pool, Settings
-from edokit.scales import NOMINAL, TOLERANCE
 
 # Numbers of P that are summed at a time: few enough of an array for the cache, enough of a tensor
 # to keep a GPU busy.
@@ -69,7 +67,8 @@ class Summaries(Additive):
     ) -> Summaries:
         """Sum up predictions P [N, K, C], soft labels q [N, C] and hard label codes y [N].
 
-        Rows of P must sum to one. Torch tensors stay on their device and keep gradients.
+        P and q must be distributions, y codes of classes. Torch tensors stay on their device and
+        keep gradients.
 
         Parameters
         ----------
@@ -85,15 +84,12 @@ class Summaries(Additive):
         -------
         Summaries
         """
-        _check_arrays(P, q, y)
         items, members, classes = P.shape
         length = max(1, (_BLOCK if is_numpy_array(P) else _TENSOR_BLOCK) // (members * classes))
         blocks = slices(items, length) if items else [slice(0, 0)]
-        summaries: Summaries = sum(
+        return sum(
             cls._of_block(P[s, ...], q[s, ...], y[s], distances, log_losses, steps) for s in blocks
-        )  # type: ignore[assignment]
-        summaries._check()
-        return summaries
+        )  # type: ignore[return-value]
 
     @classmethod
     def _of_block(
@@ -111,8 +107,6 @@ class Summaries(Additive):
         if log_losses:
             logs = xp.reshape(log_probabilities(rows), (members, classes, items))
             losses = -xp.vecdot(logs, xp.broadcast_to(labels, logs.shape))
-        elif items and not bool(xp.min(rows) >= 0):
-            raise _not_finite()
         if steps is not None:
             widths = like(steps, P)[:, None]
             shares = xp.cumulative_sum(xp.reshape(rows, (members, classes, items)), axis=1)
@@ -135,24 +129,6 @@ class Summaries(Additive):
             losses,
             rank_products,
         )
-
-    def _check(self) -> None:
-        """Refuse hard labels outside of the classes, and sums that are not finite."""
-        xp = namespace(self.class_counts)
-        sums = (self.soft_counts, self.hits, self.distances, self.log_losses, self.rank_products)
-        numbers = xp.concat([xp.reshape(part, (-1,)) for part in sums if part is not None])
-        finite = xp.astype(xp.all(xp.isfinite(numbers)), self.class_counts.dtype)
-        # Both at once: reading a number waits for the GPU.
-        labelled, is_finite = xp.stack((xp.sum(self.class_counts), finite)).tolist()
-        outside = self.items - int(labelled)
-        if outside:
-            raise InputError(
-                f"hard label codes must lie between 0 and {self.classes - 1}, but {outside} of"
-                f" {self.items} do not",
-                "number the classes from 0 in the order of the last axis of the predictions",
-            )
-        if not is_finite:
-            raise _not_finite()
 
     @property
     def members(self) -> int:
@@ -234,13 +210,6 @@ def _city_block(rows: Array) -> Array:
     return squareform(pdist(rows, "cityblock"))
 
 
-def _not_finite() -> InputError:
-    return InputError(
-        "probabilities and soft labels must be finite and not negative, but some are not",
-        "look for NaN, infinite or negative values",
-    )
-
-
 def rank_members(summaries: Summaries) -> NDArray[np.int64]:
     """[K] member positions by ascending cross-entropy of each alone; ties keep their order.
 
@@ -248,36 +217,6 @@ def rank_members(summaries: Summaries) -> NDArray[np.int64]:
     """
     losses = np.asarray([float(loss) for loss in summaries.member_ce()])
     return np.argsort(losses, kind="stable")
-
-
-def _check_arrays(P: Array, q: Array, y: Array) -> None:
-    """Refuse shapes that do not match, and predictions that are not probabilities.
-
-    A few rows are enough to detect logits or percentages; `Predictions` checks every row.
-    """
-    if P.ndim != 3 or P.shape[1] == 0:
-        raise InputError(
-            f"predictions must have shape [items, members, classes], but got {tuple(P.shape)}",
-            "stack one [items, classes] table per member along the second axis",
-        )
-    items, _, classes = P.shape
-    if tuple(q.shape) != (items, classes) or tuple(y.shape) != (items,):
-        raise InputError(
-            f"{items} items of {classes} classes need soft labels of shape ({items}, {classes}) "
-            f"and {items} hard labels, but got {tuple(q.shape)} and {tuple(y.shape)}",
-            "give labels for the items of the predictions, in their order",
-        )
-    rows = without_gradient(P[:64, ...])
-    NOMINAL.distributions(
-        np.asarray(double(rows.cpu() if hasattr(rows, "cpu") else rows)),
-        TOLERANCE,
-        lambda fault, at: InputError(
-            f"the probabilities of item {at[0]} by member {at[1]} {fault}",
-            "normalise each member's row over the classes (softmax, for logits)",
-        ),
-    )
-    if len(q) and not q.min() >= 0:
-        raise _not_finite()
 
 
 @dataclass(frozen=True, eq=False)
