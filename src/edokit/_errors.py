@@ -19,7 +19,7 @@ from unicodedata import normalize
 # its parameters or in a connection string, where the user is hidden, too.
 _CREDENTIALS = re.compile(r"(://|\b[A-Za-z][\w+.-]+:/{1,2})\S+@")
 _VALUE = r"\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^&\s]+)"
-_PASSWORDS = re.compile(rf"(?i)(\w*pass\w*{_VALUE}")
+_PASSWORDS = re.compile(rf"(?i)(\b(?=\w*pass)\w+{_VALUE}")
 _USERS = re.compile(rf"(?i)(\buser{_VALUE}")
 CONNECTION = re.compile(r"(?i)\b(?:host|hostaddr|dbname|\w*pass\w*)\s*=")
 """Part of a connection string, as in ``host=… user=… password=…``."""

@@ -108,11 +108,6 @@ def test_the_folder_and_its_predictions_have_the_scale(
 
 def test_members_of_another_scale_are_not_mixed(tmp_path: Path) -> None:
     train_members(on_scale("ordinal"), [Group(PRIOR, 1)], out=tmp_path, jobs=1)
-    manifest = json.loads((tmp_path / MANIFEST).read_text())
-    manifest["data"]["scale"] = "nominal"
-    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match=r"is ordinal \(1, 2, 3, 4\), that of .* nominal"):
-        score_members(tmp_path, ["a text"], trust=["member_cases"])
     with pytest.raises(InputError, match="holds other members"):
         train_members(on_scale("multi-label"), [Group(PRIOR, 1)], out=tmp_path, jobs=1)
 

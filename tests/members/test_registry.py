@@ -46,6 +46,9 @@ def test_a_recipe_of_ones_own_is_named_by_its_place() -> None:
         ("member_cases:Nobody", "Nobody"),
         ("member_cases:NotARecipe", "as its base"),
         ("member_cases:KIND", "as its base"),
+        (f"edokit.{'a.' * 300}b:Member", "can't be imported"),
+        ("..relative:Member", "can't be imported"),
+        ("a" * 50_000, "no recipe 'aaa"),
     ],
 )
 def test_anything_else_is_refused(name: str, reason: str) -> None:

@@ -78,7 +78,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 
 def test_members_that_were_not_kept_are_refused(tmp_path: Path) -> None:
     train_members(PEOPLE, parse_groups("linear:1"), out=tmp_path, keep_models=False, jobs=1)
-    with pytest.raises(InputError, match="--forget-models"):
+    with pytest.raises(InputError, match="keep_models=False"):
         score_members(tmp_path, ["tea"])
 
 

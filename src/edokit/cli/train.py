@@ -76,14 +76,13 @@ class Training(TrainingOptions):
         Where to compute, e.g. cpu or cuda.
     overwrite : bool, default=False
         Replace what is there already, also what edo did not write.
-    forget_models : bool, default=False
-        Keep the predictions, not the models.
+    keep_models : bool, default=True
+        Keep the models beside their predictions.
     """
 
-    keep_models: Annotated[bool, options.HIDDEN] = True
+    keep_models: Annotated[bool, options.TWO_SIDED] = True
     source: Annotated[str, options.HIDDEN] = ""
     unlabelled: Annotated[Any, options.HIDDEN] = None
-    forget_models: bool = False
 
 
 def train(
@@ -106,7 +105,7 @@ def train(
     check_output(out, "members", data, overwrite=training.overwrite)
     groups = group_options.groups()
     annotations = reading.annotations(data)
-    settings = replace(training, keep_models=not training.forget_models, source=data.name)
+    settings = replace(training, source=data.name)
     resumed = 0
     with console.kept_if_interrupted(), console.progress() as bars:
         update = console.add_bar(bars, "training")

@@ -35,6 +35,7 @@ from typing import (
     ClassVar,
     Literal,
     NamedTuple,
+    TypeGuard,
     cast,
     get_args,
     get_origin,
@@ -199,34 +200,30 @@ def recipe_names() -> list[str]:
 def find_recipe(name: str) -> type[Member]:
     """The recipe of this name, or the class at ``package.module:Class``."""
     if name in recipe_names():
-        module = import_module(f"{recipes.__name__}.{name}")
-        classes = [
-            value
-            for value in vars(module).values()
-            if _is_member(value) and value.__module__ == module.__name__
-        ]
-        if len(classes) != 1:
-            raise InputError(f"{module.__name__} holds {len(classes)} classes", "leave one recipe")
-        return cast(type[Member], classes[0])
+        values = vars(import_module(f"{recipes.__name__}.{name}"))
+        members = (value for value in values.values() if _is_member(value))
+        # Others, such as its base, are imported from elsewhere.
+        return next(member for member in members if member.__module__ == values["__name__"])
     module_name, colon, class_name = name.partition(":")
     if not colon or module_name in recipe_names():
         raise InputError(
-            f"there is no recipe {name!r}; recipes are {', '.join(map(repr, recipe_names()))} and"
+            f"there is no recipe {examples([name])}; recipes are {examples(recipe_names(), 20)} and"
             " 'package.module:Class'",
             f"write {module_name}:10 for ten members" if colon else "choose one of these",
         )
     try:
         recipe = getattr(import_module(module_name), class_name)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # whatever a module, or a name that is none, may raise
         raise InputError(
-            f"the recipe {name!r} can't be imported: {error}", "check the spelling"
+            f"the recipe {examples([name])} can't be imported: {error}", "check the spelling"
         ) from error
     if not _is_member(recipe):
         raise InputError(
-            f"the recipe {name!r} is not a class with edokit.members.recipe.Member as its base",
+            f"the recipe {examples([name])} is not a class with edokit.members.recipe.Member as its"
+            " base",
             "see edokit/members/recipes/linear.py for an example",
         )
-    return cast(type[Member], recipe)
+    return recipe
 
 
 def refuse_code(source: str, recipe: str, trust: Collection[str] | None = None) -> None:
@@ -251,8 +248,8 @@ def code_in_file(source: str, key: str, value: str, package: str | None = None) 
     )
 
 
-def _is_member(value: object) -> bool:
-    return isinstance(value, type) and Member in value.__mro__
+def _is_member(value: object) -> TypeGuard[type[Member]]:
+    return isinstance(value, type) and issubclass(value, Member)
 
 
 def known_options(recipe: type) -> dict[str, Any]:

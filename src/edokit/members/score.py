@@ -38,7 +38,6 @@ from edokit.members.recipe import (
 )
 from edokit.members.spending import current_session, session
 from edokit.members.texts import Texts
-from edokit.scales import check_same_scale
 
 if TYPE_CHECKING:
     from edokit.predictions.core import Predictions
@@ -318,10 +317,6 @@ class LoadedMembers:
     def _load(self, name: str) -> Iterator[tuple[Path, Member]]:
         folder = self.folders[name] / MEMBERS / name
         for fold in sorted(folder.glob("fold-*")) or [folder]:
-            card = finished_card(fold)
-            card["classes"] = self._listed[name].get("classes", self.classes)
-            with errors_in(fold):
-                check_same_scale(scale_of(card), f"member in {fold}", self.scale, "others")
             yield fold, load_member(fold, **self._context)
 
 
@@ -342,7 +337,8 @@ def load_member(
     card = finished_card(folder)
     if not card["kept"]:
         raise InputError(
-            f"the model of {folder} was not kept: it was trained with --forget-models",
+            f"the model of {folder} was not kept: it was trained with"
+            f" {option('keep_models', False)}",
             "train it again without this option",
         )
     if models is None:  # the files of a bundle have been compared with its own list
