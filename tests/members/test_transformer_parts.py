@@ -267,7 +267,8 @@ def test_the_loss_of_a_set_is_the_mean_over_its_labels() -> None:
     torch.testing.assert_close(found, each.mean(dim=1))
 
 
-def test_pairs_of_texts_are_found_in_any_order() -> None:
+def test_pairs_of_texts_are_found_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edokit.members.recipes._tokens._HIDDEN_SHARE", 0.0)
     people = SimpleNamespace(
         items=["a", "b", "c"],
         annotators=["ann", "new", "bob"],
@@ -280,7 +281,7 @@ def test_pairs_of_texts_are_found_in_any_order() -> None:
     assert pairs.annotators.tolist() == [-1, 1, 1, 0]
     assert labels.argmax(axis=1).tolist() == [1, 0, 0, 1]
     assert pairs.rows.tolist() == [0, 0, 2, 2]
-    targets = AnnotatorTargets(lambda epoch: np.full((3, 2), 0.5), people, 2, 0.0, 0)
+    targets = AnnotatorTargets(lambda epoch: np.full((3, 2), 0.5), people, 2, seed=0)
     batch = targets.of(np.array([2, 1, 0]))
     assert batch["pair_rows"].tolist() == [0, 0, 2, 2]
     assert batch["pair_annotators"].tolist() == [0, 2, 1, 0]
@@ -296,7 +297,7 @@ def test_annotators_are_hidden_anew_and_those_of_an_item_weigh_one() -> None:
         label_codes=np.tile([0, 1], n),
         label_probabilities=None,
     )
-    labels = AnnotatorTargets(lambda epoch: np.full((n, 2), 0.5), people, 2, 0.2, seed=3)
+    labels = AnnotatorTargets(lambda epoch: np.full((n, 2), 0.5), people, 2, seed=3)
     hidden = []
     for epoch in (0, 1, 0):
         labels.begin(epoch)

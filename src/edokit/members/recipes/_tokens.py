@@ -18,6 +18,7 @@ from edokit.members.recipe import Text, check_texts
 
 Arrays = dict[str, npt.NDArray[Any]]
 _MULTIPLE = 8  # tensor cores work on lengths in eights
+_HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
 
 
 class Reader:
@@ -183,19 +184,14 @@ class Pairs(NamedTuple):
 class AnnotatorTargets(EpochTargets):
     """Targets of nobody in particular, and labels by annotator: a pair for each annotation.
 
-    In every epoch, annotators are hidden (-1) in a share of the pairs. The pairs of an item weigh 1
+    In every epoch, annotators are hidden (-1) in a fifth of the pairs. The pairs of an item weigh 1
     together.
     """
 
     def __init__(
-        self,
-        targets: Callable[[int], Floats],
-        annotations: Any,
-        n_classes: int,
-        hidden: float,
-        seed: int,
+        self, targets: Callable[[int], Floats], annotations: Any, n_classes: int, seed: int
     ) -> None:
-        self._hidden, self._seed = hidden, seed
+        self._seed = seed
         names = list(map(str, annotations.annotators))
         self.pairs, self._pair_labels = annotator_labels(annotations, names, n_classes)
         self._starts = np.searchsorted(self.pairs.rows, np.arange(len(annotations.items) + 1))
@@ -214,7 +210,7 @@ class AnnotatorTargets(EpochTargets):
         """Draw the targets of an epoch, and who is hidden."""
         super().begin(epoch)
         draws = np.random.default_rng([self._seed, epoch]).random(len(self.pairs.annotators))
-        self._codes = np.where(draws < self._hidden, -1, self.pairs.annotators)
+        self._codes = np.where(draws < _HIDDEN_SHARE, -1, self.pairs.annotators)
 
     def of(self, items: Ints) -> Arrays:
         """Targets of these items [B, C]; row, annotator, label and weight of their P pairs."""

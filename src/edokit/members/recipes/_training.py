@@ -117,8 +117,8 @@ def _new_network(backbone: nn.Module, member: TransformerMember) -> MemberNetwor
     width = int(backbone.config.hidden_size) * (2 if member.pooling == "mean+target" else 1)
     scale = member.scale_
     link = _network.Link(member.n_classes, sets=scale.is_multi_label, steps=scale.steps)
-    known = member.annotators
-    head = AnnotatorHead(width, link, member.activity_) if known else Head(width, link)
+    people = member.activity_
+    head = AnnotatorHead(width, link, people) if member.annotators else Head(width, link)
     return MemberNetwork(backbone, member.pooling, head)
 
 

@@ -34,7 +34,6 @@ from edokit.scales import NOMINAL, Scale
 
 WEIGHT_DECAY = (0.005, 0.015)  # where the weight decay of a member is drawn from
 WARMUP_SHARE = 0.1  # warm-up never takes more than this share of the run
-_HIDDEN_SHARE = 0.2  # of the labels whose annotator is hidden in an epoch
 
 
 class SavedTransformer(Document):
@@ -212,7 +211,7 @@ class TransformerMember(Member):
         targets = EpochTargets(data.targets)
         if self.annotators:
             people, n_classes = known_labels(data), self.n_classes
-            targets = AnnotatorTargets(data.targets, people, n_classes, _HIDDEN_SHARE, random_state)
+            targets = AnnotatorTargets(data.targets, people, n_classes, random_state)
             self.annotators_ = list(map(str, people.annotators))
             self.activity_ = targets.activity.tolist()
             if data.dev_annotations is not None and len(data.dev_texts):
