@@ -136,23 +136,15 @@ def check_unique(names: Strings, what: str, hint: str) -> None:
 def check_positions(positions: npt.ArrayLike, length: int) -> npt.NDArray[np.intp]:
     """Positions in a list of that length, each once; a mask becomes the positions it marks."""
     places = np.asarray(positions)
-    if places.dtype == np.bool_ and places.shape == (length,):
-        return np.flatnonzero(places)
-    if not places.size:
-        return np.empty(0, dtype=np.intp)
     try:
-        if places.ndim != 1 or places.dtype == np.bool_:
-            raise IndexError(f"these are {places.dtype} of shape {places.shape}")
-        places = np.arange(length)[places.astype(np.intp, casting="same_kind")]
-    except (IndexError, TypeError) as error:
+        places = np.arange(length)[places] if places.size else np.empty(0, dtype=np.intp)
+        if places.ndim != 1 or np.bincount(places, minlength=1).max() > 1:
+            raise IndexError("each item can be taken once, by one number")
+    except IndexError as error:
         raise InputError(
             f"positions are whole numbers below {length} or a mask of that length: {error}",
-            "count from 0",
+            "count from 0, and name each position once",
         ) from error
-    if np.bincount(places).max() > 1:
-        raise InputError(
-            "a position is given twice, but each item can be taken once", "drop the repeated ones"
-        )
     return places
 
 

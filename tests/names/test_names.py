@@ -125,9 +125,9 @@ def test_positions_may_count_from_the_end() -> None:
     [
         ([3], "index 3 is out of bounds"),
         ([-4], "index -4 is out of bounds"),
-        ([0, 0], "a position is given twice"),
-        ([2, -1], "a position is given twice"),
-        ([True], "a mask of that length: these are bool"),
+        ([0, 0], "each item can be taken once"),
+        ([2, -1], "each item can be taken once"),
+        ([True], "a mask of that length: boolean index"),
         ([0.5], "positions are whole numbers"),
         ([[0]], "positions are whole numbers"),
     ],

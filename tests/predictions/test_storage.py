@@ -126,7 +126,7 @@ def test_a_folder_without_shards_and_a_path_without_a_file_are_refused(tmp_path:
         read_predictions(tmp_path / "p.csv")
     write_predictions(made_up(), tmp_path / "p.npz")
     with pytest.raises(InputError, match="invalid must be one of"):
-        read_shards(tmp_path, invalid="ignore")
+        list(read_shards(tmp_path, invalid="ignore"))
 
 
 def test_an_unknown_ending_is_refused_and_nothing_written(tmp_path: Path) -> None:

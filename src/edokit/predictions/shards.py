@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pa_parquet
 
-from edokit._errors import InputError, counted, examples, one_of
+from edokit._errors import InputError, counted, examples
 from edokit._io.npz import read_arrays
 from edokit._names import as_names, encode
 from edokit.predictions.core import (
@@ -76,8 +76,17 @@ def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Pre
 
     A row that is in two shards is refused at the end.
     """
-    one_of("invalid", invalid, get_args(Invalid))
-    return _shards(shard_files(path), invalid)
+    files = shard_files(path)
+    base: Predictions | None = None
+    keys: list[Keys] = []
+    for file in files:
+        shard = read_file(file, invalid)
+        base = shard.take([]) if base is None else base
+        check_alike(shard, file, base, files[0])
+        keys.append(shard.rows.keys)
+        yield shard
+    names = [file.name for file in files]
+    check_once(keys, names, lambda number: read_file(files[number], invalid).rows)
 
 
 def shard_files(path: str | Path) -> list[Path]:
@@ -97,21 +106,6 @@ def shard_files(path: str | Path) -> list[Path]:
             "name a file, or a folder with shards",
         )
     return files
-
-
-def _shards(files: Sequence[Path], invalid: Invalid) -> Iterator[Predictions]:
-    base: Predictions | None = None
-    keys: list[Keys] = []
-    for file in files:
-        shard = read_file(file, invalid)
-        base = shard.take([]) if base is None else base
-        check_alike(shard, file, base, files[0])
-        if len(files) > 1:
-            keys.append(shard.rows.keys)
-        yield shard
-    if keys:
-        names = [file.name for file in files]
-        check_once(keys, names, lambda number: read_file(files[number], invalid).rows)
 
 
 def check_alike(
