@@ -61,25 +61,24 @@ def test_every_way_to_write_a_gap_means_the_same(matrix: list[list[str | None]])
     as_empty[holes] = ""
     for same in (as_nan, as_empty, np.ma.array(filled, mask=holes), as_empty.astype(str)):
         assert_same(Annotations.from_matrix(same), plain)
-    assert_same(Annotations.from_matrix(filled, missing="-"), plain)
 
 
 NUMBERS = [[0, 1, None], [1, None, None], [10, 9, 9]]
 
 
 @pytest.mark.parametrize(
-    ("matrix", "missing"),
+    "matrix",
     [
-        (np.array(NUMBERS, dtype=float), None),
-        (np.nan_to_num(np.array(NUMBERS, dtype=float), nan=-1).astype(int), -1),
-        (pd.DataFrame(NUMBERS, dtype="Int64"), -1),
-        (pd.DataFrame(NUMBERS), ""),
-        (pd.DataFrame(NUMBERS).astype("category"), None),
-        (NUMBERS, None),
+        np.array(NUMBERS, dtype=float),
+        np.ma.masked_equal(np.nan_to_num(np.array(NUMBERS, dtype=float), nan=-1).astype(int), -1),
+        pd.DataFrame(NUMBERS, dtype="Int64"),
+        pd.DataFrame(NUMBERS),
+        pd.DataFrame(NUMBERS).astype("category"),
+        NUMBERS,
     ],
 )
-def test_whole_numbers_stay_whole_in_every_container(matrix: Any, missing: object) -> None:
-    made = Annotations.from_matrix(matrix, missing=missing)
+def test_whole_numbers_stay_whole_in_every_container(matrix: Any) -> None:
+    made = Annotations.from_matrix(matrix)
     assert made.classes == ("0", "1", "9", "10")
     assert made.counts.tolist() == [[1, 1, 0, 0], [0, 1, 0, 0], [0, 0, 2, 1]]
     assert made.annotators.tolist() == ["0", "1", "2"]

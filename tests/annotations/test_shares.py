@@ -33,9 +33,9 @@ def test_names_are_given_or_come_from_a_frame() -> None:
     frame = pd.DataFrame([[0.5, 0.5]], index=["x"], columns=["no", "yes"])
     assert Annotations.from_soft_labels(frame).items.tolist() == ["x"]
     assert Annotations.from_soft_labels(frame).classes == ("no", "yes")
-    made = Annotations.from_soft_labels(frame, items=["y"], classes=[0, 1], annotator="people")
+    made = Annotations.from_soft_labels(frame, items=["y"], classes=[0, 1])
     assert (made.items.tolist(), made.classes) == (["y"], ("0", "1"))
-    assert made.annotators.tolist() == ["people"]
+    assert made.annotators.tolist() == ["soft"]
 
 
 @pytest.mark.parametrize(

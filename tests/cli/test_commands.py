@@ -170,11 +170,12 @@ def test_split_gives_every_item_one_split(tmp_path: Path) -> None:
     again = tmp_path / "again.csv"
     assert answer("data", "split", out, again)["splits"] == result["splits"]
     moved = answer(
-        *("data", "split", out, again, "--from", "dev", "--into", "train,dev", "--overwrite")
+        *("data", "split", out, again, "--overwrite"),
+        *("--from", "dev", "--into", "train=0.9,dev=0.1"),
     )["splits"]
     assert {name: part["items"] for name, part in moved.items()} == {
-        "train": 43,
-        "dev": 2,
+        "train": 44,
+        "dev": 1,
         "test": 15,
     }
     twice = edo("data", "split", source, again, "--into", "train=0.5,dev=0.5,dev=0.5")

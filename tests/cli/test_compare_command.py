@@ -187,5 +187,7 @@ def test_evaluate_by_an_item_column(files: Path) -> None:
     shown = edo("evaluate", *pooled, *given, "--by", "lang").stdout
     assert "lang: it" in shown
     assert "constant: the shares of the items of the fit" in shown
-    assert_one_line(edo("evaluate", *pooled, *given, "--by", "lnag"), "did you mean 'lang'?")
+    assert_one_line(
+        edo("evaluate", *pooled, *given, "--by", "lnag"), "one value per item are 'lang'"
+    )
     assert_one_line(edo("evaluate", *given), "--probabilities")

@@ -153,7 +153,7 @@ def words(name: str, data: Path) -> list[str]:
         "bundle": [str(data / "ensemble"), "--members", str(data / "members")],
         "data get": ["lewidi2023"],
         "data convert": [people],
-        "data split": [people, "--from", "dev", "--into", "train,dev"],
+        "data split": [people, "--from", "dev", "--into", "train=0.5,dev=0.5"],
         "data simulate": ["two-camps", "--items", "20,5,5"],
         "predictions join": [dev],
         "predict": [str(data / "ensemble"), "--predictions", dev],

@@ -137,7 +137,7 @@ def test_items_in_a_split_stay_there() -> None:
 
 def test_a_named_split_is_divided_and_no_other() -> None:
     official = split_items(people(100), SHARES)
-    further = split_items(official, ["train", "dev"], from_splits=["dev"])
+    further = split_items(official, {"train": 0.9, "dev": 0.1}, from_splits=["dev"])
     untouched = official.splits != "dev"
     assert (further.splits[untouched] == official.splits[untouched]).all()
     assert counts(further) == {"train": 78, "dev": 2, "test": 20}
@@ -163,9 +163,7 @@ def test_what_is_not_given_about_a_split_is_asked() -> None:
     with pytest.raises(InputError, match="into are not given; there are"):
         split_items(official, from_splits=["test"])
     with pytest.raises(InputError, match="no split 'tset'"):
-        split_items(official, ["train", "dev"], from_splits=["tset"])
-    with pytest.raises(InputError, match="'fold-1' has no share"):
-        split_items(official, ["train", "fold-1"], from_splits=["dev"])
+        split_items(official, {"train": 0.5, "dev": 0.5}, from_splits=["tset"])
 
 
 def test_annotations_in_probabilities_can_be_split() -> None:

@@ -23,14 +23,13 @@ def from_wide_matrix(
     items: Iterable[object] | None,
     annotators: Iterable[object] | None,
     classes: Sequence[object] | None,
-    missing: object,
     scale: ScaleLike | None,
 ) -> Annotations:
     """See ``Annotations.from_matrix``."""
     if isinstance(matrix, pd.DataFrame):
         items = matrix.index.tolist() if items is None else items
         annotators = matrix.columns.tolist() if annotators is None else annotators
-    values, gaps = _labels_and_gaps(matrix, missing)
+    values, gaps = _labels_and_gaps(matrix)
     n, a = values.shape
     item_names = unique_ids(items, n, "item ids", "row")
     annotator_names = unique_ids(annotators, a, "annotator ids", "column")
@@ -60,7 +59,6 @@ def from_shares(
     soft_labels: Any,
     items: Iterable[object] | None,
     classes: Sequence[object] | None,
-    annotator: str,
     scale: ScaleLike | None,
 ) -> Annotations:
     """See ``Annotations.from_soft_labels``."""
@@ -81,14 +79,14 @@ def from_shares(
     item_names = unique_ids(items, n, "item ids", "row")
     declared = DeclaredScale(scale or "nominal").classes or classes
     order = tuple(unique_ids(declared, c, "class names", "column"))
-    table = {"item": item_names, "annotator": [annotator] * n}
+    table = {"item": item_names, "annotator": ["soft"] * n}
     table |= {PROBABILITY + name: column for name, column in zip(order, shares.T, strict=True)}
     return from_long_table(
         table, classes=order, scale=scale, place=lambda row: f"item {item_names[row]!r}"
     )
 
 
-def _labels_and_gaps(matrix: Any, missing: object) -> tuple[npt.NDArray[Any], Bools]:
+def _labels_and_gaps(matrix: Any) -> tuple[npt.NDArray[Any], Bools]:
     """The matrix [N, A] as an array, and a mask of its gaps."""
     try:
         values = matrix.to_numpy(object) if isinstance(matrix, pd.DataFrame) else np.asarray(matrix)
@@ -104,9 +102,7 @@ def _labels_and_gaps(matrix: Any, missing: object) -> tuple[npt.NDArray[Any], Bo
             "give one row per item and one column per annotator, all rows of one length",
         )
     gaps: Bools = np.asarray(pd.isna(values)) | np.ma.getmaskarray(matrix)
-    for gap in ("", missing):
-        if gap is None or (isinstance(gap, str) and values.dtype.kind != "O"):
-            continue
+    if values.dtype.kind == "O":
         # Compared only where there is a value: comparing pandas' NA gives NA.
-        gaps[~gaps] = np.asarray(values[~gaps] == gap, dtype=bool)
+        gaps[~gaps] = np.asarray(values[~gaps] == "", dtype=bool)
     return values, gaps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -201,7 +200,6 @@ class Annotations:
         items: Iterable[object] | None = None,
         annotators: Iterable[object] | None = None,
         classes: Sequence[object] | None = None,
-        missing: object = None,
         scale: ScaleLike | None = None,
     ) -> Annotations:
         """Read a matrix of labels with one row per item and one column per annotator.
@@ -209,13 +207,12 @@ class Annotations:
         Parameters
         ----------
         matrix : array-like or pandas.DataFrame of shape [N, A]
-            Labels. ``None``, NaN, empty text and masked entries mean that there is no annotation.
+            Labels. ``None``, NaN, empty text and masked entries, as in
+            ``np.ma.masked_equal(matrix, -1)``, mean that there is no annotation.
         items, annotators : iterable, optional
             Ids [N] and [A]. Default: index and columns of a DataFrame, else ``0, 1, …``.
         classes : sequence, optional
             All classes in their order; by default those that occur.
-        missing : object, optional
-            One more value that means "no annotation", such as ``-1``.
         scale : Scale or str, optional
             As for `from_table`; nominal by default.
 
@@ -231,7 +228,7 @@ class Annotations:
         """
         from edokit.annotations.arrays import from_wide_matrix
 
-        return from_wide_matrix(matrix, items, annotators, classes, missing, scale)
+        return from_wide_matrix(matrix, items, annotators, classes, scale)
 
     @classmethod
     def from_soft_labels(
@@ -240,10 +237,9 @@ class Annotations:
         *,
         items: Iterable[object] | None = None,
         classes: Sequence[object] | None = None,
-        annotator: str = "soft",
         scale: ScaleLike | None = None,
     ) -> Annotations:
-        """Read soft labels where the annotations behind them are not known.
+        """Read soft labels where the annotations behind them are not known, as one annotator's.
 
         Parameters
         ----------
@@ -251,8 +247,6 @@ class Annotations:
             Share of the annotators per class; each row sums to 1. Multi-label: per label.
         items, classes : iterable, optional
             Names [N] and [C]. Default: index and columns of a DataFrame, else ``0, 1, …``.
-        annotator : str, default="soft"
-            Name of the single annotator whose labels are these probabilities.
         scale : Scale or str, optional
             As for `from_table`; nominal by default.
 
@@ -268,7 +262,7 @@ class Annotations:
         """
         from edokit.annotations.arrays import from_shares
 
-        return from_shares(soft_labels, items, classes, annotator, scale)
+        return from_shares(soft_labels, items, classes, scale)
 
     @property
     def items(self) -> Strings:
@@ -628,14 +622,9 @@ class Annotations:
         if self.splits is not None:
             columns["split"] = self.splits
         if name not in columns:
-            close = get_close_matches(str(name), columns, 1)
-            guess = f"did you mean {close[0]!r}? The" if close else "the"
-            of_annotators = name in self.attributes or name in self.annotation_columns
             raise InputError(
-                f"{name!r} does not describe items: it differs between the rows of an item"
-                if of_annotators
-                else f"the items have no column {word(name)} for {option(parameter)}",
-                f"{guess} columns with one value per item are {headings(columns) or 'none'}",
+                f"the items have no column {word(name)} for {option(parameter)}",
+                f"columns with one value per item are {headings(columns) or 'none'}",
             )
         return columns[name]
 
@@ -664,19 +653,14 @@ def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict
 
 def find_attribute(annotations: Any, name: str) -> Sequence[str]:
     """The values [A] of an attribute of the annotators; one that they have not is refused."""
-    columns = getattr(annotations, "attributes", {})
-    if name in columns:
-        values: Sequence[str] = columns[name]
-        return values
-    kinds = ("item_columns", "annotation_columns")
-    varies = any(name in getattr(annotations, kind, {}) for kind in kinds)
-    reason = f": {name!r} is not the same in all rows of an annotator" if varies else ""
-    raise InputError(
-        f"the annotators have no attribute {name!r}{reason}",
-        f"their attributes are {headings(columns)}"
-        if columns
-        else "give the annotations a column with one value per annotator",
-    )
+    columns: Mapping[str, Sequence[str]] = getattr(annotations, "attributes", {})
+    if name not in columns:
+        raise InputError(
+            f"the annotators have no attribute {name!r}",
+            "attributes are columns with the same value in all rows of an annotator:"
+            f" {headings(columns) or 'none here'}",
+        )
+    return columns[name]
 
 
 def _cells(rows: Codes, columns: Codes, width: int) -> npt.NDArray[np.int64]:

@@ -110,8 +110,8 @@ def split(
     from_splits : list of str, optional
         The splits whose items are divided, e.g. dev; else the items without a split.
     shares : str, optional
-        The splits to divide into, with or without shares: train,dev or train=0.7,dev=0.3; by
-        default train=0.8,dev=0.1,test=0.1 if no item is in a split.
+        The splits to divide into, e.g. train=0.7,dev=0.3; by default train=0.8,dev=0.1,test=0.1 if
+        no item is in a split.
     random_state : int, default=0
         Seed of the random split.
     """
@@ -253,9 +253,6 @@ def _description_notes(description: dict[str, Any]) -> list[str]:
     return notes
 
 
-def _shares(text: str) -> dict[str, float] | list[str]:
-    """``train,dev`` as names, ``train=0.7,dev=0.3`` as shares."""
-    parts = [part.strip() for part in text.split(",")]
-    if all(parts) and "=" not in text:
-        return parts
-    return options.numbers(parts, "--into", "NAME=SHARE,…")
+def _shares(text: str) -> dict[str, float]:
+    """``train=0.7,dev=0.3`` as shares."""
+    return options.numbers(text.split(","), "--into", "NAME=SHARE,…")

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from edokit._errors import InputError, are, counted, examples, option
-from edokit._names import as_names, check_unique
 from edokit._types import Floats, Ints, Strings
 from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
@@ -21,7 +20,7 @@ _LEVELS = 4
 
 def split_items(
     annotations: Annotations,
-    shares: Mapping[str, float] | Sequence[str] | None = None,
+    shares: Mapping[str, float] | None = None,
     *,
     from_splits: Sequence[str] | None = None,
     random_state: int = 0,
@@ -34,9 +33,9 @@ def split_items(
     Parameters
     ----------
     annotations : Annotations
-    shares : mapping of str to float or sequence of str, default=None
-        Names and shares of the splits; names alone share as train 8, dev 1, test 1. If None,
-        ``{"train": 0.8, "dev": 0.1, "test": 0.1}``, provided that no item is in a split yet.
+    shares : mapping of str to float, default=None
+        Names and shares of the splits. If None, ``{"train": 0.8, "dev": 0.1, "test": 0.1}``,
+        provided that no item is in a split yet.
     from_splits : sequence of str, default=None
         The splits whose items are divided; if None, the items without a split.
     random_state : int, default=0
@@ -97,7 +96,7 @@ def _splits(annotations: Annotations) -> Strings:
 
 def _to_divide(
     annotations: Annotations,
-    shares: Mapping[str, float] | Sequence[str] | None,
+    shares: Mapping[str, float] | None,
     from_splits: Sequence[str] | None,
 ) -> Ints:
     """The positions of the items to divide."""
@@ -111,7 +110,7 @@ def _to_divide(
         raise InputError(
             f"{are(len(rows), len(splits), noun='item')} to be divided, but the splits to divide"
             f" those into are not given; there are {split_counts}",
-            f"name the splits to divide them into: {option('shares', ['train', 'dev'])}",
+            f"name the splits to divide them into: {option('shares', {'train': 0.8, 'dev': 0.2})}",
         )
     if shares is not None and not len(rows):
         raise InputError(
@@ -121,17 +120,9 @@ def _to_divide(
     return rows
 
 
-def _shares(shares: Mapping[str, float] | Sequence[str]) -> tuple[list[str], Floats]:
+def _shares(shares: Mapping[str, float]) -> tuple[list[str], Floats]:
     """Names and shares that sum to one."""
     names = list(shares)
-    if not isinstance(shares, Mapping):
-        if unknown := [name for name in names if name not in SHARES]:
-            raise InputError(
-                f"the split {examples(unknown)} has no share", "give each one, as in train=0.5"
-            )
-        check_unique(as_names(names), "names of splits", "name each once")
-        defaults = np.array([SHARES[name] for name in names])
-        return names, defaults / defaults.sum()
     weights = np.array(list(shares.values()), dtype=np.float64)
     if not names or not (weights > 0).all() or abs(weights.sum() - 1) > 1e-6:
         shares_text = ", ".join(f"{name}={share:g}" for name, share in shares.items()) or "none"
