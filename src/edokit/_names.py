@@ -50,9 +50,17 @@ def as_names(values: Iterable[object]) -> Strings:
         raise InputError(f"names are given as a list, not as {values!r}", "give one name per entry")
     if isinstance(values, np.ndarray):
         values = values.ravel()
+        if values.dtype.kind in "iu" and not isinstance(values, np.ma.MaskedArray):
+            native = values.astype(values.dtype.newbyteorder("="), copy=False)
+            return np.asarray(pa.array(native).cast(pa.string()).to_numpy(zero_copy_only=False))
         if values.dtype.kind == "U":
             return np.asarray(values.astype(object))
-        values = values.tolist() if values.dtype.kind in "biu" else values
+        if values.dtype.kind in "biu":
+            values = values.tolist()
+        elif (
+            values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=False) == "string"
+        ):
+            return values.copy()
     listed = list(values)
     # Millions of names are mostly text or whole numbers, whose text is their name.
     is_plain = set(map(type, listed)) <= {str, int}
