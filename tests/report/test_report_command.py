@@ -67,8 +67,8 @@ def test_a_search_makes_its_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["report", "nowhere"], "is not there"),
-        (["report", "run", "--split", "dev"], "give --annotations, too"),
+        (["report", "nowhere"], "nowhere is not the folder of a run"),
+        (["report", "run", "--split", "dev"], "--split is for --annotations"),
         (["report", "run", "--annotations", "run/test.parquet"], "predictions"),
         (["report", "run", "--predictions", "run/nothing.npz"], "there is no file"),
         (["report", "run", "--out", "run"], "can't write"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from cyclopts import Parameter, Token
 
-from edokit._errors import InputError, local_path
+from edokit._errors import InputError, local_path, option
 from edokit.cli import console
 
 if TYPE_CHECKING:
@@ -354,19 +354,11 @@ def keywords(options: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def given_flags(options: Any) -> list[str]:
-    """The options of a class that are given, as one types them."""
-    return [
-        f"--{field.name.replace('_', '-')}"
-        for field in fields(options)
-        if getattr(options, field.name) != field.default
-    ]
-
-
 def refuse(options: Any, purpose: str) -> None:
     """Refuse the options of a class if any is given."""
-    if flags := given_flags(options):
-        raise InputError(f"{flags[0]} is for {purpose}", "leave one of them out")
+    for field in fields(options):
+        if getattr(options, field.name) != field.default:
+            raise InputError(f"{option(field.name)} is for {purpose}", "leave it out")
 
 
 def named_file(text: str) -> tuple[str | None, Path]:

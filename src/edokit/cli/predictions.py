@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -55,35 +55,6 @@ class Join(JoinOptions):
     classes: options.Names = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ItemFilter:
-    """Which items are kept.
-
-    Parameters
-    ----------
-    annotations : Path, optional
-        Keep only the items of these annotations.
-    split : str, optional
-        With --annotations, keep only the items of this split.
-    """
-
-    annotations: Path | None = None
-    split: str | None = None
-
-    def items(self) -> Iterable[str] | None:
-        """The items to keep; None for all."""
-        if self.annotations is None:
-            if self.split is not None:
-                raise InputError(
-                    "--split chooses items of annotations, but none are given",
-                    "add --annotations FILE",
-                )
-            return None
-        from edokit.datasets.read import read_annotations
-
-        return read_annotations(self.annotations, split=self.split).items
-
-
 def join(
     files: Annotated[list[str], options.POSITIONAL, Parameter(metavar="[NAME=]FILE[:logits]...")],
     /,
@@ -91,7 +62,8 @@ def join(
     out: Path,
     reading: Annotated[Join, options.FLAT] = Join(),
     normalize: options.Normalize = False,
-    kept: Annotated[ItemFilter, options.FLAT] = ItemFilter(),
+    annotations: Path | None = None,
+    split: str | None = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -106,17 +78,24 @@ def join(
         answers, one per row, whose shares become probabilities.
     out : Path
         The predictions: .npz or .parquet.
+    annotations : Path, optional
+        Keep only the items of these annotations.
+    split : str, optional
+        With --annotations, keep only the items of this split.
     """
+    from edokit.datasets.read import read_annotations
+
+    if split is not None and annotations is None:
+        raise InputError("--split chooses items of --annotations", "give --annotations, too")
     names, paths, in_logits = zip(*map(_model_file, files), strict=True)
-    inputs = [*paths, kept.annotations]
-    with output_files(out, inputs=inputs, overwrite=overwrite):
+    with output_files(out, inputs=[*paths, annotations], overwrite=overwrite):
         joined = join_models(
             paths,
             reading,
             names=names,
             logits=[reading.logits or marked for marked in in_logits],
             invalid="normalize" if normalize else "error",
-            items=kept.items(),
+            items=annotations and read_annotations(annotations, split=split).items,
         )
         write_predictions(joined, out)
     _show_joined(joined, out, json)

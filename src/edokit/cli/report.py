@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from edokit._errors import InputError, warn
+from edokit._errors import warn
 from edokit.cli import console, options
 
 
@@ -61,10 +61,8 @@ def report(
     from edokit.report import collect, write_report
     from edokit.runs import REPORT, check_page, refuse_links
 
-    if annotations is None and (names := options.given_flags(reading)):
-        raise InputError(
-            f"{', '.join(names)}: there are no --annotations to read so", "give --annotations, too"
-        )
+    if annotations is None:
+        options.refuse(reading, "--annotations, which is not given")
     page = run / REPORT if out is None else out
     check_page(page, predictions, annotations, overwrite=overwrite)
     if out is None:

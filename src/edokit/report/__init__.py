@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from edokit.report.data import ReportData, collect
-
-if TYPE_CHECKING:
-    from edokit.annotations.core import Annotations
-    from edokit.predictions.core import Predictions
 
 __all__ = [
     "ReportData",
@@ -22,8 +17,6 @@ def write_report(
     run: str | Path | ReportData,
     out: str | Path | None = None,
     *,
-    predictions: Predictions | None = None,
-    annotations: Annotations | None = None,
     texts: bool = True,
     overwrite: bool = False,
 ) -> Path:
@@ -34,9 +27,7 @@ def write_report(
     run : str, Path or ReportData
         Folder of a run, a saved ensemble, or what `collect` returned.
     out : str or Path, optional
-        Where to write; by default ``report.html`` in the folder of the run.
-    predictions, annotations : optional
-        Items to show instead of those of the run, as in `collect`.
+        Where to write; by default ``report.html`` in the folder of the run. Collected data need it.
     texts : bool, default True
         Whether the page holds the texts of the items.
     overwrite : bool, default False
@@ -51,22 +42,16 @@ def write_report(
     ------
     InputError
         If ``run`` is not the folder of a run or an ensemble.
-    TypeError
-        If ``run`` is a `ReportData` and there is no ``out``.
     """
     from edokit._io.atomic import whole_file
     from edokit.report.page import render
     from edokit.runs import REPORT, check_page, refuse_links
 
-    if isinstance(run, ReportData):
-        data = run
-        if out is None:
-            raise TypeError("a page of collected data needs a path: out=…")
-    else:
-        data = collect(run, predictions=predictions, annotations=annotations)
-        if out is None:
-            refuse_links(Path(run), REPORT)
-            out = Path(run) / REPORT
+    data = run if isinstance(run, ReportData) else collect(run)
+    if out is None:
+        assert not isinstance(run, ReportData)
+        refuse_links(Path(run), REPORT)
+        out = Path(run) / REPORT
     check_page(Path(out), overwrite=overwrite)
     page = render(data, texts=texts)
     with whole_file(Path(out)) as temporary:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,9 +28,6 @@ ROLES = {
     "test_predictions": "Test predictions",
     "test_annotations": "Test annotations",
 }
-_NO_FOLDER = (
-    "name a folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or `edo fit`"
-)
 
 
 @dataclass
@@ -172,14 +168,14 @@ def _read_folder(folder: Path) -> ReportData:
 
 
 def _ensemble_folder(folder: Path) -> Path:
-    if not folder.is_dir():
-        state = "a file" if folder.exists() else "not there"
-        raise InputError(f"{folder} is {state}; a report needs the folder of a run", _NO_FOLDER)
     if (folder / "ensemble.json").exists():
         return folder
     if not any((folder / name).exists() for name in (RUN_RECORD, "ensemble", "search", "compare")):
-        message = f"the folder {folder} is not one of a run: it has neither {RUN_RECORD} nor an"
-        raise InputError(f"{message} ensemble", _NO_FOLDER)
+        raise InputError(
+            f"{folder} is not the folder of a run: it has neither {RUN_RECORD} nor an ensemble",
+            "name a folder made by `edo run`, `edo search`, `edo compare`, `edo demo --out` or"
+            " `edo fit`",
+        )
     return folder / "ensemble"
 
 
@@ -201,10 +197,10 @@ def _state(record: RunRecord, role: str, folder: Path) -> str:
     """Whether an input is still as the run read it."""
     path = record.path(role, folder)
     try:
-        if path is None or not os.path.exists(path):
-            return "gone"
-        checksum = digest(path)
+        checksum = "" if path is None else digest(path)
     except EDOError:
+        checksum = ""
+    if checksum == "":
         return "gone"
     if checksum is None:
         return "large"
