@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from edokit._errors import InputError, one_of, warn
+from edokit._errors import InputError, one_of
 from edokit._types import Floats
 from edokit.metrics import item_values
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, sharpen
@@ -170,10 +170,4 @@ def find_answer(metric: Any, answers: Mapping[str, Answer], scale: Scale) -> Ans
             f"choose {', '.join(answers)}, or fit again on an ordinal scale"
             " (`edo fit --scale ordinal`)",
         )
-    answer = answers[metric]
-    if answer.temperature < 1.01 * LOWEST_TEMPERATURE:
-        warn(
-            f"the step for {metric} has the lowest temperature that is tried, so that its answers"
-            f" are next to certain: {answer}"
-        )
-    return answer
+    return answers[metric]

@@ -22,7 +22,6 @@ from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.fitdata.data import FitData
 from edokit.objective.settings import (
-    CE,
     FLAT_NAMES,
     PRESETS,
     SOLVERS,
@@ -94,11 +93,6 @@ class Options:
             warn(
                 "the diversity term has weight 0, so its direction has no effect; set"
                 f" {option(TERMS['div'].flat_name)}"
-            )
-        if self.objective.ce is CE.RANDOM and isinstance(self.solver, Exact):
-            warn(
-                f"the exact solver takes {option('ce', 'random')} in expectation, which is"
-                f" {option('ce', 'all')}"
             )
 
     @property
