@@ -57,7 +57,7 @@ def measured(name: str, annotators: int, seed: int) -> dict[str, float]:
     chosen = np.sort(rng.permutation(annotators)[:ASKED])
     people = tuple(str(simulation.annotators[a]) for a in chosen)
     items = tuple(map(str, simulation.annotations.items[rows]))
-    texts = Texts(items, tuple(map(str, simulation.texts[rows])))
+    texts = Texts(items, tuple(map(str, simulation.annotations.texts[rows])))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         group = Group("linear", 1, supervision="soft", options={"annotators": True})

@@ -103,7 +103,7 @@ def test_splits_are_taken_by_name() -> None:
     assert made.split(2).classes == ("0", "1", "2")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"no split 'dev'; the data has '1', '2'"):
         made.split("dev")
-    with pytest.raises(InputError, match=r"no split .dev.; the data has no splits; give"):
+    with pytest.raises(InputError, match=r"no split .dev.; the data has no splits; name"):
         Annotations.from_matrix([["a"]]).split("dev")
 
 

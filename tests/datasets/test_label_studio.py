@@ -406,7 +406,7 @@ def test_split_and_hard_label_come_from_the_data() -> None:
     assert read_label_studio(tasks, split="dev").items.tolist() == ["5"]
     with pytest.raises(InputError, match=r"no split 'test'.*'train', 'dev'"):
         read_label_studio(tasks, split="test")
-    with pytest.raises(InputError, match=r"no split column .*'dev'"):
+    with pytest.raises(InputError, match=r"no split 'dev'; the data has no splits"):
         read_label_studio(two_tasks(), split="dev")
 
 

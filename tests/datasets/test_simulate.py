@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str) -
 
 
 def test_posts_stay_the_same_from_version_to_version() -> None:
-    assert list(simulate("three-voices", random_state=0, items=(3, 0, 0)).texts) == [
+    assert list(simulate("three-voices", random_state=0, items=(3, 0, 0)).annotations.texts) == [
         "on the way home nothing special about dog owners, back to work",
         "credit to all of you, frankly decent, the radio played the same song 33 times",
         "This drizzle was absolutely lovely. We got two hours of hail in the valley.",
@@ -106,13 +106,16 @@ def test_more_test_items_leave_everything_else_as_it_was() -> None:
         one, other = few.annotations.split(split), many.annotations.split(split)
         assert one.to_table().equals(other.to_table())
         assert np.array_equal(few.truth[few.rows(split)], many.truth[many.rows(split)])
-    assert list(few.texts[few.rows("test")]) == list(many.texts[many.rows("test")])[:50]
+    assert (
+        list(few.annotations.texts[few.rows("test")])
+        == list(many.annotations.texts[many.rows("test")])[:50]
+    )
 
 
 def test_more_train_items_leave_the_first_posts_as_they_were() -> None:
     few = simulate("crowd", random_state=3, items=(50, 0, 0))
     many = simulate("crowd", random_state=3, items=(80, 0, 0))
-    assert list(few.texts) == list(many.texts)[:50]
+    assert list(few.annotations.texts) == list(many.annotations.texts)[:50]
     assert few.features.hostility.tolist() == many.features.hostility[:50].tolist()
 
 
@@ -382,14 +385,14 @@ def test_what_is_personal_averages_out_within_each_group() -> None:
 
 
 def test_posts_are_mostly_distinct() -> None:
-    texts = list(simulated("crowd").texts)
+    texts = list(simulated("crowd").annotations.texts)
     assert len(set(texts)) > 0.998 * len(texts)
     groups = near_duplicate_groups(texts[:4000])
     assert len(set(groups.tolist())) > 0.99 * 4000
 
 
 def test_posts_are_short_plain_english_without_gaps() -> None:
-    for text in simulated("crowd").texts:
+    for text in simulated("crowd").annotations.texts:
         assert text.isascii()
         assert 3 <= len(text.split()) <= 45
         assert "{" not in text
@@ -418,7 +421,7 @@ def test_text_tells_a_good_part_of_the_truth_but_not_all(
     y = train.label_codes[order][drawn]
     words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
     model = LogisticRegression(max_iter=500).fit(words.fit_transform(train.texts), y)
-    predicted = model.predict_proba(words.transform(simulation.texts[test]))
+    predicted = model.predict_proba(words.transform(simulation.annotations.texts[test]))
 
     truth = simulation.truth[test]
     constant = np.tile(train.soft_labels.mean(axis=0), (len(test), 1))

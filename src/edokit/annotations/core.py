@@ -551,13 +551,9 @@ class Annotations:
         """
         split_names = as_names(names)
         for name in split_names:
-            if self.splits is None or name not in self.split_names:
-                listed = examples(self.split_names, 20) or "no splits"
-                raise InputError(
-                    f"there is no split {name!r}; the data has {listed}",
-                    "choose one of these" if self.split_names else "give the data a split column",
-                )
-        splits = self.splits if self.splits is not None else np.empty(0, dtype=object)
+            if name not in self.split_names:
+                raise no_split(name, self.split_names)
+        splits = () if self.splits is None else self.splits
         return self.take(np.flatnonzero(np.isin(splits, split_names)))
 
     def pairs(self) -> Annotations:
@@ -649,6 +645,14 @@ class Annotations:
 def rows_of_each(columns: Mapping[str, Strings], rows: npt.NDArray[Any]) -> dict[str, Strings]:
     """These rows of every column."""
     return {name: values[rows] for name, values in columns.items()}
+
+
+def no_split(name: object, names: Iterable[object]) -> InputError:
+    """The error for a split that the data does not have; ``names`` are those that it has."""
+    return InputError(
+        f"there is no split {name!r}; the data has {examples(names, 20) or 'no splits'}",
+        f"name one that it has, or the column of splits: {option('columns', {'split': 'NAME'})}",
+    )
 
 
 def find_attribute(annotations: Any, name: str) -> Sequence[str]:

@@ -35,6 +35,7 @@ from edokit.annotations.core import (
     Duplicates,
     PublishedLabelWarning,
     contradiction_message,
+    no_split,
 )
 from edokit.annotations.labels import (
     Labels,
@@ -289,19 +290,10 @@ class _LongTable:
     def of_split(self, split: object, labels: Labels | None) -> tuple[_LongTable, Labels | None]:
         """The rows of one split, and their labels."""
         if "split" not in self.names:
-            raise InputError(
-                f"there is no split column to choose the split {split!r} by; the columns are"
-                f" {headings(self.table.column_names)}",
-                f"map one with {option('columns', {'split': 'NAME'})}, or leave {option('split')}"
-                " out",
-            )
+            raise no_split(split, ())
         encoded = self.column("split")
         if as_name(split) not in encoded.names:
-            listed = examples(encoded.names, 10)
-            raise InputError(
-                f"there is no split {as_name(split)!r}; the table has {listed}",
-                "choose one of these",
-            )
+            raise no_split(as_name(split), encoded.names)
         is_inside = np.append(encoded.names, "")[encoded.codes] == as_name(split)
         if labels is not None:
             codes = labels.encoded.codes[is_inside]
@@ -531,13 +523,13 @@ def _arrow_table(table: Any) -> pa.Table:
     """An Arrow table from anything that holds one, a DataFrame or a mapping of columns."""
     if isinstance(table, pd.DataFrame | Mapping):
         # As pairs, since names of a DataFrame may be repeated.
-        columns = [(str(name), column_of(values, str(name))) for name, values in table.items()]
-        lengths = {name: len(column) for name, column in columns}
-        if len({*lengths.values()}) > 1:
+        columns = [column_of(values, str(name)) for name, values in table.items()]
+        try:
+            table = pa.table(columns, names=list(map(str, table)))
+        except pa.ArrowInvalid as error:
             raise InputError(
-                f"the columns differ in length: {lengths}", "give each row every column"
-            )
-        table = pa.table([column for _, column in columns], names=[name for name, _ in columns])
+                f"the columns differ in length: {error}", "give each row every column"
+            ) from error
     elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
         table = table if isinstance(table, pa.Table) else pa.table(table)
     else:

@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 from edokit._errors import HAVE, InputError, are, counted, errors_in, examples, option, warn
 from edokit._io.documents import Document, parse_json, read_json, read_text, to_model
 from edokit._names import as_name, as_names
-from edokit.annotations.core import Annotations
+from edokit.annotations.core import Annotations, no_split
 from edokit.annotations.long_table import ROLES, STRICT, Policies, from_long_table
 from edokit.datasets.exports import Name, is_plain
 from edokit.datasets.read import Items, Source
@@ -325,10 +325,7 @@ def _read(path: Path, split: str | None) -> list[Item2023 | Item2025]:
         splits |= dict.fromkeys(item.split for item in file_items)
         items += [item for item in file_items if split in (None, item.split)]
     if not items:
-        raise InputError(
-            f"{path}: there is no split {split!r}; it has {examples(splits, 10)}",
-            "choose one of these",
-        )
+        raise no_split(split, splits)
     if len({item.scale for item in items}) > 1:
         raise InputError(f"{path} holds items of different datasets", _HINT)
     return items

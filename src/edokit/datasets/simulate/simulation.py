@@ -71,8 +71,6 @@ class Simulation:
     ----------
     regime : Regime
         What was simulated, with the sizes that were used.
-    random_state : int
-        The seed that gives the same simulation again.
     annotations : Annotations
         The annotations, with texts, splits, hard labels and the `group` of each annotator.
     annotators : Strings
@@ -89,19 +87,12 @@ class Simulation:
     """
 
     regime: Regime
-    random_state: int
     annotations: Annotations
     annotators: Strings
     groups: Strings
     features: Features
     population: Population
     thresholds: Floats
-
-    @property
-    def texts(self) -> Strings:
-        """The posts [N]."""
-        assert self.annotations.texts is not None
-        return self.annotations.texts
 
     @cached_property
     def truth(self) -> Floats:
@@ -222,7 +213,6 @@ def simulate(
         table["hard_label"] = _names(published[rows], regime)
     return Simulation(
         regime=regime,
-        random_state=random_state,
         annotations=from_long_table(
             table, classes=regime.classes, scale=regime.scale, attributes=["group"]
         ),
