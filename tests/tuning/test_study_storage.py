@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution
 from optuna.storages import JournalStorage
+from optuna.storages._heartbeat import get_heartbeat_thread
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from postgres import PASSWORD, QUOTED, USER, Server
@@ -27,7 +29,7 @@ from sqlalchemy.engine import URL, make_url
 from edokit._errors import InputError, MissingExtraError
 from edokit.runs import command_text
 from edokit.tuning import storage as storage_module
-from edokit.tuning.storage import StudyStorage, find_storage, masked, open_storage
+from edokit.tuning.storage import StudyStorage, find_storage, masked, open_storage, quiet
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SPACE = {"x": FloatDistribution(0, 1)}
@@ -261,13 +263,21 @@ def test_what_keeps_a_database_away_is_said_in_one_line_without_credentials(
         assert secret not in message
 
 
-def test_a_database_that_goes_away_ends_the_search_in_one_line(database_server: Server) -> None:
+def test_a_database_that_goes_away_ends_the_search_in_one_line(
+    database_server: Server,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def work() -> None:
-        with open_storage(url) as opened:
+        with open_storage(url) as opened, quiet():
             study = begin(opened)
             finish_trials(study, 1)
             database_server.stop()
-            finish_trials(study, 1)
+            capfd.readouterr()
+            optuna.logging.get_logger("optuna.storages").error("lost")
+            logging.getLogger("sqlalchemy.pool.impl.QueuePool").error("can't be closed")
+            with get_heartbeat_thread(0, opened.storage):
+                finish_trials(study, 1)
 
     url = database_server.new_database()
     try:
@@ -276,6 +286,9 @@ def test_a_database_that_goes_away_ends_the_search_in_one_line(database_server: 
     finally:
         database_server.start()
     assert QUOTED not in everything_said(refused.value)
+    assert (*capfd.readouterr(), caplog.text) == ("", "", ""), (
+        "neither a log line nor a thread's traceback"
+    )
     with open_storage(url) as opened:
         assert len(begin(opened).trials) == 1
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -170,11 +172,12 @@ def _connect(url: URL) -> RDBStorage:
 
 
 def _failure(url: URL, error: BaseException) -> InputError:
-    """One line on what is wrong, without credentials."""
-    cause: BaseException = error
+    """One line on what is wrong, without credentials: that of the first cause that has words."""
+    reply, cause = type(error).__name__, error
     while cause.__cause__ or cause.__context__:
         cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
-    reply = " ".join(str(cause).split()) or type(cause).__name__
+        text = " ".join(str(cause).split())
+        reply = text if any(map(str.isalpha, text)) else reply
     for secret in (url.password, url.username):
         reply = reply.replace(str(secret), "***") if secret else reply
     return InputError(
@@ -239,15 +242,26 @@ def masked(url: URL) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without Optuna's log lines and its warnings about experimental methods.
+    """Without log lines of Optuna and of its database, nor warnings of experimental methods.
 
-    Optuna also logs that a lost database failed, which is an error by itself.
+    A lost database is an error by itself: no thread that meets it first has to tell of it.
     """
-    level = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)
+    level, show_failure = logging.get_verbosity(), threading.excepthook
+    pool_log = getLogger("sqlalchemy.pool")
+    pool_level = pool_log.level
+
+    def show_others(failure: threading.ExceptHookArgs) -> None:
+        if not issubclass(failure.exc_type, StorageInternalError):
+            show_failure(failure)
+
+    logging.set_verbosity(logging.CRITICAL)
+    pool_log.setLevel(logging.CRITICAL)
+    threading.excepthook = show_others
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
             yield
     finally:
+        threading.excepthook = show_failure
+        pool_log.setLevel(pool_level)
         logging.set_verbosity(level)
