@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, examples, option
+from edokit._errors import InputError, check_number, examples, option
 from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations, Ties
@@ -207,12 +207,9 @@ class EvaluateOptions:
     invalid: Invalid = "error"
 
     def __post_init__(self) -> None:
-        if 0 < self.samples < FEWEST_SAMPLES:
-            raise InputError(
-                f"{self.samples} bootstrap samples are too few for an interval;"
-                f" it takes at least {FEWEST_SAMPLES}",
-                "use 1000, or 0 for no intervals",
-            )
+        if self.samples:
+            hint = "use 1000, or 0 for no intervals"
+            check_number("samples", self.samples, FEWEST_SAMPLES, whole=True, hint=hint)
 
 
 def evaluate(

@@ -20,7 +20,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 from joblib import cpu_count
 
@@ -38,7 +37,7 @@ from edokit._io.documents import read_json, write_json
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.baselines.comparison import Comparison, compare
-from edokit.baselines.scores import Gain, item_scores
+from edokit.baselines.scores import Gain
 from edokit.bundle import Bundle
 from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
 from edokit.ensemble.estimator import EDOEnsemble, fit
@@ -521,7 +520,7 @@ class _Job:
             self.left_out.append(f"{names}: no time; the same command goes on with them")
         for failure in trained.failed:
             self.left_out.append(f"{failure.job.path}: it failed: {failure.reason}")
-        gains = compare_rivals(comparison, self.labels())
+        gains = compare_rivals(comparison)
         return {
             "summary": sentence(gains),
             "options": asdict(self.options),
@@ -534,11 +533,6 @@ class _Job:
             "leaderboard": leaderboard(comparison, trained),
             "seconds": round(time.monotonic() - self.started, 1),
         }
-
-    def labels(self) -> Annotations:
-        """The annotations that were learned from."""
-        annotations, splits = self.source.annotations, self.source.splits
-        return annotations.split(*splits) if splits else annotations
 
     def commands(self) -> list[str]:
         """The commands that do the same."""
@@ -589,19 +583,13 @@ def reading_flags(reading: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def compare_rivals(comparison: Comparison, labels: Annotations) -> dict[str, Gain]:
+def compare_rivals(comparison: Comparison) -> dict[str, Gain]:
     """The gain of EDO over each rival in the headline metric, from paired items."""
-    answers, headline = comparison.test_predictions, comparison.facts["headline_metric"]
-    labels = labels.with_classes(answers.classes).align(answers.rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EDOWarning)  # of ties, which the headline metric ignores
-        truth = labels.soft_labels, labels.hard_labels()
-    losses = {}
-    for k, name in enumerate(answers.members):
-        p = np.asarray(answers.probabilities[:, k], dtype=np.float64)
-        losses[name] = item_scores(p, labels.scale.hard(p), *truth, labels.scale)[headline]
+    metric, losses = comparison.facts["headline_metric"], comparison.losses
     return {
-        name: Gain.of(headline, paired_test(losses["edo"], losses[name]), comparison[name])
+        name: Gain.of(
+            metric, paired_test(losses["edo"][metric], losses[name][metric]), comparison[name]
+        )
         for name in RIVALS
         if name in losses
     }

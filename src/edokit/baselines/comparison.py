@@ -81,6 +81,8 @@ class Comparison:
         Methods that could not be fitted on these data, with the reason.
     files : InputReader
         The files that were read, for the record of the run.
+    losses : mapping of str to mapping
+        The main metrics of each method by test item, ``losses["edo"]["ce"]`` [N].
 
     Examples
     --------
@@ -94,6 +96,7 @@ class Comparison:
     facts: Mapping[str, Any] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     files: InputReader = field(default_factory=InputReader, repr=False)
+    losses: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Score:
         """The scores of one method."""
@@ -320,6 +323,7 @@ def compare(
         _facts(data, options, fits),
         skipped | failures,
         files,
+        losses,
     )
 
 

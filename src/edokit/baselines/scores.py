@@ -221,7 +221,6 @@ def score_answers(
     y: Ints | Codes,
     resampling: Resampling,
     reference: str = "uniform",
-    about: Mapping[str, str] | None = None,
 ) -> tuple[list[Score], dict[str, dict[str, Floats]]]:
     """The scores of these answers [N, C] and, after them, of the constant; the metrics by item."""
     q, scale = labels.soft_labels, labels.scale
@@ -230,8 +229,7 @@ def score_answers(
     probabilities = {**answers, CONSTANT: np.tile(constant.shares, (len(q), 1))}
     losses = {name: item_scores(p, hard[name], q, y, scale) for name, p in probabilities.items()}
     scores = [
-        Score(name, (about or {}).get(name, ""), only_label=only_label(hard[name], labels.classes))
-        for name in probabilities
+        Score(name, only_label=only_label(hard[name], labels.classes)) for name in probabilities
     ]
     return score_methods(scores, losses, reference, resampling, scale), losses
 

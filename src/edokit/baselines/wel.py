@@ -59,12 +59,10 @@ class WEL(VotingPool):
         import optuna
         from threadpoolctl import threadpool_limits
 
-        before = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        try:
+        from edokit.tuning.storage import quiet
+
+        with quiet():
             study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.random_state))
-        finally:
-            optuna.logging.set_verbosity(before)
         # Its products are small: threads would wait for one another.
         with threadpool_limits(1):
             return self._search(study, P, q, y)

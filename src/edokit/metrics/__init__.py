@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from edokit._errors import InputError, check_number, one_of, option
+from edokit._errors import InputError, check_number, one_of
 from edokit._package import lazy_names
 from edokit._types import Bools, Codes, Floats, Ints
 from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
@@ -381,15 +381,9 @@ def _placed(
 ) -> tuple[Floats, Floats, Floats]:
     """Checked distributions, and where the classes are on the scale [C]."""
     predicted, soft = pair(p, q)
-    classes = predicted.shape[1]
-    places = losses("positions", np.arange(classes) if positions is None else positions)
-    if len(places) != classes or not (np.diff(places) > 0).all():
-        raise InputError(
-            f"{classes} classes need as many ascending positions, but {option('positions')} is"
-            f" {places.tolist()}",
-            "give one number per class, in the order of the classes",
-        )
-    return predicted, soft, places
+    places = np.arange(predicted.shape[1]) if positions is None else positions
+    scale = Scale("ordinal", tuple(losses("positions", places).tolist()))
+    return *pair(predicted, soft, scale), np.array(scale.positions)
 
 
 # --- Checks ---------------------------------------------------------------------------------------
