@@ -17,7 +17,7 @@ import numpy.typing as npt
 from filelock import FileLock
 
 from edokit._errors import InputError
-from edokit._io.atomic import whole_folder
+from edokit._io.atomic import whole_file
 from edokit._types import Floats
 from edokit.members.pretrained import (
     SAMPLE,
@@ -108,7 +108,6 @@ class EncoderMember(ClassifierMember):
 Vectors = npt.NDArray[np.float32]
 BATCH = 16  # texts at a time on a processor, of like length, so that few are padded far
 LARGE_BATCH = 128  # on a GPU, which waits for the processor between batches
-_VECTORS = "vectors.npy"
 PACKAGES = ("torch", "transformers", "sentence_transformers")
 
 
@@ -121,19 +120,19 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     digest = hashlib.sha256(identity(local_folder(model)).encode())
     for text in texts:
         digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
-    place = cache_folder() / "embeddings" / digest.hexdigest()[:32]
+    path = cache_folder() / "embeddings" / f"{digest.hexdigest()[:32]}.npy"
     with ExitStack() as stack:
         with suppress(OSError):  # members that train at a time wait for the first to embed
-            place.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(FileLock(f"{place}.lock"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(FileLock(f"{path}.lock"))
         with suppress(OSError, ValueError, EOFError):
-            cached: Vectors = np.load(place / _VECTORS, allow_pickle=False)
+            cached: Vectors = np.load(path, allow_pickle=False)
             if len(cached) == len(texts):
                 return cached
         vectors = Encoder(model, device)(texts)
         # A cache that can't be written costs time, not results.
-        with suppress(InputError), whole_folder(place) as folder:
-            np.save(folder / _VECTORS, vectors)
+        with suppress(InputError), whole_file(path) as temporary:
+            np.save(temporary, vectors)
     return vectors
 
 
@@ -171,10 +170,6 @@ def identity(folder: Path) -> str:
     Files count by size and the times of change, of which the system sets one at every change
     itself: to read the weights would take as long as to embed hundreds of texts.
     """
-    files = [(file, file.stat()) for file in sorted(folder.rglob("*")) if file.is_file()]
-    return str(
-        [
-            (file.relative_to(folder).as_posix(), s.st_size, s.st_mtime_ns, s.st_ctime_ns)
-            for file, s in files
-        ]
-    )
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    stats = [(str(file.relative_to(folder)), file.stat()) for file in files]
+    return str([(name, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in stats])
