@@ -42,7 +42,7 @@ def correlation_figure(correlations: Sequence[Correlation], path: Path) -> Path:
     panels = [[row for row in correlations if row.diversity == sign] for sign in signs]
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "config": vega.CONFIG | {"background": SURFACE},
+        "config": vega.CONFIG | {"background": SURFACE, "legend": {"gradientThickness": 10}},
         "hconcat": [_panel(*entry) for entry in zip(signs, panels, strict=True)],
         "resolve": {"scale": {"color": "shared"}},
     }

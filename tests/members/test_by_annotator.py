@@ -165,7 +165,7 @@ def test_the_command_writes_a_row_per_item_and_annotator(tmp_path: Path) -> None
         }
         assert describe_predictions(out)["annotators"] == 3
     asked = ("--annotators", tmp_path / "j.csv", "--out", tmp_path / "p.npz")
-    with pytest.raises(InputError, match="--annotators is for trained members"):
+    with pytest.raises(InputError, match="annotators is for trained members"):
         printed("score", "--model", "x", "--texts", tmp_path / "t.csv", *asked)
     with pytest.raises(InputError, match="--judges one per item"):
         printed("score", *given, "--judges", "x.csv", *asked)

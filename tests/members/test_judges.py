@@ -136,7 +136,7 @@ def test_the_command_scores_with_judges(tmp_path: Path) -> None:
 
 
 def test_judges_are_for_trained_members(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--judges is for trained members"):
+    with pytest.raises(InputError, match="judges is for trained members"):
         printed(
             *("score", "--model", "x", "--texts", tmp_path / "t.csv", "--out", tmp_path / "p.npz"),
             *("--judges", tmp_path / "j.csv"),

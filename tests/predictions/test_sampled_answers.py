@@ -244,7 +244,7 @@ def test_one_sheet_makes_the_predictions_of_a_split(tmp_path: Path) -> None:
         words += ["--column", f"{role}={name}"]
     words += ["--out", str(tmp_path / "test.npz")]
     alone = invoke(*words)
-    assert "add --annotations FILE" in str(alone.exception)
+    assert "give --annotations" in str(alone.exception)
     words += ["--annotations", str(written(tmp_path / "v.csv", votes))]
     made = invoke(*words)
     assert made.exit_code == 0, made.output

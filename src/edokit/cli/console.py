@@ -11,9 +11,12 @@ from edokit._errors import counted, money, printable, warn
 from edokit._io.markup import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.progress import Progress
 
     from edokit.panels import PanelComparison
+    from edokit.predictions.core import Predictions
 
 
 def write_line(text: str = "") -> None:
@@ -96,6 +99,28 @@ def print_tables(*tables: Any) -> None:
     """Tables that know their title, header, rows and notes, such as those of a comparison."""
     for table in tables:
         print_table(table.title, table.header, table.shown(), table.notes)
+
+
+def print_predictions(predictions: Predictions, out: Path, json: bool, **facts: Any) -> None:
+    """What was written: items, annotators, members and classes; ``facts`` join the JSON."""
+    n, k, _ = predictions.shape
+    items, people = len(predictions.rows.items), predictions.rows.people
+    summary = {
+        "out": str(out),
+        "items": items,
+        "rows": n,
+        "annotators": len(people) or None,
+        "members": list(predictions.members),
+        "classes": list(predictions.classes),
+        "scale": predictions.scale.to_text(predictions.classes),
+        "member_info": {name: dict(info) for name, info in predictions.member_info.items()},
+    }
+    pairs = f", {counted(len(people), 'annotator')}, {counted(n, 'row')}" if people else ""
+    line = (
+        f"{out}: {counted(items, 'item')}{pairs}, {counted(k, 'member')},"
+        f" classes {', '.join(predictions.classes)}"
+    )
+    print_result(summary | facts, line, json)
 
 
 def print_request_costs(info: Mapping[str, Mapping[str, Any]]) -> None:

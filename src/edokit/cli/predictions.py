@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from edokit._errors import InputError, counted
 from edokit.cli import console, options
-from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
 from edokit.predictions.join import JoinOptions, join_models
 from edokit.predictions.shards import describe_predictions
@@ -98,33 +97,13 @@ def join(
             items=annotations and read_annotations(annotations, split=split).items,
         )
         write_predictions(joined, out)
-    _show_joined(joined, out, json)
+    console.print_predictions(joined, out, json)
 
 
 def _model_file(text: str) -> tuple[str | None, Path, bool]:
     """Name, path and whether it holds logits, of ``[NAME=]FILE[:logits]``."""
     in_logits = text.endswith(LOGITS) and not Path(text).exists()
     return *options.named_file(text.removesuffix(LOGITS) if in_logits else text), in_logits
-
-
-def _show_joined(joined: Predictions, out: Path, json: bool) -> None:
-    from edokit.scales import NOMINAL
-
-    n, k, c = joined.shape
-    info = joined.member_info
-    summary: dict[str, Any] = {"out": str(out), "items": n, "members": list(joined.members)}
-    summary["classes"] = c
-    line = f"{out}: {counted(n, joined.rows.noun)},"
-    line += f" {counted(k, 'member')}, {c} classes"
-    if joined.scale != NOMINAL:
-        summary["scale"] = joined.scale.to_text(joined.classes)
-        line += f" ({joined.scale.kind})"
-    if info:
-        summary["member_info"] = info
-    answers = [details["answers"] for details in info.values() if "answers" in details]
-    if answers:
-        line += f", from {counted(sum(answers), 'sampled answer')}"
-    console.print_result(summary, line, json)
 
 
 def info(path: options.Argument, /, *, json: options.Json = False) -> None:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from edokit._errors import InputError, counted, option
+from edokit._errors import InputError, option
 from edokit.cli import console, options
 
 if TYPE_CHECKING:
     from edokit.members.existing import LabelMap
     from edokit.members.texts import Texts
-    from edokit.predictions.core import Predictions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +121,11 @@ def score(
             )
     with output_files(out, inputs=inputs, overwrite=overwrite):
         write_predictions(predictions, out)
-    _show(predictions, out, labels, trained.judges, json)
+    judges = trained.judges and str(trained.judges)
+    console.print_predictions(predictions, out, json, labels=labels, judges=judges)
+    if not json:
+        console.print_lines(f"{name}: {console.arrows(of)}" for name, of in labels.items())
+        console.print_request_costs(predictions.member_info)
 
 
 def _check(members: list[Path] | None, trained: Trained, existing: Existing) -> None:
@@ -157,38 +160,3 @@ def _refuse_other_texts(out: Path, texts: Texts) -> None:
             f"{out} is there already, and does not hold predictions of these texts",
             f"name another file, or replace it with {option('overwrite', True)}",
         )
-
-
-def _show(
-    predictions: Predictions,
-    out: Path,
-    labels: dict[str, LabelMap],
-    judges: Path | None,
-    json: bool,
-) -> None:
-    (n, k, _), items = predictions.shape, len(predictions.rows.items)
-    people = predictions.rows.people
-    rows = counted(n, "item")
-    if people:
-        rows = (
-            f"{counted(n - items, 'pair')} of item and annotator ({counted(items, 'item')},"
-            f" {counted(len(people), 'annotator')}) and anonymous answers"
-        )
-    lines = [
-        f"{out}: {rows}, {counted(k, 'member')}, classes {', '.join(predictions.classes)}",
-        *(f"{name}: {console.arrows(classes)}" for name, classes in labels.items()),
-    ]
-    summary = {
-        "out": str(out),
-        "items": items,
-        "rows": n,
-        "members": list(predictions.members),
-        "classes": list(predictions.classes),
-        "labels": labels,
-        "judges": None if judges is None else str(judges),
-        "annotators": len(people) or None,
-        "member_info": {name: dict(facts) for name, facts in predictions.member_info.items()},
-    }
-    console.print_result(summary, "\n".join(lines), json)
-    if not json:
-        console.print_request_costs(predictions.member_info)

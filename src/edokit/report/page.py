@@ -13,12 +13,12 @@ from edokit._errors import printable
 from edokit._io.documents import parse_json
 from edokit._package import __version__
 from edokit.metrics import METRIC, headline_metric
-from edokit.report.charts import all_charts
+from edokit.report.charts import PLAIN_NAMES, all_charts
 from edokit.report.colours import DARK, class_colours
 from edokit.report.data import ROLES, ReportData
 from edokit.report.formatting import FILTERS, asset, count, embed
 from edokit.report.items import item_table
-from edokit.report.results import ABOUT, best_values, is_ours, ranked_scores
+from edokit.report.results import best_values, is_ours, ranked_scores
 from edokit.report.summary import EQUAL, summarize
 from edokit.report.vega import CONFIG, page_spec
 from edokit.scales import NOMINAL
@@ -58,7 +58,7 @@ def render(data: ReportData, *, texts: bool = True) -> str:
         summary=summarize(data),
         scores=scores,
         is_ours=is_ours,
-        about_methods=ABOUT,
+        plain_names=PLAIN_NAMES,
         best=best_values(scores),
         scale=scale,
         metric=METRIC,

@@ -26,12 +26,6 @@ _OUTCOMES = {
     *(*METRIC, *(f"{name}_se" for name in METRIC)),
 }
 _ESTIMATES = ("optimistic_", "cross_fitted_")
-ABOUT = {
-    "edo": "this ensemble",
-    "uniform": "plain average of all members",
-    "best-single": "member with the lowest CE on the fit data",
-    "constant": "same probabilities and label for every item",
-}
 
 
 def _is_metric(name: str) -> str:

@@ -35,14 +35,6 @@ CONFIG: Spec = {
         "ticks": False,
         "labelPadding": 5,
     },
-    "legend": {
-        **dict.fromkeys(("titleColor", "labelColor"), INK),
-        "titleFontWeight": "normal",
-        "labelFontSize": 12,
-        "symbolOpacity": 1,
-        "symbolType": "circle",
-        "gradientThickness": 10,
-    },
 }
 TIPS = {"content": "data"}
 AREA: Spec = {"size": {"field": "_area", "type": "quantitative", "scale": None}}
