@@ -39,15 +39,11 @@ class TextSource:
     columns: Mapping[str, str] = field(default_factory=dict)
     split: Sequence[str] = ()
 
-    def read(self, columns: Mapping[str, str] | None = None) -> Texts:
+    def read(self) -> Texts:
         """All texts."""
         from edokit.members.texts import read_texts
 
-        return read_texts(
-            self.path,
-            columns=self.columns if columns is None else columns,
-            split=",".join(self.split) or None,
-        )
+        return read_texts(self.path, columns=self.columns, split=",".join(self.split) or None)
 
     def read_for(self, people: Path | None) -> tuple[Texts, Any]:
         """All texts, and the annotators of each item if there is a file of them."""
@@ -55,11 +51,7 @@ class TextSource:
 
         if people is None:
             return self.read(), None
-        columns = dict(self.columns)
-        if not self.split:
-            # The column of the annotators is in their own table, not among the texts.
-            columns.pop("annotator", None)
-        texts = self.read(columns)
+        texts = self.read()
         return texts, read_annotators(people, columns=self.columns or None, items=texts.items)
 
     def by_item(self) -> dict[str, str]:

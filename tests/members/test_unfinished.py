@@ -24,14 +24,14 @@ def cards(out: Path) -> dict[str, int]:
 
 def test_members_with_and_without_folds_never_share_a_folder(tmp_path: Path) -> None:
     train(tmp_path, cross_fit=2)
-    with pytest.raises(InputError, match="2 were trained on other data or with other settings"):
+    with pytest.raises(InputError, match="other settings: 'linear-01/fold-0'"):
         train(tmp_path)
     again = train(tmp_path, overwrite=True)
     assert not list(tmp_path.glob("members/*/fold-*"))
     np.testing.assert_array_equal(
         again.predictions["test"].probabilities, train(tmp_path).predictions["test"].probabilities
     )
-    with pytest.raises(InputError, match="4 were trained on other data or with other settings"):
+    with pytest.raises(InputError, match="other settings: 'linear-01', 'linear-02'"):
         train(tmp_path, cross_fit=2)
     train(tmp_path, cross_fit=2, overwrite=True)
     assert len(cards(tmp_path)) == 4

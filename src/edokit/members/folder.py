@@ -71,54 +71,41 @@ def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
 
 def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     """The jobs of a plan that are not finished in a folder."""
-    missing: list[TrainingJob] = []
-    different: dict[str, Path] = {}
-    for job in plan.jobs:
-        folder = out / job.folder
-        card = read_card(folder)
-        if card is None:
-            if (old_folder := _other_folds(job, folder)) is not None:
-                different[job.path] = old_folder
-            else:
-                discard(folder)  # without a card it was left by an interrupted removal
-        elif card["fingerprint"] != plan.fingerprint(job):
-            different[job.path] = folder
-        elif changed := changed_files(folder, card):
-            # For example an incomplete copy from another machine.
-            warn(f"{folder} is damaged ({examples(changed)}) and is trained again")
-            discard(folder)
-        else:
-            continue
-        missing.append(job)
+    fingerprints = {job.path: plan.fingerprint(job) for job in plan.jobs}
+    members = {job.member for job in plan.jobs}
+    different = [
+        path
+        for path, card in member_cards(out).items()
+        if path.partition("/")[0] in members and fingerprints.get(path) != card["fingerprint"]
+    ]
     if different and not plan.options.overwrite:
-        were = "was" if len(different) == 1 else "were"
         raise InputError(
-            f"{out} holds other members: {len(different)} {were} trained on other data or with"
-            f" other settings: {examples(different)}",
+            f"{out} holds other members, trained on other data or with other settings:"
+            f" {examples(different)}",
             f"choose another {option('out')} folder, or replace them with"
             f" {option('overwrite', True)}",
         )
-    for folder in dict.fromkeys(different.values()):
-        discard(folder)
+    for path in different:
+        discard(out / MEMBERS / path)
+    missing = []
+    for job in plan.jobs:
+        folder = out / job.folder
+        card = read_card(folder)
+        if card is not None:
+            if not (changed := changed_files(folder, card)):
+                continue
+            # For example an incomplete copy from another machine.
+            warn(f"{folder} is damaged ({examples(changed)}) and is trained again")
+        discard(folder)  # without a card it was left by an interrupted removal
+        missing.append(job)
     return missing
 
 
-def _other_folds(job: TrainingJob, folder: Path) -> Path | None:
-    """The folder of this member trained without folds if the job has one, or the reverse."""
-    if job.fold is None:
-        return folder if any(map(read_card, folder.glob("fold-*"))) else None
-    return folder.parent if read_card(folder.parent) is not None else None
-
-
 def member_cards(out: Path) -> dict[str, dict[str, Any]]:
-    """Cards of the finished members in a folder, by name; of folds the last one's."""
+    """Cards of the finished jobs in a folder, by the name of the member, or member and fold."""
     root = out / MEMBERS
-    cards = {}
-    for path in sorted(chain(root.glob(f"*/{CARD}"), root.glob(f"*/fold-*/{CARD}"))):
-        name = path.relative_to(root).parts[0]
-        if not name.startswith("."):
-            cards[name] = finished_card(path.parent)
-    return cards
+    paths = sorted(chain(root.glob(f"[!.]*/{CARD}"), root.glob(f"[!.]*/fold-*/{CARD}")))
+    return {path.parent.relative_to(root).as_posix(): finished_card(path.parent) for path in paths}
 
 
 def collect_predictions(

@@ -301,9 +301,7 @@ class LoadedMembers:
                     f"the members in {self.place} were trained on texts"
                     f" {'without' if has_context else 'with a'} context, but {texts.place(item)}"
                     f" has {'one' if has_context else 'none'}",
-                    "leave the context out"
-                    if has_context
-                    else "give pairs of a text and its context, or a table with a column context",
+                    "a context is the second of a pair of texts, or a column context of a table",
                 )
 
     def models(self, name: str) -> Iterable[tuple[Path, Member]]:

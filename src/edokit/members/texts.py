@@ -217,7 +217,8 @@ def _numbered(texts: Sequence[Text]) -> Texts:
 
 def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str]) -> Texts:
     """The texts of a table, each item once."""
-    unknown = [role for role in columns if role not in _ROLES]
+    # Annotators may be in a table of their own.
+    unknown = [role for role in columns if role not in (*_ROLES, "annotator")]
     if unknown:
         raise InputError(
             f"texts have the columns item, text and context, but no {unknown[0]!r}", "leave it out"

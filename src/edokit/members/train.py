@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edokit._errors import (
-    EDOError,
     InputError,
     counted,
     examples,
@@ -140,7 +139,7 @@ def train_members(
             failed = train_plan(plan, folder, step)
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
         if len(failed_members) == len({job.member for job in plan.jobs}):
-            raise _all_failed(failed)
+            raise InputError(f"no member was trained, all failed: {failed[0].reason}")
         predictions = collect_predictions(plan, folder, failed_members)
         _warn_of_other_members(plan, folder)
         _warn_of_identical_members(predictions)
@@ -205,16 +204,11 @@ def _place(job: TrainingJob) -> tuple[bool, bool]:
     return asks_server(recipe), trains_on_device(recipe)
 
 
-def _all_failed(failed: Sequence[Outcome]) -> EDOError:
-    reasons = list(dict.fromkeys(outcome.reason for outcome in failed))
-    further = f" (and {counted(len(reasons) - 1, 'other reason')})" if len(reasons) > 1 else ""
-    return InputError(f"no member was trained, all failed: {reasons[0]}{further}")
-
-
 def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
     """Warn of members of an earlier training that are not part of this one."""
+    members = dict.fromkeys(path.partition("/")[0] for path in member_cards(out))
     planned = {job.member for job in plan.jobs}
-    if names := [name for name in member_cards(out) if name not in planned]:
+    if names := [name for name in members if name not in planned]:
         warn(
             f"{out / MEMBERS} also holds {counted(len(names), 'member')} of an earlier training"
             f" ({examples(names)}), which predictions and manifest leave out; to include them, ask"
@@ -225,16 +219,13 @@ def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
 
 def _warn_of_identical_members(predictions: Mapping[str, Predictions]) -> None:
     """Warn of groups whose members all predict the same, and say what to do about it."""
-    tables = [table for table in predictions.values() if table.annotators is None]
-    groups = np.array(tables[0].groups or ())
-    identical = []
+    table = next(table for table in predictions.values() if table.annotators is None)
+    groups = np.array(table.groups or ())
     for name in dict.fromkeys(groups):
-        parts = [np.asarray(table.probabilities)[:, groups == name] for table in tables]
-        if len(parts[0][0]) > 1 and all((np.ptp(p, axis=1) <= _IDENTICAL).all() for p in parts):
-            identical.append(f"{name}, {counted(len(parts[0][0]), 'member')}")
-    if identical:
-        warn(
-            f"all members of a group predict the same: {'; '.join(identical)}; train one member, or"
-            f" with {option('supervision', 'random-select')}, and add groups that differ in recipe"
-            " or options"
-        )
+        probabilities = np.asarray(table.probabilities)[:, groups == name]
+        if probabilities.shape[1] > 1 and (np.ptp(probabilities, axis=1) <= _IDENTICAL).all():
+            warn(
+                f"all members of a group predict the same: {name}; train one member, or with"
+                f" {option('supervision', 'random-select')}, and add groups that differ in recipe"
+                " or options"
+            )
