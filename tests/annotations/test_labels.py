@@ -234,9 +234,9 @@ def spelled(*labels: object, **more: object) -> dict[str, object]:
     [
         (["rude", "Rude", "rude"], r"'Rude' \(1 row, first row 2\)", {"Rude": "rude"}),
         (["yes", "no", " yes", "yes"], r"' yes' \(1 row, first row 3\)", {" yes": "yes"}),
-        (["no ", "yes", "no "], r"blanks around them: 'no ' \(2 rows", {"no ": "no"}),
+        (["no ", "yes", "no "], r"blanks.*'no ' \(2 rows", {"no ": "no"}),
         (["1", "0", "1.0"], r"'1.0' \(1 row, first row 3\)", {"1.0": "1"}),
-        (["caf\u00e9", "cafe\u0301", "caf\u00e9"], "only in case", {"cafe\u0301": "caf\u00e9"}),
+        (["caf\u00e9", "cafe\u0301", "caf\u00e9"], "case, blanks", {"cafe\u0301": "caf\u00e9"}),
     ],
 )
 def test_spellings_of_one_label_are_named_and_asked_for(
@@ -304,12 +304,6 @@ def test_labels_of_other_splits_count_too() -> None:
         Annotations.from_table(table, split="dev")
     hard = spelled("no", "no", "yes", split=["dev", "dev", "train"], hard_label=["no", "yes", ""])
     assert Annotations.from_table(hard, split="dev").classes == ("no", "yes")
-
-
-def test_a_long_label_map_says_that_it_is_cut() -> None:
-    variants = [name for k in range(11) for name in (f"label {k}", f"Label {k}")]
-    with pytest.raises(InputError, match=r"label_map={.*} and 3 more; or"):
-        Annotations.from_table(spelled(*variants))
 
 
 def test_a_label_map_that_maps_nothing_is_refused() -> None:

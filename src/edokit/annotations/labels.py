@@ -19,8 +19,6 @@ from edokit._names import Encoded, as_name, as_names, recode, renamed, spelling_
 from edokit._types import Floats
 
 _SEPARATORS = re.compile(r"[,;|/+]")
-_SHOWN = 8
-"""Pairs of labels that a hint spells out."""
 
 
 class Labels(NamedTuple):
@@ -49,6 +47,15 @@ class Labels(NamedTuple):
             return place(int(rows[0])) if len(rows) else "the declaration"
 
         return place_of
+
+    def renamed(self, names: Mapping[str, str]) -> Labels:
+        """The same rows with some labels replaced, also those in sets."""
+        sets = {
+            cell: list(dict.fromkeys(names.get(label, label) for label in labels))
+            for cell, labels in self.sets.items()
+        }
+        single = {old: new for old, new in names.items() if old not in self.sets}
+        return Labels(renamed(self.encoded, single), sets)
 
     def indicators(self, classes: Sequence[str], place: Callable[[int], str]) -> Floats:
         """Each set as 1 for each of its labels and 0 for the others [M, C]."""
@@ -98,11 +105,19 @@ def read_labels(
     else:
         _refuse_sets(labels, name, declared, place)
         result = Labels(labels, {})
-    if ignore_case:
-        return _one_spelling(result, classes or (), place)
-    if declared is None:
-        _refuse_variants(result, place)
-    return result
+    if not ignore_case and declared is not None:
+        return result
+    mapping, listed = _variants(result, place, classes or ())
+    if mapping and not ignore_case:
+        raise InputError(
+            f"labels in doubtful spellings (case, blanks or how a number is written): {listed}",
+            f"say that they are the same: {option('ignore_case', True)}, or one by one with"
+            f" {option('label_map', mapping)}; or that they are not, by declaring every class"
+            f" ({option('classes')})",
+        )
+    if mapping:
+        warn(f"labels that differ only in case, blanks or as numbers are the same: {listed}")
+    return result.renamed(mapping)
 
 
 def _refuse_sets(
@@ -199,7 +214,7 @@ def _split(name: str) -> list[str]:
 
 
 def _variants(
-    labels: Labels, place: Callable[[int], str], declared: Iterable[str] = ()
+    labels: Labels, place: Callable[[int], str], declared: Iterable[str]
 ) -> tuple[dict[str, str], str]:
     """Labels that differ only in case, blanks or how a number is written: each with its main
     spelling (the declared, else the most frequent one), and all of them in words."""
@@ -234,34 +249,3 @@ def _variants(
             f"fill them in, or choose {option('empty', 'drop')}",
         )
     return mapping, "; ".join(listed[:3]) + remainder
-
-
-def _one_spelling(labels: Labels, declared: Iterable[str], place: Callable[[int], str]) -> Labels:
-    """The labels with one spelling for those that differ only in case, blanks or as numbers."""
-    mapping, listed = _variants(labels, place, declared)
-    if mapping:
-        warn(f"labels that differ only in case, blanks or as numbers are the same: {listed}")
-    sets = {
-        cell: list(dict.fromkeys(mapping.get(name, name) for name in names))
-        for cell, names in labels.sets.items()
-    }
-    whole_cells = {old: new for old, new in mapping.items() if old not in labels.sets}
-    return Labels(renamed(labels.encoded, whole_cells), sets)
-
-
-def _refuse_variants(labels: Labels, place: Callable[[int], str]) -> None:
-    """Refuse labels that differ only in case, blanks or how a number is written."""
-    mapping, listed = _variants(labels, place)
-    if not mapping:
-        return
-    pairs = dict(list(mapping.items())[:_SHOWN])
-    more = f" and {len(mapping) - _SHOWN} more" if len(mapping) > _SHOWN else ""
-    has_pairs = {*mapping.values()} & labels.names
-    raise InputError(
-        "labels that differ only in case, blanks or how a number is written: " + listed
-        if has_pairs or len({*mapping.values()}) < len(mapping)
-        else f"labels with blanks around them: {listed}",
-        f"say that they are the same: {option('ignore_case', True)}, or one by one with"
-        f" {option('label_map', pairs)}{more}; or that they are not, by declaring every"
-        f" class ({option('classes')})",
-    )
