@@ -67,7 +67,7 @@ class Input:
     sha256 : str or None
         Digest of its bytes; none above one GiB.
     options : Mapping[str, Json]
-        How annotations were read: arguments of ``read_annotations``, ``splits`` and ``learn``; of
+        How annotations were read: arguments of ``read_annotations`` and ``learn``; of
         predictions, the ``scale`` that was declared, and ``learn``.
     """
 
@@ -182,9 +182,8 @@ class InputReader:
 
     def annotations(self, role: str, source: Any, split: str | Sequence[str] | None = None) -> Any:
         """The annotations of one or several splits (None: all), from a file or as they are."""
-        splits = _split_names(split)
         if isinstance(source, str | Path):
-            options = self._note(role, source, self._reading_options(splits))
+            options = self._note(role, source, self._reading_options(split))
             return _read_annotations(Path(source), options)
         if self._options:
             names = ", ".join(map(option, sorted(self._options)))
@@ -192,31 +191,24 @@ class InputReader:
                 f"{names}: for annotations that are files, but {role} is not a file",
                 "leave it out",
             )
-        if splits and not isinstance(source, Annotations):
+        if split and not isinstance(source, Annotations):
             raise InputError(f"{role} is an array, without splits", f"leave {option('split')} out")
-        return source.split(*splits) if splits else source
+        return source.split(*([split] if isinstance(split, str) else split)) if split else source
 
     def streamed(
         self, predictions: Any, annotations: Any, split: str | Sequence[str] | None = None
     ) -> dict[str, Any]:
         """Arguments of `FitData.open` for predictions and annotations to fit on."""
-        splits = _split_names(split)
         if isinstance(predictions, str | Path):
             self._note_predictions("predictions", predictions)
-        arguments = {"annotations": annotations, "splits": splits}
         if not isinstance(annotations, str | Path):
-            return arguments
-        self._note("annotations", annotations, self._reading_options(splits))
-        return {**arguments, **self._options}
+            return {"annotations": annotations, "split": split}
+        options = self._note("annotations", annotations, self._reading_options(split))
+        return {"annotations": annotations, **options}
 
-    def _reading_options(self, splits: list[str]) -> dict[str, Any]:
+    def _reading_options(self, split: str | Sequence[str] | None) -> dict[str, Any]:
         """What a record says of how annotations were read."""
-        several: dict[str, Any] = {"splits": splits} if len(splits) > 1 else {}
-        return {**self._options, **({"split": splits[0]} if len(splits) == 1 else several)}
-
-
-def _split_names(split: str | Sequence[str] | None) -> list[str]:
-    return [] if split is None else [split] if isinstance(split, str) else list(split)
+        return {**self._options, **({"split": split} if split else {})}
 
 
 def _read_predictions(path: Path, options: Mapping[str, Any]) -> Predictions:
@@ -229,10 +221,10 @@ def _read_predictions(path: Path, options: Mapping[str, Any]) -> Predictions:
 def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
     """Annotations, read as a record says."""
     arguments = dict(options)
-    splits, learn = arguments.pop("splits", None), arguments.pop("learn", None)
-    annotations = read_annotations(path, **arguments)
-    annotations = annotations.split(*splits) if splits else annotations
-    return view_labels(annotations, learn)
+    learn = arguments.pop("learn", None)
+    # Earlier records keep several splits under a name of their own.
+    arguments["split"] = arguments.pop("splits", None) or arguments.get("split")
+    return view_labels(read_annotations(path, **arguments), learn)
 
 
 def digest(path: Path) -> str | None:

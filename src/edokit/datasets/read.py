@@ -144,7 +144,7 @@ def read_annotations(
     source: str | Path,
     *,
     format: str | None = None,
-    split: str | None = None,
+    split: str | Sequence[str] | None = None,
     classes: Sequence[object] | None = None,
     duplicates: Literal["error", "first", "all"] | None = None,
     columns: Mapping[str, str] | None = None,
@@ -162,8 +162,8 @@ def read_annotations(
         Studio, Argilla or Potato.
     format : {"table", "lewidi", "label-studio", "argilla", "potato"}, default=None
         What the source is; recognised if None.
-    split : str, default=None
-        Read only this split.
+    split : str or sequence of str, default=None
+        Read only this split, or these.
     classes : sequence, default=None
         All classes in order; if None those that occur, in numeric or alphabetical order.
     duplicates : {"error", "first", "all"}, default=None
@@ -212,8 +212,9 @@ def read_annotations(
     kind = _kind(path, format)
     policies = {name: options.pop(name) for name in POLICIES if name in options}
     options |= {"columns": columns, "label_map": label_map}
+    splits = [split] if isinstance(split, str) else list(split or ())
     arguments = _reader_options(kind, options) | {
-        "split": split,
+        "split": splits[0] if len(splits) == 1 else None,
         "classes": classes,
         "policies": Policies(duplicates=duplicates, **policies),
     }
@@ -221,6 +222,7 @@ def read_annotations(
         arguments["scale"] = scale
     with errors_in(path):
         annotations = kind.read(path, **arguments)
+        annotations = annotations.split(*splits) if len(splits) > 1 else annotations
     if scale is None and annotations.scale == NOMINAL and looks_ordinal(annotations.classes):
         warn(
             f"the labels {', '.join(annotations.classes)} may be points of a scale and are read as"

@@ -32,7 +32,7 @@ from edokit.scales import NOMINAL, Scale, check_same_scale
 class ReadOptions:
     """How annotations are read."""
 
-    splits: tuple[str, ...] = ()  # only these, where given
+    split: str | Sequence[str] | None = None  # or several of them
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of ``read_annotations``: ``columns``, ``duplicates`` and the like."""
     learn: str | None = None
@@ -45,11 +45,12 @@ class ReadOptions:
             # Whoever reads all shards warns of published labels once, with a sum.
             warnings.simplefilter("ignore", PublishedLabelWarning)
             annotations = read_annotations(path, classes=classes, **self.options)
-            if annotations.splits is not None and self.splits:
+            if self.split:
+                names = np.atleast_1d(np.asarray(self.split))
+                if annotations.splits is None:
+                    return annotations.split(*names)  # is refused
                 # A shard need not hold items of every split.
-                annotations = annotations.take(np.isin(annotations.splits, self.splits))
-            elif self.splits:
-                annotations = annotations.split(*self.splits)
+                annotations = annotations.take(np.isin(annotations.splits, names))
         return view_labels(annotations, self.learn)
 
 
@@ -122,11 +123,7 @@ def _in_files(
         files = match_files(path, shards.files)
         if files:
             return files
-    split = reading.splits[0] if len(reading.splits) == 1 else None
-    annotations = read_annotations(path, classes=classes, split=split, **reading.options)
-    if len(reading.splits) > 1:
-        annotations = annotations.split(*reading.splits)
-    return annotations
+    return read_annotations(path, classes=classes, split=reading.split, **reading.options)
 
 
 # --- The arrays of each shard, checked and matched once -------------------------------------------

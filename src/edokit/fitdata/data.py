@@ -219,8 +219,8 @@ class FitData:
             Anything that fits into memory, or a folder with a file for each shard, named like it.
         classes : sequence of str, optional
             The classes, in order.
-        splits : sequence of str, default=()
-            Only annotations of these splits.
+        split : str or sequence of str, optional
+            Only annotations of this split, or of these.
         jobs : int, optional
             Shards to work on at a time; by default one per core, as far as 2 GiB of memory go.
         engine : str, default="local"

@@ -49,7 +49,7 @@ _BLOCK = 2**21  # numbers of P that are looked at in one go
 class ShardOptions:
     """How shards are worked on; `FitData.open` describes each."""
 
-    splits: Sequence[str] = ()
+    split: str | Sequence[str] | None = None
     jobs: int | None = None
     engine: str = LOCAL
     scratch: str | Path | None = None
@@ -139,9 +139,7 @@ class ShardedData(FitData):
             shards = Shards.open(predictions, learn=work.learn)
         if scale is not None:
             shards, options = shards.on_scale(scale), {**options, "scale": scale}
-        reading = ReadOptions(
-            tuple(work.splits), options, shards.learn, work.ties, work.random_state
-        )
+        reading = ReadOptions(work.split, options, shards.learn, work.ties, work.random_state)
         source, order = find_annotations(annotations, shards, classes, reading)
         if isinstance(source, tuple):
             # All are what the first one is; to find out takes longer than to read some of them.

@@ -622,7 +622,7 @@ def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, 
         )
     axis_sizes = {"K": 1, "C": 2, **dict(zip(layout, shape, strict=False))}
     if len(shape) != len(layout) or any(axis_sizes[axis] != sizes[axis] for axis in sizes):
-        axes = ", ".join(f"{axis}={size}" for axis, size in sorted(sizes.items()))
+        axes = ", ".join(f"{axis}={sizes[axis]}" for axis in "NKC" if axis in sizes)
         raise InputError(
             f"predictions of shape {shape} do not fit the layout {layout}"
             f"{f' with {axes}' if axes else ''}",
