@@ -183,13 +183,6 @@ class PredictOptions:
         """The panels and persons; their attributes are in a file of annotators, if anywhere."""
         from edokit.panels import Panel, read_panel
 
-        for path in self.panel or ():
-            if not path.exists():
-                raise InputError(
-                    f"there is no panel in {path}, which does not exist",
-                    "write the names into a .txt file, one a line, or give one person as"
-                    f" {option('as_annotator', 'NAME')}",
-                )
         people = _people(self.annotators) if self.annotators and self.panel else None
         panels = [read_panel(path, people) for path in self.panel or ()]
         persons = self.as_annotator or ()
@@ -214,10 +207,7 @@ def _check_panel(panel: Panel, known_annotators: Sequence[str]) -> None:
     from edokit.panels import unknown_hint
 
     if not {*panel.annotators} & {*known_annotators}:
-        hint, names = unknown_hint(known_annotators), panel.annotators[0].split(",")
-        if {name.strip() for name in names} <= {*known_annotators}:
-            hint = f"{option('as_annotator')} repeats, once for each name"
-        raise InputError(f"no member knows {panel}", hint)
+        raise InputError(f"no member knows {panel}", unknown_hint(known_annotators))
 
 
 class Predictor:

@@ -237,7 +237,7 @@ def test_runs_on_pairs_make_a_page(tmp_path: Path):
     given = split_files(tmp_path)
     compared(tmp_path, "pairs", given)
     edo("fit", *given[:4], "--learn", "pairs", "--out", tmp_path / "fit")
-    edo("search", *given, "--learn", "pairs", "--trials", 4, "--out", tmp_path / "search")
+    edo("search", *given[:4], "--learn", "pairs", "--trials", 4, "--out", tmp_path / "search")
     for run in ("compare-pairs", "search"):
         assert edo("report", tmp_path / run).endswith("MB")  # and nothing that is missing
     more = ("--predictions", tmp_path / "test-p.npz", "--annotations", tmp_path / "test-a.csv")
@@ -311,7 +311,7 @@ def test_an_ensemble_is_evaluated_on_pairs(files: Path, learn: str):
 @pytest.mark.parametrize("command", ["fit", "search", "compare"])
 def test_pairs_where_items_were_asked_for_are_one_clear_message(tmp_path: Path, command: str):
     given = split_files(tmp_path)
-    given = given[:4] if command == "fit" else given
+    given = given if command == "compare" else given[:4]
     shown = edo(command, *given, "--out", tmp_path / "out", code=2)
     assert "'i00 · r0', not of items" in shown
     assert "--learn items" in shown
