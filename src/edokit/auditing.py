@@ -19,6 +19,7 @@ from edokit._io.markup import Table
 from edokit._types import Bools, Codes, Floats, Ints
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
+from edokit.baselines.scores import short_ends
 from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.ensemble.fitted import CLEARLY
 from edokit.ensemble.inputs import as_predictions
@@ -231,7 +232,7 @@ class Audit:
                 "member": row["member"],
                 short: row["loss"],
                 "corr.": _correlation(row),
-                f"without it: Δ{short} {UNIFORM}": f"{_short_ends(row[UNIFORM]['interval'])}"
+                f"without it: Δ{short} {UNIFORM}": f"{short_ends(row[UNIFORM]['interval'], 4)}"
                 f" {row[UNIFORM]['verdict']}",
             }
             for row in self.members
@@ -252,7 +253,7 @@ class Audit:
                 "jury": row["agreement"],
                 "person": row["human"],
                 "best": row["best"],
-                "jury − person": row["interval"] and _short_ends(row["interval"], 3),
+                "jury − person": row["interval"] and short_ends(row["interval"]),
                 f"{short} jury": row["loss"],
                 "others": row["human_loss"],
                 "lowest": row["lowest_loss"],
@@ -687,9 +688,3 @@ def _correlation(row: Mapping[str, Any]) -> str:
     """``0.72 (0.10–0.95)``, with ``?`` where it is lost in the noise of the labels."""
     values = (row["correlation"], *row["correlation_interval"])
     return "{} ({}–{})".format(*("?" if value is None else f"{value:.2f}" for value in values))
-
-
-def _short_ends(ends: Sequence[float], digits: int = 4) -> str:
-    """``−.0012…+.0034``."""
-    text = "…".join(f"{end:+.{digits}f}" for end in ends)
-    return text.replace("+0.", "+.").replace("-0.", "-.").replace("-", "−")

@@ -295,22 +295,19 @@ def plan(
             if metric in samples[purpose]
         },
         compared=names,
-        notes=[*[needs] * (not models), *[reason] * bool(reason), *_limits(answers, options)],
+        notes=[*[needs] * (not models), *[reason] * bool(reason), *_limits(answers)],
     )
 
 
-def _limits(answers: Answers, options: PlanOptions) -> list[str]:
-    """Notes on what the pilot or the budget can't show."""
-    lines, shared = [], int(answers.overlap.sum())
-    if not np.nansum(answers.spread):
-        lines.append(
-            "All annotators of an item agree in the pilot. So few items may only hide that they"
-            f" differ: up to {min(3 / shared, 1):.0%} of the items may divide them."
-        )
-    dear = [n for n in options.annotators if not options.items(n)]
-    if dear:
-        lines.append(f"The budget buys no item with {counted(min(dear), 'annotator')} or more.")
-    return lines
+def _limits(answers: Answers) -> list[str]:
+    """A note on a pilot in which nobody disagrees."""
+    if np.nansum(answers.spread):
+        return []
+    share = min(3 / int(answers.overlap.sum()), 1)
+    return [
+        "All annotators of an item agree in the pilot. So few items may only hide that they differ:"
+        f" up to {share:.0%} of the items may divide them."
+    ]
 
 
 def _affordable(options: PlanOptions, pilot: Annotations) -> tuple[PlanOptions, list[int]]:

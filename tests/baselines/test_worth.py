@@ -2,7 +2,7 @@
 
 import pytest
 
-from edokit.baselines.scores import Score, lowest_score, worth
+from edokit.baselines.scores import Score, lowest_score, short_ends, worth
 from edokit.metrics import PairedTest
 
 
@@ -59,3 +59,7 @@ def test_a_higher_f1_is_better(f1, ends, verdict):
     (sentence,) = said(0.4, f1, (-0.2, -0.01), ends)
     assert sentence.startswith(f"EDO is {verdict} a constant answer")
     assert "CE" not in sentence
+
+
+def test_ends_of_ten_and_more_keep_their_digits():
+    assert short_ends((-0.154, 10.25)) == "−.154…+10.250"

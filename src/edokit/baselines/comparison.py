@@ -545,36 +545,21 @@ def _rows(
 ) -> list[_Row]:
     """The rows of the methods, of a soft-label member and of other pools."""
     rows = [_Row(name, find_method(name).about, name, (data.dev, data.test)) for name in names]
-    if SOFT not in extra:
-        rows += _soft_row(data)
+    info = data.dev.member_info
+    soft = [name for name in data.dev.members if info.get(name, {}).get("supervision") == SOFT]
+    if soft and SOFT not in extra:
+        about = "the soft-label member with the lowest CE on dev"
+        rows.append(
+            _Row(SOFT, about, "best-single", (data.dev.select(soft), data.test.select(soft)))
+        )
     for name, pool in extra.items():
         pools = _extra_pools(name, pool, data, files)
-        rows += _extra_rows(name, pools, with_edo="edo" in names)
+        count = len(pools[0].members)
+        about = f"the uniform mean of the {count} {name} members" if count > 1 else f"{name} alone"
+        rows.append(_Row(name, about, REFERENCE, pools))
+        if count > 1 and "edo" in names:
+            rows.append(_Row(f"edo:{name}", f"EDO on the {count} {name} members", "edo", pools))
     return rows
-
-
-def _soft_row(data: _Samples) -> list[_Row]:
-    """The row of a single soft-label member, where predictions note that members are such."""
-    members = [
-        name
-        for name in data.dev.members
-        if data.dev.member_info.get(name, {}).get("supervision") == SOFT
-    ]
-    if not members:
-        return []
-    about = "the soft-label member with the lowest CE on dev"
-    pools = data.dev.select(members), data.test.select(members)
-    return [_Row(SOFT, about, "best-single", pools)]
-
-
-def _extra_rows(name: str, pools: tuple[Predictions, Predictions], *, with_edo: bool) -> list[_Row]:
-    """The rows of an extra pool."""
-    count = len(pools[0].members)
-    if count == 1:
-        return [_Row(name, f"{name} alone", REFERENCE, pools)]
-    members = f"the {count} {name} members"
-    rows = [_Row(name, f"the uniform mean of {members}", REFERENCE, pools)]
-    return rows + [_Row(f"edo:{name}", f"EDO on {members}", "edo", pools)] * with_edo
 
 
 def _answers(method: Any, pool: Predictions, scale: Scale) -> tuple[Floats, Ints]:

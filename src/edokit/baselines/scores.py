@@ -299,8 +299,12 @@ def signed(value: float, digits: int = 4) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def difference(test: PairedTest | None) -> str | None:
+def short_ends(ends: Sequence[float], digits: int = 3) -> str:
     """``−.154…−.107``."""
-    if test is None:
-        return None
-    return f"{signed(test.low, 3)}…{signed(test.high, 3)}".replace("0.", ".")
+    texts = [signed(end, digits) for end in ends]
+    return "…".join(text[0] + text[1:].removeprefix("0") for text in texts)
+
+
+def difference(test: PairedTest | None) -> str | None:
+    """The interval of a difference as ``−.154…−.107``."""
+    return None if test is None else short_ends((test.low, test.high))

@@ -164,7 +164,7 @@ def slice_table(slices: Sequence[Slice], level: float, subject: str) -> Table:
     name, records = METRIC[metric].short, []
     for part in slices:
         ours, ends = part.scores[0], part.scores[0].intervals.get(metric)
-        interval_text = None if ends is None else f"{ends[0]:.3f}–{ends[1]:.3f}".replace("0.", ".")
+        interval_text = ends and "–".join(f"{end:.3f}".removeprefix("0") for end in ends)
         rivals = {rival: part.score(rival) for rival in ("uniform", CONSTANT)}
         records.append(
             {
