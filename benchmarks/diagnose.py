@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from true_variance import true_variance
 
 from edokit import read_annotations, simulate
 from edokit.annotations.core import Annotations
@@ -197,7 +198,7 @@ def declared(vectors: LabelVectors, annotations: Annotations) -> dict[str, Part]
 
 
 def truth(simulation: Simulation) -> dict[str, float]:
-    known = simulation.variance()
+    known = true_variance(simulation)
     shares = {name: value / sum(known.values()) for name, value in known.items()}
     return {**shares, "rest": shares["annotator_item"] + shares["noise"]}
 

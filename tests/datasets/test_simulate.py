@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.true_variance import sources_of_variance, true_variance
 from edokit import train_members
 from edokit._errors import EDOWarning, InputError
 from edokit.annotations.core import Annotations
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.datasets.simulate.posts import TARGETS
 from edokit.datasets.simulate.regimes import REGIMES, Group, Regime
-from edokit.datasets.simulate.simulation import Simulation, decompose, simulate
+from edokit.datasets.simulate.simulation import Simulation, simulate
 from edokit.members import Group as MemberGroup
 
 Floats = npt.NDArray[np.float64]
@@ -279,7 +280,7 @@ def test_the_sources_add_up_to_the_total(n: int, a: int, c: int, seed: int) -> N
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(c, 0.5), size=(n, a))
     group = np.unique(rng.integers(0, 3, size=a), return_inverse=True)[1]
-    variance = decompose(p, group)
+    variance = sources_of_variance(p, group)
     mean = p.mean(axis=(0, 1))
     assert min(variance.values()) >= 0.0
     assert sum(variance.values()) == pytest.approx(0.5 * float(np.sum(mean * (1 - mean))), rel=1e-9)
@@ -293,7 +294,7 @@ def structured_share(variance: dict[str, float]) -> float:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_disagreement_is_partly_noise_in_every_regime(name: str) -> None:
-    assert 0.2 < structured_share(simulated(name).variance()) < 0.7
+    assert 0.2 < structured_share(true_variance(simulated(name))) < 0.7
 
 
 def test_the_sources_match_what_repeated_answers_show() -> None:
@@ -320,7 +321,7 @@ def test_the_sources_match_what_repeated_answers_show() -> None:
     nothing = float(y.mean()) ** 2
     by_item, by_person, by_both = together(i, b), together(j, a), together(i, a)
     by_group, by_group_item = together(j, peer), together(i, peer)
-    variance = simulation.variance()
+    variance = true_variance(simulation)
     assert sum(variance.values()) == pytest.approx(float(y.var()), abs=1e-3)
     assert variance["item"] == pytest.approx(by_item - nothing, abs=2e-3)
     assert variance["annotator"] == pytest.approx(by_person - nothing, abs=2e-3)
@@ -339,13 +340,13 @@ def test_pure_noise_has_no_structure_and_pure_structure_has_no_noise(name: str) 
     regime = replace(REGIMES[name], items=(150, 0, 0))
     noise = simulate(replace(regime, structured=0.0), random_state=1)
     structure = simulate(replace(regime, structured=1.0), random_state=1)
-    assert structured_share(noise.variance()) == pytest.approx(0.0, abs=1e-12)
-    assert noise.variance()["noise"] > 0.01
+    assert structured_share(true_variance(noise)) == pytest.approx(0.0, abs=1e-12)
+    assert true_variance(noise)["noise"] > 0.01
     p = noise.annotator_probabilities()
     assert np.array_equal(p, np.broadcast_to(p[:, :1], p.shape))
 
-    assert structure.variance()["noise"] == 0.0
-    assert structured_share(structure.variance()) == 1.0
+    assert true_variance(structure)["noise"] == 0.0
+    assert structured_share(true_variance(structure)) == 1.0
     assert set(np.unique(structure.annotator_probabilities())) == {0.0, 1.0}
 
 
@@ -353,7 +354,8 @@ def test_pure_noise_has_no_structure_and_pure_structure_has_no_noise(name: str) 
 def test_the_knob_trades_noise_for_structure_at_the_same_amount_of_disagreement(name: str) -> None:
     regime = replace(REGIMES[name], items=(400, 0, 0))
     found = [
-        simulate(replace(regime, structured=share)).variance() for share in (0, 0.25, 0.5, 0.75, 1)
+        true_variance(simulate(replace(regime, structured=share)))
+        for share in (0, 0.25, 0.5, 0.75, 1)
     ]
     shares = [structured_share(variance) for variance in found]
     assert shares == sorted(shares)
@@ -364,11 +366,11 @@ def test_the_knob_trades_noise_for_structure_at_the_same_amount_of_disagreement(
 def test_the_parts_of_structure_can_be_taken_alone() -> None:
     only = {"group_weight": 0.0, "personal_weight": 0.0, "threshold_weight": 0.0}
     groups = replace(SMALL, structured=1.0, **(only | {"group_weight": 1.0}))
-    variance = simulate(groups).variance()
+    variance = true_variance(simulate(groups))
     assert variance["group_item"] > 0.01
     assert variance["annotator_item"] == pytest.approx(0.0, abs=1e-12)
     thresholds = replace(SMALL, groups=(Group("all"),), **(only | {"threshold_weight": 1.0}))
-    variance = simulate(thresholds).variance()
+    variance = true_variance(simulate(thresholds))
     assert variance["group_item"] == pytest.approx(0.0, abs=1e-12)
     assert variance["annotator"] > 0.01
 

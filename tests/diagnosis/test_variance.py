@@ -10,6 +10,7 @@ from diagnose_cases import camps, noise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.true_variance import true_variance
 from edokit import Annotations, simulate
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.datasets.simulate.simulation import Simulation
@@ -38,7 +39,7 @@ def declared(annotations: Annotations) -> dict[str, Part]:
 
 
 def truth(simulation: Simulation) -> dict[str, float]:
-    found = simulation.variance()
+    found = true_variance(simulation)
     known = {name: value / sum(found.values()) for name, value in found.items()}
     known["rest"] = known["annotator_item"] + known["noise"]
     return known
