@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from edokit._errors import InputError
 from edokit.objective.settings import THOROUGH
-from edokit.tuning.space import OBJECTIVE, STEERING, Choice, Range, SearchSpace
+from edokit.tuning.space import OBJECTIVE, STEERING, SearchSpace
 
 
 def test_the_papers_space_is_a_name_away() -> None:
@@ -34,7 +35,10 @@ def test_the_default_takes_the_steps_that_the_items_need() -> None:
     assert space == SearchSpace()
     assert set(THOROUGH).isdisjoint(space.searched)
     point = {name: getattr(SearchSpace.paper(), name) for name in space.searched}
-    point = {n: v.values[0] if isinstance(v, Choice) else v.high for n, v in point.items()}
+    point = {
+        name: value.choices[0] if isinstance(value, CategoricalDistribution) else value.high
+        for name, value in point.items()
+    }
     few, many = (space.configuration(point, items).options for items in (64, 64_000))
     assert (few.epochs, many.epochs) == (1000, 10)
     assert few.temperature * math.exp(-few.temperature_decay * (few.epochs - 1)) == pytest.approx(
@@ -53,12 +57,16 @@ def test_a_space_can_be_narrowed_and_widened() -> None:
     )
     assert space.lambda_div == 0.0
     assert space.ce == "mean"
-    assert space.lambda_reg == Range(1e-4, 1.0, log=True), "a pair keeps the parameter's scale"
-    assert space.epochs == Choice((10, 20)), "two numbers in a list are two choices"
-    assert space.with_(lambda_f1=0).epochs == Choice((10, 20)), "and stay so"
+    assert space.lambda_reg == FloatDistribution(1e-4, 1.0, log=True), (
+        "a pair keeps the parameter's scale"
+    )
+    assert space.epochs == CategoricalDistribution((10, 20)), (
+        "two numbers in a list are two choices"
+    )
+    assert space.with_(lambda_f1=0).epochs == CategoricalDistribution((10, 20)), "and stay so"
     assert {"lambda_div", "ce"}.isdisjoint(space.searched)
     assert {"lambda_reg", "epochs", "pool"} <= set(space.searched)
-    assert SearchSpace().lambda_div == Range(0.0, 1.0), "the first one is as it was"
+    assert SearchSpace().lambda_div == FloatDistribution(0.0, 1.0), "the first one is as it was"
 
 
 def test_exact_searches_the_trade_off_alone() -> None:
@@ -71,7 +79,7 @@ def test_exact_searches_the_trade_off_alone() -> None:
         "diversity",
         "ce",
     }
-    assert exact.ce == Choice(("mean", "all")), "random is all in expectation"
+    assert exact.ce == CategoricalDistribution(("mean", "all")), "random is all in expectation"
     assert SearchSpace(ce="random").for_solver("exact").ce == "all"
     assert SearchSpace().for_solver("gumbel") == SearchSpace()
 
@@ -82,8 +90,8 @@ def test_every_point_of_the_space_is_a_configuration(data: st.DataObject) -> Non
     point: dict[str, Any] = {}
     for name in space.searched:
         value = getattr(space, name)
-        if isinstance(value, Choice):
-            point[name] = data.draw(st.sampled_from(value.values))
+        if isinstance(value, CategoricalDistribution):
+            point[name] = data.draw(st.sampled_from(value.choices))
         elif name == "epochs":
             point[name] = data.draw(st.integers(int(value.low), int(value.high)))
         else:
@@ -101,9 +109,9 @@ def test_every_point_of_the_space_is_a_configuration(data: st.DataObject) -> Non
         ({"lambda_f1": (1.0, 0.0)}, "starts at .* and ends at"),
         ({"lambda_f1": (0.5, 0.5)}, "starts at .* and ends at"),
         ({"lambda_f1": (-1.0, 1.0)}, "lambda_f1 is -1.0, .* number of at least 0"),
-        ({"lambda_reg": (0.0, 1.0)}, "starts above 0"),
+        ({"lambda_reg": (0.0, 1.0)}, "lower one above 0"),
         ({"learning_rate": 0}, "learning_rate is 0, but must be a number above 0"),
-        ({"epochs": Range(0, 5)}, "epochs is 0, but must be a whole number"),
+        ({"epochs": (0, 5)}, "epochs is 0, but must be a whole number"),
         ({"epochs": 2.5}, "epochs is 2.5, but must be a whole number"),
         ({"ce": ["mean", "some"]}, "'some'"),
         ({"ce": []}, "list of choices for .* is empty"),

@@ -218,7 +218,7 @@ def fit_given_weights(
         objective=replace(options.objective, reg=settings.reg),
         solver=replace(options.solver, max_members=None),
     )
-    ((terms, ce_gradient),) = evaluate_weights(data, [settings], [v])
+    terms, ce_gradient = evaluate_weights(data, settings, v)
     solution = Solution(
         weights=v,
         size=int((v > 0).sum()),

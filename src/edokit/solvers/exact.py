@@ -166,27 +166,14 @@ def _competing_problem(
 
 
 def evaluate_weights(
-    data: FitData, settings: Sequence[Settings], weightings: Sequence[Floats]
-) -> list[tuple[dict[str, float], Floats]]:
-    """Terms of the loss over all items, and the gradient of its cross-entropy, at weights [T, K].
-
-    The settings, one for each of the weights, must have the same pool, class weights and kind of
-    cross-entropy, so that one pass over the data serves all.
-    """
-    settings = [in_expectation(variant) for variant in settings]
-    members, passes = np.arange(len(data.members)), data.is_sampled
-    shared: dict[str, StreamedTerm] = {}
-    for variant in settings if passes else ():
-        shared = streamed_terms(data, variant, members) | shared
-    for term in shared.values():
-        term.evaluate_at(weightings)
-    problem = data.problem(settings[0], with_items=not passes)
-    results = []
-    for variant, v in zip(settings, weightings, strict=True):
-        terms = {name: shared[name] for name in pool_terms(variant) if passes}
-        objective = JointObjective(problem, variant, terms)
-        results.append(terms_and_gradient(objective, v))
-    return results
+    data: FitData, settings: Settings, v: Floats
+) -> tuple[dict[str, float], Floats]:
+    """Terms of the loss over all items, and the gradient of its cross-entropy, at weights v [K]."""
+    settings, terms = in_expectation(settings), {}
+    if data.is_sampled:
+        terms = streamed_terms(data, settings, np.arange(len(data.members)))
+    problem = data.problem(settings, with_items=not data.is_sampled)
+    return terms_and_gradient(JointObjective(problem, settings, terms), v)
 
 
 def terms_and_gradient(objective: JointObjective, v: Floats) -> tuple[dict[str, float], Floats]:

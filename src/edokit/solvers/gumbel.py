@@ -15,7 +15,7 @@ from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import JointObjective, PoolTerm, pool_terms
 from edokit.objective.pools import effective_weights, softmax
-from edokit.objective.settings import CE, TERMS, GumbelSettings, Pool, Settings
+from edokit.objective.settings import CE, TERMS, GumbelSettings, Settings
 from edokit.objective.summaries import Problem, rank_members
 from edokit.solvers import Solution, Trajectory
 from edokit.solvers.batches import Batches
@@ -56,7 +56,8 @@ def solve_gumbel(
     random_state : int, default=0
         Seed of the mini-batches and of the noise.
     trajectory : bool, default=True
-        Whether solutions tell how the fit went; without it they take a little less time.
+        Whether solutions tell how the fit went, and have terms of all items where weights are
+        learned from a sample; a search needs neither.
 
     Returns
     -------
@@ -94,8 +95,11 @@ def solve_gumbel(
         )
         batch_solutions = _solutions(path, batch, problem, ranks, trajectory)
         solutions.update(zip((run.place for run in batch), batch_solutions, strict=True))
-    if data.is_sampled:
-        _take_terms_of_all(data, runs, solutions)
+    if data.is_sampled and trajectory:
+        for run in runs:
+            solution = solutions[run.place]
+            values, slope = evaluate_weights(data, run.settings, solution.weights)
+            solutions[run.place] = replace(solution, terms=values, ce_gradient=slope)
     return [solutions[place] for place in range(len(runs))]
 
 
@@ -170,19 +174,6 @@ def _prepare(data: FitData, run: _Run) -> tuple[Problem, Batches, Ints]:
         batches = Batches(P[:, candidates], y.astype(np.int64), problem, options.batch_size)
         data.prepared[key] = problem, batches
     return *data.prepared[key], ranks
-
-
-def _take_terms_of_all(data: FitData, runs: list[_Run], solutions: dict[int, Solution]) -> None:
-    """Terms over all items in place of the sample's; those that share a pool share a pass."""
-    by_pass: dict[tuple[bool, Pool, CE], list[_Run]] = {}
-    for run in runs:
-        settings = in_expectation(run.settings)
-        by_pass.setdefault((settings.class_weights, settings.pool, settings.ce), []).append(run)
-    for alike in by_pass.values():
-        weights = [solutions[run.place].weights for run in alike]
-        terms_and_slopes = evaluate_weights(data, [run.settings for run in alike], weights)
-        for run, (terms, slope) in zip(alike, terms_and_slopes, strict=True):
-            solutions[run.place] = replace(solutions[run.place], terms=terms, ce_gradient=slope)
 
 
 def _solutions(

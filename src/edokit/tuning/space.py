@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
 from edokit._errors import InputError, check_number, check_seed, one_of, option
 from edokit.annotations.core import Ties
@@ -24,9 +31,6 @@ from edokit.objective.settings import (
 )
 from edokit.scales import Scale
 
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
-
 SOLVERS = ("gumbel", "exact")
 OBJECTIVE = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
 """Parameters of the space that are the objective's, and its fields."""
@@ -36,22 +40,6 @@ _LOG = ("lambda_reg", "learning_rate")  # parameters whose ranges are on a log s
 WHOLE_NUMBERS = ("epochs", "batch_size", "min_members", "max_members")
 _MODES = {"ce": CE, "diversity": Diversity, "pool": Pool}
 WITHOUT_RANGE = (*_MODES, "class_weights")
-
-
-@dataclass(frozen=True)
-class Range:
-    """All numbers from low to high; with ``log``, orders of magnitude are equally likely."""
-
-    low: float
-    high: float
-    log: bool = False
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of several values; a list stands for it."""
-
-    values: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -75,17 +63,18 @@ class Configuration:
 class SearchSpace:
     """The settings that a search varies; `SearchSpace.paper` is the paper's space.
 
-    Each parameter is a `Range`, a list of choices, or one fixed value. A pair ``(low, high)``
-    stands for a range on the scale that the parameter has. ``None``, for the parameters that have
-    it as their default, takes what comes close to the optimum on the items there are.
+    Each parameter is a range ``(low, high)``, a list of choices, or one fixed value; a distribution
+    of Optuna's will do, too. The ranges of ``lambda_reg`` and ``learning_rate`` are on a log scale.
+    ``None``, for the parameters that have it as their default, takes what comes close to the
+    optimum on the items there are.
 
     Parameters
     ----------
-    lambda_f1, lambda_ce, lambda_div : default=Range(0, 1)
+    lambda_f1, lambda_ce, lambda_div : default=(0, 1)
         Weights of the F1 term, the cross-entropy and the diversity term.
     diversity : default=["preserve", "suppress"]
         Sign of the diversity term (s).
-    lambda_reg : default=Range(1e-5, 1e-2, log=True)
+    lambda_reg : default=(1e-5, 1e-2)
         Weight of the squared norm.
     ce : default=["mean", "all", "random"]
         What the cross-entropy is taken of.
@@ -122,17 +111,17 @@ class SearchSpace:
     >>> from edokit import SearchSpace
     >>> space = SearchSpace(lambda_div=0.0, ce=["mean", "all"], lambda_reg=(1e-4, 1e-1))
     >>> space.lambda_reg
-    Range(low=0.0001, high=0.1, log=True)
+    FloatDistribution(high=0.1, log=True, low=0.0001, step=None)
     >>> "lambda_div" in space.searched
     False
     """
 
-    lambda_f1: Any = Range(0.0, 1.0)
-    lambda_ce: Any = Range(0.0, 1.0)
-    lambda_div: Any = Range(0.0, 1.0)
-    diversity: Any = Choice(("preserve", "suppress"))
-    lambda_reg: Any = Range(1e-5, 1e-2, log=True)
-    ce: Any = Choice(("mean", "all", "random"))
+    lambda_f1: Any = (0.0, 1.0)
+    lambda_ce: Any = (0.0, 1.0)
+    lambda_div: Any = (0.0, 1.0)
+    diversity: Any = ("preserve", "suppress")
+    lambda_reg: Any = (1e-5, 1e-2)
+    ce: Any = ("mean", "all", "random")
     class_weights: Any = True
     pool: Any = "linear"
     lambda_rps: Any = 0.0
@@ -181,9 +170,9 @@ class SearchSpace:
         10
         """
         steps = {
-            "learning_rate": Range(1e-5, 1e-3, log=True),
-            "temperature": Range(0.1, 1.0),
-            "temperature_decay": Range(0.01, 0.2),
+            "learning_rate": (1e-5, 1e-3),
+            "temperature": (0.1, 1.0),
+            "temperature_decay": (0.01, 0.2),
             "epochs": 10,
         }
         return cls(**{**steps, **changes})
@@ -194,17 +183,13 @@ class SearchSpace:
         with the terms of ordered classes."""
         one_of("space", name, SPACES)
         if name == "ordinal":
-            return cls(**dict.fromkeys(SCALE_TERMS, Range(0.0, 1.0)))
+            return cls(**dict.fromkeys(SCALE_TERMS, (0.0, 1.0)))
         return cls.paper() if name == "paper" else cls()
 
     def with_(self, **changes: Any) -> SearchSpace:
         """The same space with other ranges, choices or fixed values for these parameters."""
-        for name, value in changes.items():
+        for name in changes:
             one_of("a parameter of the search space", name, vars(self))
-            current = getattr(self, name)
-            # A pair keeps the scale that the parameter has.
-            if _is_pair(value) and isinstance(current, Range):
-                changes[name] = Range(value[0], value[1], current.log)
         return replace(self, **changes)
 
     def for_solver(self, solver: str) -> SearchSpace:
@@ -226,24 +211,11 @@ class SearchSpace:
     @property
     def searched(self) -> tuple[str, ...]:
         """The parameters that vary."""
-        return tuple(name for name, v in vars(self).items() if isinstance(v, Range | Choice))
+        return tuple(name for name, v in vars(self).items() if isinstance(v, BaseDistribution))
 
     def distributions(self) -> dict[str, BaseDistribution]:
-        """The parameters that vary, in Optuna's words."""
-        from optuna import distributions as kinds
-
-        distributions: dict[str, BaseDistribution] = {}
-        for name in self.searched:
-            value = getattr(self, name)
-            if isinstance(value, Choice):
-                distributions[name] = kinds.CategoricalDistribution(value.values)
-            elif name in WHOLE_NUMBERS:
-                distributions[name] = kinds.IntDistribution(
-                    int(value.low), int(value.high), log=value.log
-                )
-            else:
-                distributions[name] = kinds.FloatDistribution(value.low, value.high, log=value.log)
-        return distributions
+        """The parameters that vary."""
+        return {name: getattr(self, name) for name in self.searched}
 
     def configuration(self, chosen: dict[str, Any], items: int) -> Configuration:
         """The configuration with these values where the space varies, to learn from ``items``."""
@@ -263,50 +235,51 @@ class SearchSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """The space in plain values, ready for JSON."""
-        content = asdict(self)
-        if not self._on_scale:  # as before there were such terms
-            for name in SCALE_TERMS:
-                del content[name]
+        content = dict(vars(self))
         for name, value in vars(self).items():
-            if isinstance(value, Choice):
-                content[name] = list(value.values)
+            if name in SCALE_TERMS and not self._on_scale:
+                del content[name]
+            elif isinstance(value, CategoricalDistribution):
+                content[name] = list(value.choices)
+            elif isinstance(value, BaseDistribution):
+                content[name] = {part: getattr(value, part) for part in ("low", "high", "log")}
         return content
 
 
 def _clean(name: str, value: Any) -> Any:
-    """A range, several choices, or one value; each checked."""
+    """A distribution, or one value; each checked."""
     if value is None and name in THOROUGH:
         return None
     if _is_pair(value):
-        value = Range(value[0], value[1], name in _LOG)
-    if isinstance(value, Range):
-        _check_range(name, value)
+        return _range(name, *value)
+    is_list = isinstance(value, list | tuple)
+    choices = [_one_value(name, choice) for choice in (value if is_list else _values(value))]
+    if isinstance(value, FloatDistribution | IntDistribution):
         return value
-    choices = value if isinstance(value, list | tuple) else _values(value)
-    checked = tuple(dict.fromkeys(_one_value(name, choice) for choice in choices))
-    if not checked:
+    if not choices:
         raise InputError(f"the list of choices for {name} is empty", "give at least one")
-    return Choice(checked) if len(checked) > 1 else checked[0]
+    distinct = tuple(dict.fromkeys(choices))
+    return CategoricalDistribution(distinct) if len(distinct) > 1 else distinct[0]
 
 
-def _check_range(name: str, ends: Range) -> None:
-    low, high = ends.low, ends.high
+def _range(name: str, low: float, high: float) -> BaseDistribution:
+    """All numbers from low to high."""
     if name in WITHOUT_RANGE:
         raise InputError(
             f"{name} has choices and no range, such as {low!r} to {high!r}", f"write {name}=[…]"
         )
     for end in (low, high):
         _one_value(name, end)
-    if not low < high:
+    log = name in _LOG
+    if not low < high or (log and low <= 0):
+        above = ", the lower one above 0" if log else ""
         raise InputError(
-            f"the range of {name} starts at {low!r} and ends at {high!r}, which is not above it",
-            "give a single value to fix it",
+            f"the range of {name} starts at {low!r} and ends at {high!r}",
+            f"give its lower end first{above}, or a single value to fix it",
         )
-    if ends.log and low <= 0:
-        raise InputError(
-            f"the range of {name} starts at {low!r}, and one on the log scale starts above 0",
-            f"start it at a small number, or write Range({low!r}, {high!r}) for a linear scale",
-        )
+    if name in WHOLE_NUMBERS:
+        return IntDistribution(int(low), int(high))
+    return FloatDistribution(low, high, log=log)
 
 
 def _one_value(name: str, value: Any) -> Any:
@@ -338,9 +311,9 @@ def _is_number(value: Any) -> bool:
 
 def _values(value: Any) -> Sequence[Any]:
     """The values that a parameter may have; of a range, its ends."""
-    if isinstance(value, Range):
+    if isinstance(value, FloatDistribution | IntDistribution):
         return value.low, value.high
-    return value.values if isinstance(value, Choice) else (value,)
+    return value.choices if isinstance(value, CategoricalDistribution) else (value,)
 
 
 FOLDS = 5

@@ -363,15 +363,7 @@ class Evaluator:
         optimistic = self.data.scores(_weights(solutions), pools).estimates()
         scores = []
         for learn, judge in self._folds:
-            try:
-                weights = _weights(solve(learn, chosen, self.plan))
-            except InputError as error:
-                raise InputError(
-                    f"without one of the {self.plan.folds} folds, {error._message}",
-                    f"leave held-out estimates out with {option('folds', 0)}, or fix"
-                    f" {option('class_weights', False)}",
-                ) from error
-            scores.append(judge.scores(weights, pools))
+            scores.append(judge.scores(_weights(solve(learn, chosen, self.plan)), pools))
         held_out = sum(scores[1:], scores[0]).estimates() if scores else None
         return [
             {
@@ -396,9 +388,6 @@ def _rounded(estimate: dict[str, float]) -> dict[str, float]:
 def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution]:
     """A solution per configuration."""
     settings = [configuration.settings for configuration in chosen]
-    if any(objective.class_weights for objective in settings):
-        # A class without items is refused by its name.
-        data.summaries().class_weights(data.row_classes)
     if plan.solver == "exact":
         limits = [configuration.options.max_members for configuration in chosen]
         return [
