@@ -68,7 +68,7 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
         ("item,p_0,p_1\n,1,0\n", "row 1 has no item"),
         ("id,p_0,p_1\na,1,0\n", "has no column 'item'; its columns are 'id', 'p_0'"),
         ("item,p_0\na,1\n", "one p_<class> column per class.*--column answer=NAME"),
-        ("item,p_,p_1\na,1,0\n", "'p_' that does not name its class"),
+        ("item,p_,p_1\na,1,0\n", "classes has an empty name"),
         ("item,p_0,p_1\n", "has no rows"),
     ],
 )
@@ -184,15 +184,6 @@ def test_a_name_is_the_prefix_of_several_members(mixed: list[Path]) -> None:
     assert joined.groups == ("g",) * 4
 
 
-def test_a_folder_of_trained_members_needs_a_split(mixed: list[Path], tmp_path: Path) -> None:
-    for split in ("dev", "test"):
-        write_predictions(
-            read_predictions(mixed[-1]), tmp_path / "pool/predictions" / f"{split}.npz"
-        )
-    with pytest.raises(InputError, match=r"trained members.*pool/predictions/dev\.npz or .*test"):
-        join_models([tmp_path / "pool"])
-
-
 # --- logits ---------------------------------------------------------------------------------------
 
 LOGITS = "item,p_0,p_1\na,1,-1\nb,0.5,2\nc,0,0\n"
@@ -246,7 +237,7 @@ def test_members_in_one_long_table_of_any_format(tmp_path: Path) -> None:
         (MODEL, {"columns": {"score": "p_0"}}, r"'score', which is none of item, member"),
         (MODEL, {"columns": {"p_2": "p_two"}}, r"no file has a column 'p_two'"),
         (MODEL, {"label_map": {"2": "1"}}, r"label_map has '2', but .* '0', '1'"),
-        (MODEL, {"label_map": {"0": "1"}}, r"two classes of .* one name"),
+        (MODEL, {"label_map": {"0": "1"}}, r"m\.csv: names of classes are not unique: '1'"),
         (MODEL, {"missing": "keep"}, r"missing must be one of"),
     ],
 )

@@ -267,12 +267,6 @@ class _ModelFile:
 
     def _read(self) -> Predictions:
         path = self.path
-        archives = sorted(map(str, (path / "predictions").glob("*.npz")))
-        if archives:
-            raise InputError(
-                f"{path} is a folder of trained members, with predictions for several splits",
-                f"name those of one: {' or '.join(archives)}",
-            )
         if path.suffix.lower() != ".npz" and not path.is_dir():
             table = read_table(path)
             self.column_names = table.column_names
@@ -286,8 +280,8 @@ class _ModelFile:
         stored = read_predictions(path, invalid=self.options.invalid)
         stored = stored.take(self._is_listed(stored.items))
         self.classes = stored.classes
-        part = replace(stored, classes=self._mapped(stored.classes)).named()
         with errors_in(path):
+            part = replace(stored, classes=self._mapped(stored.classes)).named()
             return part if self.options.scale is None else part.on_scale(self.options.scale)
 
     def from_table(self, table: pa.Table) -> Predictions:
@@ -318,11 +312,6 @@ class _ModelFile:
                 f" {headings(table.column_names)}",
                 "name them item and p_<class>, or map them: --column item=NAME --column"
                 " p_CLASS=NAME; if one holds sampled answers, --column answer=NAME",
-            )
-        if "" in columns:
-            raise InputError(
-                f"{self.path} has a column {PREFIX!r} that does not name its class",
-                "name them p_0, p_1, …",
             )
         table = self._listed_items(table)
         numbers = [number_column(table, name, str(self.path)) for name in columns.values()]
@@ -359,7 +348,6 @@ class _ModelFile:
             answers = read_answers(
                 self.path,
                 encode(table[ANSWER], ANSWER),
-                lines.member,
                 declared,
                 None if options.classes is None else ordered_classes(options.classes, ()),
                 options.label_map or {},
@@ -419,21 +407,12 @@ class _ModelFile:
                 f"complete the file; {_DROP_HINT}",
             )
         lacking = absent.any(axis=1)
-        if lacking.all():
-            raise InputError(f"{self.path} has no item that every member predicts", "check the ids")
         self.unpredicted.append(lines.rows.take(lacking))
         return array[~lacking], lines.rows.take(~lacking)
 
     def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
         label_map = self.options.label_map or {}
-        names = tuple(label_map.get(name, name) for name in classes)
-        if len(set(names)) < len(set(classes)):
-            raise InputError(
-                f"{option('label_map')} gives two classes of {self.path} one name:"
-                f" {examples(classes, 20)} become {examples(names, 20)}",
-                "predictions of classes can't be merged; give each class a name of its own",
-            )
-        return names
+        return tuple(label_map.get(name, name) for name in classes)
 
 
 def _by_role(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
@@ -448,13 +427,6 @@ def _side_by_side(
     parts: Sequence[Predictions], sources: Sequence[_ModelFile], missing: Missing
 ) -> Predictions:
     """The members of all parts on the rows of the first one."""
-    nouns = [part.rows.noun for part in parts]
-    if len(set(nouns)) > 1:
-        raise InputError(
-            f"{sources[nouns.index('pair')]} is about pairs of an item and an annotator,"
-            f" {sources[nouns.index('item')]} about items",
-            "join them separately, or give both an annotator for each row",
-        )
     if missing == "drop":
         parts = _common_rows(parts, sources)
     base = parts[0]

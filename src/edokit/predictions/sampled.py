@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import InputError, are, counted, examples, option, warn, word
-from edokit._names import Encoded, as_names, class_order, encode
+from edokit._names import Encoded, as_names, encode
 from edokit._types import Bools, Strings
 from edokit.annotations.labels import as_points, set_parts
 from edokit.predictions.core import SOURCES
@@ -52,7 +52,6 @@ class Answers(NamedTuple):
 def read_answers(
     path: Path,
     column: Encoded,
-    member: Encoded,
     declared: DeclaredScale,
     classes: Sequence[str] | None,
     label_map: Mapping[str, str],
@@ -60,8 +59,8 @@ def read_answers(
 ) -> Answers:
     """The classes that answers name, if need be but for case and punctuation.
 
-    ``member`` says who gave them. Answers that are no class are refused or left out; a note counts
-    those that are written otherwise than their class.
+    Answers that are no class are refused or left out; a note counts those that are written
+    otherwise than their class.
     """
     mapped = {}
     for answer in column.names:
@@ -69,12 +68,10 @@ def read_answers(
         mapped[answer] = label_map.get(answer, label_map.get(bare, bare))
     classes = classes or declared.classes
     if classes is None:
-        # What is long may be somebody's text.
-        short = [name for name in class_order({*mapped.values()}) if word(name) == repr(name)]
         raise InputError(
             f"there are {counted(len(mapped), 'different answer')}, and the classes are not"
             f" declared: {_listed(column.names[column.codes[column.codes >= 0]])}",
-            f"name those that are classes: {option('classes', short[:5])}",
+            f"name those that are classes: {option('classes', ['A', 'B'])}",
         )
     bare_names = Counter(map(_bare, classes))
     forms = {_bare(name): name for name in classes if bare_names[_bare(name)] == 1}
@@ -98,14 +95,9 @@ def read_answers(
         )
     is_unparsed = ~answers.is_parsed
     if is_unparsed.any():
-        by_member = Counter(member.names[member.codes[is_unparsed]]).most_common(_MOST_ANSWERS)
         number = are(int(is_unparsed.sum()), len(codes), noun="answer")
-        _note_unparsed(
-            texts[codes[is_unparsed]],
-            f"{path}: {number} none of the classes {examples(classes, 20)}",
-            "; by member: " + ", ".join(f"{name} {count}" for name, count in by_member),
-            unparsed,
-        )
+        message = f"{path}: {number} none of the classes {examples(classes, 20)}"
+        _note_unparsed(texts[codes[is_unparsed]], message, unparsed)
     return answers
 
 
@@ -125,9 +117,9 @@ def _bare(answer: str) -> str:
     return answer.casefold().lstrip(_BEFORE).rstrip(_BEFORE + ".,:;!")
 
 
-def _note_unparsed(texts: Strings, start: str, end: str, unparsed: Unparsed) -> None:
+def _note_unparsed(texts: Strings, message: str, unparsed: Unparsed) -> None:
     """Refuse answers that are no class, or warn that they are left out."""
-    message = f"{start}: {_listed(texts)}{end}"
+    message = f"{message}: {_listed(texts)}"
     if unparsed == "drop":
         warn(f"{message}. They are left out")
         return
