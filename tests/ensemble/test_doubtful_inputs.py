@@ -35,9 +35,9 @@ def test_soft_labels_must_sum_to_one(fit: Callable[[np.ndarray], object]) -> Non
 def test_a_tensor_with_gradients_is_refused_with_the_remedy() -> None:
     torch = pytest.importorskip("torch")
     tensor = torch.tensor(P, requires_grad=True)
-    with pytest.raises(InputError, match=r"gradients.*detach"):
+    with pytest.raises(InputError, match=r"requires grad.*detach"):
         EDOEnsemble().fit(tensor, np.abs(LABELS))
-    with pytest.raises(InputError, match=r"gradients.*detach"):
+    with pytest.raises(InputError, match=r"requires grad.*detach"):
         Predictions.from_arrays(tensor, layout="NKC")
 
 

@@ -34,11 +34,9 @@ from edokit.ensemble.inputs import (
     label_array,
     objective_in_force,
     pooled_members,
-    predictions_for,
     read_inputs,
     solver_in_force,
 )
-from edokit.fitdata.data import FitData
 from edokit.metrics import ce as cross_entropy
 from edokit.metrics import main_metrics
 from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective
@@ -563,8 +561,6 @@ def fit(
             stack.enter_context(guard)
         source = (predictions, annotations, split)
         predictions, labels = read_inputs(stack, reader, source, streaming, options.label_options)
-        if not isinstance(predictions, FitData):
-            predictions = predictions_for(labels, predictions, options.scale)
         fitted = fit_inputs(predictions, labels, parameters)
         if out is not None:
             write_fitted(fitted, out)

@@ -404,17 +404,14 @@ def pooled_members(
     members: tuple[str, ...],
     classes: Sequence[str],
     weights: Floats,
-    scale: Scale | None = None,
+    scale: Scale,
 ) -> Predictions:
-    """Predictions of the members that carry weight, classes as fitted; all must be there.
-
-    On the scale of the ensemble, where one is given.
-    """
+    """Predictions of the members that carry weight, classes and scale as fitted."""
     weighted_members = [name for name, weight in zip(members, weights, strict=True) if weight > 0]
     if not isinstance(predictions, Predictions):
         predictions = as_predictions(predictions, members, classes, scale)
     selected = select_members(predictions, weighted_members, "predictions").order_classes(classes)
-    return selected if scale is None else selected.on_scale(scale, "ensemble")
+    return selected.on_scale(scale, "ensemble")
 
 
 def check_disjoint(dev: Predictions, test: Predictions) -> None:
