@@ -340,7 +340,10 @@ def _items(file: Path, file_split: str | None) -> Iterator[Item2023 | Item2025]:
             " a JSON object of items",
             "check that it is the right file",
         )
-    model: Any = Item2025 if _has_two_texts(content) else Item2023
+    has_parts = any(
+        isinstance(item, dict) and isinstance(item.get("text"), dict) for item in content.values()
+    )
+    model: Any = Item2025 if has_parts else Item2023
     kind: Any = dict[str, model]
     items = to_model(content, kind, file, title="a LeWiDi file", hint=_HINT)
     # One file holds conversations throughout, or none.
@@ -352,13 +355,6 @@ def _items(file: Path, file_split: str | None) -> Iterator[Item2023 | Item2025]:
         if fault := item.fault if split else "does not name its split":
             raise InputError(f"item {key!r} of {file} {fault}", _HINT)
         yield item
-
-
-def _has_two_texts(content: dict[str, Any]) -> bool:
-    """Whether these are items of 2025: one has a text in parts."""
-    return any(
-        isinstance(item, dict) and isinstance(item.get("text"), dict) for item in content.values()
-    )
 
 
 def _metadata(path: Path) -> pd.DataFrame:

@@ -272,13 +272,10 @@ def _reader_options(kind: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {name: value for name, value in options.items() if value is not None}
     for name in arguments:
         if name not in kind.options:
-            fitting = [source.name for source in sources() if name in source.options]
             raise InputError(
                 f"{option(name)} is not an option of the format {kind.name!r}, which takes"
                 f" {', '.join(map(repr, kind.options)) or 'none'}",
-                f"leave it out, or choose {option('format', fitting[0])}"
-                if fitting
-                else "leave it out",
+                f"leave it out, or choose another {option('format')}",
             )
     return arguments
 
