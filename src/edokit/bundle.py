@@ -6,7 +6,6 @@ import hashlib
 import inspect
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from edokit._package import __version__
 from edokit._types import Floats
 from edokit.ensemble.estimator import EDOEnsemble, write_fitted
 from edokit.ensemble.pooled import Pooled
-from edokit.members.folder import FolderName, check_format
+from edokit.members.folder import FolderName, check_format, new_manifest
 from edokit.members.jobs import CARD as MEMBER_CARD
 from edokit.members.jobs import (
     FORMAT,
@@ -46,7 +45,7 @@ from edokit.members.pretrained import (
     local_folder,
     public_name,
 )
-from edokit.members.recipe import Text, asks_server, learns
+from edokit.members.recipe import Text, asks_server
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -65,7 +64,6 @@ ENSEMBLE, MEMBERS, MODELS, CARD = "ensemble", "members", "models", "README.md"
 MAX_LENGTH = 100_000
 # Texts that are predicted at once.
 ROWS = 2048
-_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 class _File(Document):
@@ -420,7 +418,6 @@ class Bundle:
         pretrained_model_name_or_path: str | Path,
         *,
         revision: str | None = None,
-        token: str | bool | None = None,
         **options: Any,
     ) -> Bundle:
         """Load a bundle from a folder or from the Hugging Face hub.
@@ -432,8 +429,6 @@ class Bundle:
             downloaded only if the environment has ``EDO_DOWNLOAD=1``.
         revision : str, default=None
             Branch, tag or commit on the hub.
-        token : str or bool, default=None
-            Token for the hub; None: the one that ``hf auth login`` stored.
         **options
             ``device``, ``trust`` and ``max_length``, as in `Bundle.load`.
 
@@ -446,11 +441,9 @@ class Bundle:
         InputError
             If there is no such bundle, or it is damaged.
         """
-        folder = Path(name := str(pretrained_model_name_or_path))
+        folder = Path(pretrained_model_name_or_path)
         if not folder.is_dir():
-            source = {"revision": revision, "token": token}
-            defined = {key: value for key, value in source.items() if value is not None}
-            folder = local_folder(name, (BUNDLE,), **defined)
+            folder = local_folder(str(folder), (BUNDLE,), revision=revision)
         return cls._load(folder, home_of(folder), **options)
 
 
@@ -479,14 +472,11 @@ def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
                 copied.mkdir(parents=True)
                 member.save(copied)
             write_card(card, copied)
-    manifest = {key: value for key, value in loaded.manifest.items() if key != "mean"}
-    data, members = manifest["data"], manifest["members"]
-    manifest |= {
+    data, members = loaded.manifest["data"], loaded.manifest["members"]
+    manifest = new_manifest(loaded.classes, loaded.scale) | {
         "data": {**data, "source": Path(str(data.get("source") or "")).name},
-        "groups": [],
         "members": [member for member in members if member["name"] in loaded.folders],
-        "failed": [],
-        "predictions": {},
+        "versions": loaded.manifest.get("versions", {}),
     }
     write_json(manifest, out / MEMBERS / MANIFEST)
     return encoders
@@ -508,13 +498,11 @@ def _card(bundle: Bundle, ensemble: str) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it."""
     about, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
     document, data = bundle._document, bundle.members.manifest["data"]
-    rows, hub_ids = _member_rows(bundle)
     items = data.get("items") if isinstance(data.get("items"), dict) else {}
     people, endpoints = bundle.known_annotators, bundle.members.endpoints
     addresses = ", ".join(map(markdown_text, endpoints))
     template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
     return template.format(
-        base="".join(["base_model:\n", *(f"- {name}\n" for name in hub_ids)]) if hub_ids else "",
         about=about.rstrip("\n") + "\n",
         version=bundle.version,
         size=in_bytes(document.size),
@@ -525,7 +513,7 @@ def _card(bundle: Bundle, ensemble: str) -> str:
         source=markdown_text(str(data.get("source") or "texts")),
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
         annotators=data.get("annotators", "some"),
-        members="\n".join(rows),
+        members="\n".join(_member_rows(bundle)),
         known=f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
         " them: the names are in its files.\n"
         if people
@@ -534,21 +522,15 @@ def _card(bundle: Bundle, ensemble: str) -> str:
     )
 
 
-def _member_rows(bundle: Bundle) -> tuple[list[str], list[str]]:
-    """Rows of the card's table of members, and the hub ids of their pretrained models."""
+def _member_rows(bundle: Bundle) -> list[str]:
+    """Rows of the card's table of members: name, recipe and pretrained model."""
     entries = {entry["name"]: entry for entry in bundle.members.manifest["members"]}
-    rows, hub_ids = [], dict[str, None]()
+    rows = []
     for name in bundle.members.names:
         _, member = next(iter(bundle.members.models(name)))
-        options, targets = member.get_params(), entries[name].get("targets") or {}
-        is_asked = asks_server(type(member)) and not learns(type(member), options)
-        learned = "nothing: it is asked" if is_asked else targets.get("supervision", "")
-        model = str(options.get("model") or "")
-        if _HUB_ID.fullmatch(model):
-            hub_ids[model] = None
-        cells = name, entries[name].get("recipe", ""), learned, model
+        cells = name, entries[name].get("recipe", ""), member.get_params().get("model") or ""
         rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
-    return rows, list(hub_ids)
+    return rows
 
 
 def load(folder: str | Path, **options: Any) -> Bundle | EDOEnsemble:

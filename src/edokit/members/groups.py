@@ -73,13 +73,7 @@ class Group:
         check_number("members", self.members, 1, whole=True)
         one_of("supervision", self.supervision, SUPERVISIONS)
         draw = self.draw or (EPOCH if has_epochs(recipe) else ONCE)
-        one_of("draw", draw, (EPOCH, ONCE))
-        if draw == EPOCH and not has_epochs(recipe):
-            raise InputError(
-                f"the recipe {self.recipe!r} trains in one pass, so {option('draw', draw)} is not"
-                " possible",
-                "leave it out",
-            )
+        one_of("draw", draw, (EPOCH, ONCE) if has_epochs(recipe) else (ONCE,))
         options = check_options(f"the recipe {self.recipe!r}", known_options(recipe), self.options)
         for key in ("annotators", "examples"):
             if options.get(key) and self.supervision == PER_ANNOTATOR:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from edokit._errors import InputError, option
+from edokit._errors import InputError, check_number, option
 
 
 class BudgetError(InputError):
@@ -24,8 +24,8 @@ class Budget:
     """What requests may cost together; one that may cost more than is left is refused."""
 
     def __init__(self, limit: float | None = None) -> None:
-        if limit is not None and not limit >= 0:
-            raise InputError(f"{option('budget')} is {limit}, but must be at least 0")
+        if limit is not None:
+            check_number("budget", limit, 0)
         self.limit = limit
         self.spent = 0.0
         self._rate: float | None = None  # highest cost so far per character of a request

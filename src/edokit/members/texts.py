@@ -191,11 +191,8 @@ def read_attributes(path: Path) -> dict[str, dict[str, str]]:
     from edokit._io.tables import read_table
 
     table = read_table(path)
-    annotators = _column(table, "annotator", "annotator", path)
-    names = [name for name in table.column_names if name != "annotator"]
-    rows = {name: _column(table, name, "attribute", path) for name in names}
-    values = pd.DataFrame(rows, index=annotators)
-    values = values[~values.reset_index().duplicated().to_numpy()]
+    rows = {name: _column(table, name, name, path) for name in table.column_names}
+    values = pd.DataFrame(rows).drop_duplicates().set_index("annotator")
     if len(repeated := values.index[values.index.duplicated()]):
         raise InputError(
             f"{path}: annotator {repeated[0]!r} has several values of"

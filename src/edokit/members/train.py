@@ -130,11 +130,9 @@ def train_members(
     """
     settings = replace(options or TrainingOptions(), **changes)
     with _training_folder(out, settings.overwrite) as folder:
-        plan = _plan(
-            annotations,
-            groups,
-            replace(settings, keep_models=settings.keep_models and out is not None),
-        )
+        data = TrainingData.from_annotations(annotations, unlabelled=settings.unlabelled)
+        kept = replace(settings, keep_models=settings.keep_models and out is not None)
+        plan = make_plan(data, check_groups(groups), kept)
         with session(budget=settings.budget, place=plan.data.place_of):
             failed = train_plan(plan, folder, step)
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
@@ -161,13 +159,6 @@ def _training_folder(out: str | Path | None, overwrite: bool) -> Iterator[Path]:
     folder = local_path(out)
     with output_folder(folder, "members", overwrite=overwrite):
         yield folder
-
-
-def _plan(
-    annotations: Annotations, groups: Sequence[Group], settings: TrainingOptions
-) -> TrainingPlan:
-    data = TrainingData.from_annotations(annotations, unlabelled=settings.unlabelled)
-    return make_plan(data, check_groups(groups), settings)
 
 
 def train_plan(plan: TrainingPlan, out: Path, step: Step = lambda event: None) -> list[Outcome]:
