@@ -117,8 +117,7 @@ class Audit:
     strata : list of dict
         By division of votes (``stratum``: ``3:0``, ``2:1`` …) and for all items, the
         ``agreement`` with an annotator of the jury's answer, of another annotator (``human``) and
-        of the best single answer (``best``), ``above_human`` with its interval, and the loss of
-        the jury, of the shares of the other annotators (``human_loss``) and the lowest possible.
+        of the best single answer (``best``), and ``above_human`` with its interval.
     replacement : list of dict
         With ``replace``, of each candidate the ``winning_rate``, ``advantage`` (the mean
         probability to be as good as or better than the annotator who is left out) with
@@ -245,7 +244,6 @@ class Audit:
         return Table.of("What each member adds", records, [note])
 
     def _strata_table(self) -> Table:
-        short = METRIC[self.metric].short
         records = [
             {
                 "votes": row["stratum"],
@@ -254,17 +252,13 @@ class Audit:
                 "person": row["human"],
                 "best": row["best"],
                 "jury − person": row["interval"] and short_ends(row["interval"]),
-                f"{short} jury": row["loss"],
-                "others": row["human_loss"],
-                "lowest": row["lowest_loss"],
             }
             for row in self.strata
         ]
         note = (
             "Agreement with an annotator of the item: of the jury's answer, of another person, of"
-            f" the best single answer. {short} of the jury, of the other annotators' shares, and"
-            " the lowest possible. Where votes are known to be divided, a person agrees seldom, and"
-            " so does everybody: compare within a row."
+            " the best single answer. Where votes are known to be divided, a person agrees seldom,"
+            " and so does everybody: compare within a row."
         )
         return Table.of("By agreement", records, [note], digits=3)
 
@@ -441,15 +435,6 @@ class Answers:
         loss = item_values(self.scale)[headline_metric(self.scale)]
         return self.by_item(loss(p, self.shares, self.scale.hard(self.shares)))
 
-    def others(self) -> Floats:
-        """The shares of the other annotators of the item, for each annotation [M, C].
-
-        The shares of all labels count as one more annotator: nobody is sure after two answers.
-        """
-        totals = self.by_item(self.shares) * self.counts[:, None]
-        shares = totals[self.item_codes] - self.shares + self.shares.mean(axis=0)
-        return np.asarray(shares / self.counts[self.item_codes][:, None])
-
 
 def _audit_members(jury: Predictions, answers: Answers, options: AuditOptions) -> dict[str, Any]:
     """The effective number of judges, and what each member adds."""
@@ -541,12 +526,10 @@ def _dropped(losses: Floats, all_losses: Floats) -> dict[str, Any]:
 
 
 def _strata(p: Floats, answers: Answers, options: AuditOptions) -> list[dict[str, Any]]:
-    """Agreement and loss of the jury beside those of people, by division of votes."""
+    """Agreement of the jury beside that of people, by division of votes."""
     overlap, q = answers.overlap, answers.by_item(answers.shares)
     person = 1 - 2 * answers.spread  # two annotators differ by twice the variance
     agreement, best = 1 - answers.disagreement(p), 1 - answers.disagreement(q)
-    losses = [answers.losses(x[answers.item_codes]) for x in (p, q)]
-    human_loss = answers.losses(answers.others())
     strata = agreement_strata(answers.labelled) | {ALL: np.ones(len(q), dtype=bool)}
     rows = []
     for name, mask in strata.items():
@@ -568,9 +551,6 @@ def _strata(p: Floats, answers: Answers, options: AuditOptions) -> list[dict[str
                 "best": float(best[members].mean()),
                 "above_human": float(gap.mean()),
                 "interval": ends,
-                "loss": float(losses[0][members].mean()),
-                "human_loss": float(human_loss[members].mean()),
-                "lowest_loss": float(losses[1][members].mean()),
             }
         )
     return rows
