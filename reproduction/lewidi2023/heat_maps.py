@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from edokit.report import vega
 from edokit.report.colours import BLUE, FAINT, INK, SURFACE, VERMILION
 from edokit.report.formatting import clean, count, number
 from edokit.report.vega import Spec
-from edokit.tuning.trials import Correlation
 
 PARAMETERS = {
     "lambda_f1": "λ F1",
@@ -30,6 +30,23 @@ PARAMETERS = {
 
 
 WIDTH = 420  # pixels of a panel
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Spearman's ρ of a parameter (or the size) and a metric over the trials of one sign."""
+
+    diversity: str
+    parameter: str
+    metric: str
+    rho: float
+    p_value: float
+    trials: int
+
+    @property
+    def significant(self) -> bool:
+        """p < 0.05, as the paper marks it; nothing corrects for the number of pairs."""
+        return self.p_value < 0.05
 
 
 def correlation_figure(correlations: Sequence[Correlation], path: Path) -> Path:

@@ -254,8 +254,7 @@ def claims_checked(found: Correlations) -> list[dict[str, Any]]:
 def _drawing(found: Correlations, dataset: str, trials: int) -> Draw:
     def draw(path: Path) -> list[Path]:
         from edokit.metrics import search_metrics
-        from edokit.tuning.trials import Correlation
-        from reproduction.lewidi2023.heat_maps import correlation_figure
+        from reproduction.lewidi2023.heat_maps import Correlation, correlation_figure
 
         own = [
             Correlation(sign, setting, metric, rho, p_value, trials)

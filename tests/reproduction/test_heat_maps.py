@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edokit.tuning.trials import Correlation
-from reproduction.lewidi2023.heat_maps import correlation_figure
+from reproduction.lewidi2023.heat_maps import Correlation, correlation_figure
 
 
 def drawn(rows: list[Correlation], folder: Path) -> str:

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from edokit.scales import ScaleLike
 from edokit.tuning.space import WHOLE_NUMBERS, Plan, SearchOptions
 from edokit.tuning.storage import find_storage, open_storage
 from edokit.tuning.study import Progress, foldable, run_study
-from edokit.tuning.trials import Correlation, ParetoFront, SearchTrial, correlations
+from edokit.tuning.trials import ParetoFront, SearchTrial
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,8 +216,6 @@ class SearchResult:
         The trial on the front with the lowest CE (ordinal scales: RPS).
     ensemble : EDOEnsemble
         The chosen configuration, fitted on all of the data.
-    correlations : list of Correlation
-        Spearman's ρ of every numeric parameter and every metric, for each sign of the diversity.
 
     Examples
     --------
@@ -270,11 +268,6 @@ class SearchResult:
             # What concerns the data was reported before, and the settings are the search's choice.
             warnings.simplefilter("ignore", EDOWarning)
             return ensemble.fit(*self.fit)
-
-    @cached_property
-    def correlations(self) -> list[Correlation]:
-        """Spearman's ρ of every numeric parameter and every metric, sign by sign."""
-        return correlations(self.trials, self.plan.space)
 
     def table(self) -> pa.Table:
         """A row per trial: settings, estimates, size, weights, whether on the front and chosen."""
@@ -343,7 +336,5 @@ class SearchResult:
 
     def save_trials(self, folder: str | Path) -> None:
         """Write ``search/search.json`` and ``search/trials.parquet``."""
-        rows = [{**asdict(row), "significant": row.significant} for row in self.correlations]
-        content = {**self.to_dict(), "space": self.plan.space.to_dict(), "correlations": rows}
-        write_json(content, Path(folder) / SUMMARY)
+        write_json({**self.to_dict(), "space": self.plan.space.to_dict()}, Path(folder) / SUMMARY)
         write_table(self.table(), Path(folder) / TRIALS)

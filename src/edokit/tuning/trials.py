@@ -1,4 +1,4 @@
-"""The trials of a search, those that nothing beats in every respect, and how settings correlate."""
+"""The trials of a search, and those that nothing beats in every respect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from edokit._types import Bools, Floats
 from edokit.metrics import search_metrics
-from edokit.tuning.space import WITHOUT_RANGE, Configuration, SearchSpace
+from edokit.tuning.space import Configuration
 
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])
@@ -131,47 +131,3 @@ def _points(trials: Sequence[SearchTrial]) -> Floats:
     """[T, 3] the three metrics, all the smaller the better."""
     values = np.array([[trial.value(name) for name in trial.metrics] for trial in trials])
     return np.asarray(values * _SIGNS)
-
-
-SIGNS = ("preserve", "suppress")
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """Spearman's ρ of a parameter (or the size) and a metric over the trials of one sign."""
-
-    diversity: str
-    parameter: str
-    metric: str
-    rho: float
-    p_value: float
-    trials: int
-
-    @property
-    def significant(self) -> bool:
-        """p < 0.05, as the paper marks it; nothing corrects for the number of pairs."""
-        return self.p_value < 0.05
-
-
-def correlations(trials: Sequence[SearchTrial], space: SearchSpace) -> list[Correlation]:
-    """Each numeric parameter of the space, and the size, against each metric, for each sign.
-
-    Pairs in which something does not vary, and signs with fewer than three trials, are left out.
-    """
-    from scipy.stats import spearmanr
-
-    names = [name for name in space.searched if name not in WITHOUT_RANGE]
-    results = []
-    for sign in SIGNS:
-        sign_trials = [t for t in trials if str(t.configuration.settings.diversity) == sign]
-        if len(sign_trials) < 3:
-            continue
-        columns = {name: [float(trial.searched[name]) for trial in sign_trials] for name in names}
-        columns["size"] = [float(trial.size) for trial in sign_trials]
-        for name, values in columns.items():
-            for metric in sign_trials[0].metrics:
-                scores = [trial.value(metric) for trial in sign_trials]
-                if np.ptp(values) > 0 and np.ptp(scores) > 0:
-                    rho, p_value = map(float, spearmanr(values, scores))
-                    results.append(Correlation(sign, name, metric, rho, p_value, len(sign_trials)))
-    return results
