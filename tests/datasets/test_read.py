@@ -175,13 +175,6 @@ def test_what_is_not_understood_is_said_with_what_is(
     assert "lewidi, table, label-studio, argilla" in caught.value.hint
 
 
-@pytest.mark.parametrize(("name", "hint"), [("a.ods", "as CSV"), ("a.npz", "holds predictions")])
-def test_sheets_and_predictions_are_named_as_such(tmp_path: Path, name: str, hint: str) -> None:
-    (tmp_path / name).write_text("x")
-    with pytest.raises(InputError, match=f"{name} is not a source of annotations.*{hint}"):
-        read_annotations(tmp_path / name)
-
-
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     dump(tmp_path / "export.json", LABEL_STUDIO)
     with pytest.raises(InputError, match="holds neither tables nor splits of a LeWiDi dataset"):

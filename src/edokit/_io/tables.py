@@ -42,15 +42,6 @@ _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.D
 """Where Arrow begins to quote the file, which may hold somebody's text."""
 
 
-OTHER_FILES = {
-    **dict.fromkeys(
-        (".xls", ".ods", ".numbers"), "save the sheet as .xlsx or as CSV (UTF-8) and give that"
-    ),
-    ".npz": "an .npz holds predictions; give labels or texts as a table, such as a CSV file",
-}
-"""What to do about files that are taken for tables."""
-
-
 def read_table(path: str | Path) -> pa.Table:
     """One CSV, TSV, Parquet, JSONL or XLSX file as an Arrow table.
 
@@ -60,10 +51,9 @@ def read_table(path: str | Path) -> pa.Table:
     path = check_file(path)
     suffix = path.suffix.lower()
     if suffix not in READABLE_SUFFIXES:
-        lines = ": one object per line, as .jsonl" if suffix == ".json" else ""
         raise InputError(
             f"{path} is not a table: its name does not end in {', '.join(READABLE_SUFFIXES)}",
-            OTHER_FILES.get(suffix, f"rename or convert the file{lines}"),
+            "convert it: a sheet to CSV (UTF-8), JSON to .jsonl with one object per line",
         )
     try:
         if suffix == ".parquet":

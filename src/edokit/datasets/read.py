@@ -18,7 +18,7 @@ import pyarrow.parquet as pa_parquet
 from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, warn
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json
-from edokit._io.tables import OTHER_FILES, READABLE_SUFFIXES, read_table, write_table
+from edokit._io.tables import READABLE_SUFFIXES, read_table, write_table
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
 from edokit.annotations.long_table import Policies, from_long_table, is_share
@@ -130,8 +130,6 @@ def recognise(path: Path) -> Source:
         if source.recognises(path, content):
             return source
     formats = sources()
-    if suffix in OTHER_FILES:
-        raise InputError(f"{path} is not a source of annotations", OTHER_FILES[suffix])
     raise InputError(
         f"{path} is not a known source of annotations: neither"
         f" {', nor '.join(source.about for source in formats)}",
