@@ -139,7 +139,8 @@ class Audit:
     epsilon: float = 0.1
 
     def __repr__(self) -> str:
-        judges = "" if self.judges is None else f", {_number(self.judges.estimate)} judges"
+        count = self.judges and self.judges.estimate
+        judges = f", {count:.1f} judges" if count else ""
         return (
             f"Audit({counted(self.items, 'item')}, {counted(len(self.members), 'member')}{judges})"
         )
@@ -198,7 +199,7 @@ class Audit:
             f" {sum(r['wins'] for r in rows)} of {counted(len(rows), 'annotator')} (winning rate"
             f" {row['winning_rate']:.2f}, {_PASS_RATE:g} is asked for, ε {self.epsilon:g}); it is"
             f" as good as or better than the one left out with probability {row['advantage']:.2f}"
-            f" ({_number(row['interval'][0], 2)} to {_number(row['interval'][1], 2)})."
+            " ({:.2f} to {:.2f}).".format(*row["interval"])
         ]
         if constant["passes"]:
             lines.append(
@@ -658,10 +659,6 @@ class _AlternativeAnnotators:
 
 def _defined(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
-
-
-def _number(value: float | None, digits: int = 1) -> str:
-    return "no limit" if value is None else f"{value:.{digits}f}"
 
 
 def _correlation(row: Mapping[str, Any]) -> str:
