@@ -177,7 +177,7 @@ def test_what_is_not_understood_is_said_with_what_is(
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     dump(tmp_path / "export.json", LABEL_STUDIO)
-    with pytest.raises(InputError, match="holds neither tables nor splits of a LeWiDi dataset"):
+    with pytest.raises(InputError, match="holds no tables and 0 LeWiDi datasets"):
         read_annotations(tmp_path)
 
 

@@ -295,18 +295,13 @@ def split_files(path: Path) -> list[Path]:
         for file in path.glob("*.json")
         if (match := FILE_NAME.fullmatch(file.stem))
     ]
-    if not splits:
-        inside = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
-        raise InputError(
-            f"{path} holds neither tables nor splits of a LeWiDi dataset (NAME_train.json,"
-            " NAME_dev.json, NAME_test.json)",
-            f"name one of the folders in it: {examples(inside, 4)}" if inside else "name a file",
-        )
     datasets = sorted({dataset for dataset, _, _ in splits})
-    if len(datasets) > 1:
+    if len(datasets) != 1:
+        folders = sorted(folder.name for folder in path.iterdir() if folder.is_dir())
         raise InputError(
-            f"{path} holds several LeWiDi datasets: {examples(datasets, 4)}",
-            "name one file, or put each dataset into its own folder",
+            f"{path} holds no tables and {counted(len(datasets), 'LeWiDi dataset')}"
+            f" (NAME_train.json, NAME_dev.json, NAME_test.json): {examples(datasets, 4) or 'none'}",
+            f"name one file, or the folder of one dataset: {examples(folders, 4) or 'none'}",
         )
     return [file for _, _, file in sorted(splits)]
 
