@@ -50,7 +50,7 @@ from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
 from edokit.predictions.core import ANONYMOUS
-from edokit.runs import BUNDLE, other_content, output_folder
+from edokit.runs import BUNDLE, REPLACE, output_folder
 from edokit.scales import Scale
 
 if TYPE_CHECKING:
@@ -591,7 +591,7 @@ def _check_classes(members: LoadedMembers, ensemble: EDOEnsemble, hint: str) -> 
 def _refuse_other(out: Path, version: str) -> None:
     """Refuse to replace a bundle of another version."""
     if (out / BUNDLE).exists() and _read(out).version != version:
-        raise other_content(out, "a bundle", "of another ensemble or other members")
+        raise InputError(f"{out} holds a bundle of another ensemble or other members", REPLACE)
 
 
 def _files(folder: Path, home: Path) -> dict[str, Path]:

@@ -518,8 +518,3 @@ def _is_page(path: Path) -> bool:
         start = stream.read(1 << 16)
         return '<meta name="generator" content="edokit' in start or "EDO report</title>" in start
     return False
-
-
-def other_content(folder: Path, what: str, difference: str) -> InputError:
-    """The error for a folder whose content is of the right kind, but not the same."""
-    return InputError(f"{folder} already holds {what}, {difference}", REPLACE)

@@ -33,7 +33,7 @@ from edokit.members.recipes._endpoint import (
     read_answer,
     refuse_address,
 )
-from edokit.members.spending import Budget, BudgetError, current_session, session
+from edokit.members.spending import Budget, current_session, session
 
 HERE = "http://127.0.0.1:9/v1"
 PLAIN = {
@@ -142,7 +142,7 @@ def test_no_budget_is_exceeded_where_a_character_costs_the_same(
             return
         try:
             limits.reserve(size)
-        except BudgetError:
+        except InputError:
             stop.set()
             return
         paid.append(size / 1000)
@@ -158,7 +158,7 @@ def test_no_budget_is_exceeded_where_a_character_costs_the_same(
 
 
 def test_a_budget_of_nothing_sends_nothing_and_says_how_to_go_on() -> None:
-    with pytest.raises(BudgetError, match=r"budget of 0 .*same command"):
+    with pytest.raises(InputError, match=r"budget of 0 .*same command"):
         Budget(0.0).reserve(10)
     with pytest.raises(InputError, match="budget is -1"), session(budget=-1):
         pass
@@ -170,7 +170,7 @@ def test_a_request_that_fails_gives_back_what_it_reserved() -> None:
         limits.reserve(100)
         limits.settle(100, cost)
     assert limits.spent == 8.0
-    with pytest.raises(BudgetError):
+    with pytest.raises(InputError):
         limits.reserve(100)
 
 

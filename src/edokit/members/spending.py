@@ -16,10 +16,6 @@ from typing import Any
 from edokit._errors import InputError, check_number, option
 
 
-class BudgetError(InputError):
-    """The next request may cost more than is left."""
-
-
 class Budget:
     """What requests may cost together; one that may cost more than is left is refused."""
 
@@ -37,7 +33,7 @@ class Budget:
         with self._changed:
             while not self._fits(size):
                 if not self._pending:
-                    raise BudgetError(
+                    raise InputError(
                         f"the budget of {self.limit:g} does not cover the next request;"
                         f" {self.spent:.4g} was spent on requests of this run, whose answers are"
                         " cached",
