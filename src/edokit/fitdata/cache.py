@@ -165,38 +165,32 @@ class CachedShard:
         return self.shards.scale
 
     def write(self) -> tuple[int, LabelCounts | None, Arrays]:
-        """Read and check the shard, match its items with the annotations, and write the arrays."""
+        """Read and check the shard, match its items with the annotations, and write the arrays.
+
+        How many items there are, their labels' counts (None if written already), and the arrays.
+        """
         counts, predictions = None, self.shards.read(self.number)
         if self.annotations is not None:
             annotations = self.reading.read(self.annotations, self.classes)
-            counts, q, y = self.write_labels(annotations, predictions.rows)
-        else:
-            q, y = self._load("q"), self._load("y")
+            with errors_in(f"in shard {self.name}"):
+                check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
+                annotations = annotations.align(predictions.rows)
+            # Shards must not share their draws.
+            seed = self.reading.random_state * 1_000_003 + self.number
+            y = hard_labels(annotations, self.reading.ties, seed)
+            self.write_labels(annotations.soft_labels, y)
+            counts = LabelCounts.of(annotations)
         P = self.scale.rows(predictions.order_classes(self.classes).probabilities)
         self._save("P", P)
         self._save("keys", predictions.rows.keys)
         if (clusters := predictions.rows.clusters) is not None:
             self._save("owners", clusters)
-        return len(predictions), counts, Arrays(P, q, y)
+        return len(predictions), counts, Arrays(P, self._load("q"), self._load("y"))
 
-    def write_labels(
-        self, annotations: Annotations, rows: Rows
-    ) -> tuple[LabelCounts, NDArray[Any], NDArray[Any]]:
-        """Write the labels of the annotations of the shard's items; what was written."""
-        with errors_in(f"in shard {self.name}"):
-            check_same_scale(self.scale, "predictions", annotations.scale, "annotations")
-            annotations = annotations.align(rows)
-        # Shards must not share their draws.
-        seed = self.reading.random_state * 1_000_003 + self.number
-        y = hard_labels(annotations, self.reading.ties, seed)
-        return LabelCounts.of(annotations), *self.write_arrays(annotations.soft_labels, y)
-
-    def write_arrays(self, q: Floats, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Write the rows of soft and hard labels with one entry per item; what was written."""
-        q, y = self.scale.rows(q), self.scale.row_codes(y).astype(np.int32)
-        self._save("q", q)
-        self._save("y", y)
-        return q, y
+    def write_labels(self, q: Floats, y: NDArray[Any]) -> None:
+        """Write the rows of soft and hard labels with one entry per item."""
+        self._save("q", self.scale.rows(q))
+        self._save("y", self.scale.row_codes(y).astype(np.int32))
 
     def arrays(self) -> Arrays:
         """What was written; files are mapped into memory, not read."""
@@ -252,7 +246,7 @@ def write_labels(
             raise different_rows("annotations", f"shard {part.name}", len(rows), missing=missing)
         is_predicted[places] = True
         predicted_rows += len(rows)
-        part.write_arrays(q[places], y[places])
+        part.write_labels(q[places], y[places])
     if not is_predicted.all():
         extra = source.rows.take(~is_predicted)
         raise different_rows("annotations", "predictions", predicted_rows, extra=extra)
