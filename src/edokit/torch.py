@@ -125,7 +125,7 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         while training unless it is given: ``size_noise`` [M], and ``member_noise`` [B, K] for
         ``ce="random"``.
         """
-        _check_batch(probabilities, soft_labels, hard_labels)
+        _check_batch(probabilities, soft_labels, hard_labels, len(self.theta))
         if self.training and size_noise is None:
             size_noise = _gumbel(self.size_logits.shape, self.theta.device)
         random_members = self.settings.ce is CE.RANDOM
@@ -170,18 +170,19 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         return replace(problem, class_weights=alpha.to(q.device))
 
 
-def _check_batch(P: torch.Tensor, q: torch.Tensor, y: torch.Tensor) -> None:
+def _check_batch(P: torch.Tensor, q: torch.Tensor, y: torch.Tensor, members: int) -> None:
     """Refuse what are no distributions P [B, K, C] and q [B, C], and codes of classes y [B]."""
-    valid = P.ndim == 3 and tuple(q.shape) == (len(P), P.shape[2]) and tuple(y.shape) == (len(P),)
+    items, classes = len(P), P.shape[-1]
+    shapes = [tuple(values.shape) for values in (P, q, y)]
+    valid = shapes == [(items, members, classes), (items, classes), (items,)]
     if valid:
         sums = P.detach().sum(dim=-1)
-        of_classes = (q >= 0).all() & (y >= 0).all() & (y < P.shape[2]).all()
+        of_classes = (q >= 0).all() & (y >= 0).all() & (y < classes).all()
         valid = bool((P >= 0).all() & ((sums - 1).abs() < TOLERANCE).all() & of_classes)
     if not valid:
-        shapes = ", ".join(str(tuple(values.shape)) for values in (P, q, y))
         raise InputError(
-            "a batch must have probabilities [B, K, C], soft labels [B, C] and hard labels [B] from"
-            f" 0 to C − 1, without NaN, but got shapes {shapes}, or values that are none of these",
+            f"a batch must have probabilities [B, {members}, C], soft labels [B, C] and hard labels"
+            f" [B] from 0 to C − 1, without NaN, but got shapes {shapes}, or other values",
             "apply a softmax to logits, and number the classes from 0",
         )
 

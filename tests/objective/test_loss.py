@@ -253,11 +253,8 @@ def test_reordered_members_are_the_problem_of_reordered_predictions() -> None:
     )
 
 
-def test_what_does_not_fit_together_is_refused() -> None:
+def test_an_unknown_pool_is_refused() -> None:
     case = make_case(6, 3, 2)
-    problem = Problem.from_arrays(case.P, case.q, case.y)
-    with pytest.raises(InputError, match=r"\(2,\) are not one for each of the 3 members"):
-        joint_loss(np.ones(2) / 2, problem, Settings())
     with pytest.raises(InputError, match="pool must be one of 'linear', 'log'"):
         Problem.from_arrays(case.P, case.q, case.y, pool="median")
 

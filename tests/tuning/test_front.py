@@ -40,7 +40,3 @@ def test_the_papers_choice_is_the_lowest_ce() -> None:
     front = ParetoFront.of(TRIALS)
     assert front.chosen.number == 0
     assert front.chosen.ce == min(trial.ce for trial in TRIALS)
-
-
-def test_the_best_of_each_metric() -> None:
-    assert ParetoFront.of(TRIALS).best == {"f1": 0.90, "ce": 0.30, "md": 0.20}

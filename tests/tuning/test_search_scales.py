@@ -109,7 +109,8 @@ def test_a_declared_scale_holds_for_arrays_and_for_files_without_one(tmp_path: P
     paths = made.predictions, made.annotations
     how: Any = {"trials": 3, "solver": "exact", "folds": 0, "scale": "ordinal"}
     streamed = search(*paths, streaming={"jobs": 1}, **how)
-    assert streamed.front.best == pytest.approx(search(*paths, **how).front.best, rel=1e-4)
+    whole = search(*paths, **how)
+    assert streamed.chosen.values == pytest.approx(whole.chosen.values, rel=1e-4)
     assert streamed.ensemble.scale_ == Scale("ordinal", (0, 1, 2))
 
 
@@ -146,7 +147,7 @@ def test_gumbel_searches_terms_of_ordered_classes() -> None:
 
 def test_classes_without_an_order_have_no_terms_of_it() -> None:
     with pytest.raises(InputError, match="no order"):
-        Plan(space=SearchSpace(lambda_rps=(0, 1))).check_scale(SETS)
+        search(*arrays()[:2], trials=2, population=2, space="ordinal")
     with pytest.raises(InputError, match="linear"):
         SearchSpace(lambda_w1=0.5, pool=["linear", "log"])
 

@@ -89,12 +89,7 @@ def search(
         raise InputError("a search needs a folder for its results, but got none", "give --out RUN")
     with console.kept_if_interrupted(), console.progress() as bars:
         passes = streaming.passes(bars, predictions, reading.learn)
-        update = console.add_bar(bars, "searching", total=settings.trials)
-
-        def progress(done: int, total: int, best: Mapping[str, float]) -> None:
-            detail = "  ".join(f"{name.upper()} {value:.4f}" for name, value in best.items())
-            update(done, total, detail)
-
+        progress = console.add_bar(bars, "searching", total=settings.trials)
         result = run_search(
             predictions,
             annotations,

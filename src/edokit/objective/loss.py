@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from edokit._errors import InputError
 from edokit.objective.pools import (
     EPSILON,
     Additive,
@@ -480,12 +479,6 @@ def joint_loss(
     ``noise`` and ``temperature``: see `DrawnMember`, needed by ``ce="random"``. On torch tensors
     autograd flows into v and the predictions.
     """
-    if v.shape[-1] != problem.members:
-        raise InputError(
-            f"weights of shape {tuple(v.shape)} are not one for each of the {problem.members}"
-            " members",
-            "give the weights in the order of the members",
-        )
     terms: dict[str, Term] = {}
     if settings.ce is CE.RANDOM:
         terms["ce_weight"] = DrawnMember(problem, noise, temperature)

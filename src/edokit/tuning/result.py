@@ -28,7 +28,7 @@ from edokit.runs import (
     output_folder,
 )
 from edokit.scales import ScaleLike
-from edokit.tuning.space import WHOLE_NUMBERS, Plan, SearchOptions
+from edokit.tuning.space import Plan, SearchOptions
 from edokit.tuning.storage import find_storage, open_storage
 from edokit.tuning.study import Progress, foldable, run_study
 from edokit.tuning.trials import ParetoFront, SearchTrial
@@ -81,7 +81,7 @@ def search(
         Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
         ``jobs``, ….
     progress : callable, optional
-        Called with the finished trials, all trials, and the best of each metric on the front.
+        Called with the finished trials and all trials.
     command : sequence of str, optional
         The command line to record in ``run.json``.
     **settings
@@ -183,7 +183,6 @@ def _fit_data(
 def _checked(options: SearchOptions, data: FitData) -> Plan:
     """The plan, if it fits the data; without held-out folds where these leave too little."""
     plan = options.plan()
-    plan.check_scale(data.scale)
     if options.folds is None and not foldable(data, plan):
         plan = replace(plan, folds=0, judge="optimistic")
     return plan
@@ -295,14 +294,7 @@ class SearchResult:
             row["on_front"] = trial.number in on_front
             row["chosen"] = trial.number == self.chosen.number
             rows.append(row)
-        texts = ("weights", "diversity", "ce_variant", "pool")
-        types = {
-            **dict.fromkeys(("number", "generation", "slot", "size", *WHOLE_NUMBERS), pa.int64()),
-            **dict.fromkeys(("on_front", "chosen", "class_weights"), pa.bool_()),
-            **dict.fromkeys(texts, pa.string()),
-        }
-        schema = pa.schema([(name, types.get(name, pa.float64())) for name in rows[0]])
-        return pa.Table.from_pylist(rows, schema)
+        return pa.Table.from_pylist(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The search in plain values, ready for JSON: trials, front, choice and test metrics."""

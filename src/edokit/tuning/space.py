@@ -29,7 +29,6 @@ from edokit.objective.settings import (
     Pool,
     Settings,
 )
-from edokit.scales import Scale
 
 SOLVERS = ("gumbel", "exact")
 OBJECTIVE = {**{flat: name for name, flat in FLAT_NAMES.items()}, "pool": "pool"}
@@ -434,16 +433,6 @@ class Plan(SearchOptions):
             raise InputError(
                 "there is nothing to search: every parameter of the space is fixed",
                 "give one of them a range or a list of choices, or use `edo fit`",
-            )
-
-    def check_scale(self, scale: Scale) -> None:
-        """Refuse terms for ordered classes where classes have no order."""
-        ordered = [name for name in SCALE_TERMS if getattr(self.space, name) != 0]
-        if ordered and scale.steps is None:
-            raise InputError(
-                f"{' and '.join(map(option, ordered))}: for ordered classes, but these have no"
-                " order",
-                f"declare an ordinal {option('scale')}, or leave it out",
             )
 
     def shape(self, data: dict[str, Any]) -> dict[str, Any]:

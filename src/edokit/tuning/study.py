@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -31,10 +31,10 @@ from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel
 from edokit.tuning.space import FORMAT, Configuration, Plan
 from edokit.tuning.storage import StudyStorage, quiet
-from edokit.tuning.trials import ParetoFront, SearchTrial
+from edokit.tuning.trials import SearchTrial
 
-Progress = Callable[[int, int, Mapping[str, float]], None]
-"""Called with the finished trials, all trials, and the best of each metric on the front."""
+Progress = Callable[[int, int], None]
+"""Called with the finished trials and all trials."""
 DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
 SHAPE = "edo"  # attribute of a study: which search it is
 # Attributes of a trial:
@@ -309,17 +309,10 @@ def run(study: Study, plan: Plan, data: FitData, *, progress: Progress | None = 
     evaluator, rows = Evaluator(data, plan), len(data.sample.y)
     metrics = search_metrics(data.scale)
     limit = -(-plan.population // _SHARE) if plan.worker else None
-
-    def report() -> None:
-        if progress is None:
-            return
-        done = read_trials(finished(study), plan, data)
-        best = ParetoFront.of(done).best if done else {}
-        progress(min(len(done), plan.trials), plan.trials, best)
-
-    report()
+    report = progress or (lambda done, total: None)
     give_up_interrupted(study)
-    while len(finished(study)) < plan.trials:
+    while (done := len(finished(study))) < plan.trials:
+        report(done, plan.trials)
         batch = take_trials(study, plan, limit=limit)
         if not batch:  # other processes have the rest of the generation
             time.sleep(_POLL)
@@ -331,7 +324,7 @@ def run(study: Study, plan: Plan, data: FitData, *, progress: Progress | None = 
             results = evaluator([plan.space.configuration(trial.params, rows) for trial in batch])
         for trial, result in zip(batch, results, strict=True):
             tell(study, trial, result, plan.judge, metrics)
-        report()
+    report(plan.trials, plan.trials)
 
 
 _POLL = 0.25  # seconds

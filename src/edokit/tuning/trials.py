@@ -106,12 +106,6 @@ class ParetoFront:
         """The trial with the lowest headline metric, the paper's rule."""
         return self.trials[0]
 
-    @property
-    def best(self) -> dict[str, float]:
-        """The best of each metric on the front, for itself."""
-        best = _points(self.trials).min(axis=0) * _SIGNS
-        return dict(zip(self.trials[0].metrics, map(float, best), strict=True))
-
 
 def _best_first(trial: SearchTrial) -> tuple[float, float, int, int]:
     # Places break ties, since a trial that was interrupted gets another number.
