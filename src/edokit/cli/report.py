@@ -16,13 +16,8 @@ def add_page(folder: Path, *, fit_items: bool = True, overwrite: bool = False) -
 
     try:
         with locked(folder, wait=True):
-            run = collect(folder, fit_items=fit_items)
-            write_report(run, folder / "report.html", overwrite=overwrite)
-        if not fit_items and run.evaluation is None:
-            warn(
-                f"{folder / 'report.html'} shows no items, since they were read shard by shard;"
-                f" show a part of them with `edo report {folder} --predictions … --annotations …`"
-            )
+            data = collect(folder, fit_items=fit_items)
+            write_report(data, folder / "report.html", overwrite=overwrite)
     except Exception as error:
         warn(
             f"the page {folder / 'report.html'} could not be made ({error}); the results are"

@@ -116,15 +116,11 @@ def _about_items(evaluation: Evaluation) -> dict[str, Any]:
     rarest = present[shares[present].argmin()] if len(present) else 0
     # A rare point of a scale has neighbours that count.
     even = len(scale.row_classes(classes)) if scale.span is None else np.inf
-    only_label = None
-    if len(np.unique(hard, axis=0)) == 1:
-        only_label = ", ".join(clean(classes[c], 40) for c in present) or "none"
     masks = filters(evaluation)
     return {
         "members": len(evaluation.predictions.members),
         "per_item": int(per_item),
         "coarse": coarse and not evaluation.name.endswith("pairs"),
-        "only_label": only_label,
         "rare": clean(classes[rarest], 40) if shares[rarest] * even < RARE else None,
         "rare_share": float(shares[rarest]),
         "sure": int(masks["sure"].sum()),
