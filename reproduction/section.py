@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edokit._io.atomic import whole_file
 from edokit._io.markup import Cell, Table
-from reproduction.latex import latex
+from reproduction.tables import write_table
 
 Draw = Callable[[Path], list[Path]]
 """Writes a figure to a path without ending; the files it wrote."""
@@ -47,9 +46,7 @@ class Section:
         """Every table as Markdown, CSV and LaTeX, and the figures."""
         written: list[Path] = []
         for name, table in self.tables.items():
-            written += [*table.write(folder, name), folder / f"{name}.tex"]
-            with whole_file(written[-1]) as temporary:
-                temporary.write_text(latex(table), encoding="utf-8")
+            written += write_table(table, folder, name)
         for name, draw in self.figures.items():
             written += draw(folder / name)
         return written

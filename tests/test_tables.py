@@ -6,11 +6,8 @@ import csv
 import io
 from pathlib import Path
 
-import pytest
-
-from edokit._errors import InputError
-from edokit._io.markup import ENDINGS, FORMATS, Table
-from reproduction.latex import latex
+from edokit._io.markup import Table
+from reproduction.tables import comma_separated, latex, write_table
 
 TABLE = Table(
     "Half of it: 50 %",
@@ -23,7 +20,7 @@ TABLE = Table(
 
 def test_numbers_are_rounded_for_people_and_whole_for_programs() -> None:
     assert "| **0.1235** |" in TABLE.markdown()
-    rows = list(csv.reader(io.StringIO(TABLE.csv())))
+    rows = list(csv.reader(io.StringIO(comma_separated(TABLE))))
     assert rows == [["method", "CE ↓", "size"], ["a_b|c", "0.123456", "3"], ["λ & co", "", "10"]]
 
 
@@ -48,14 +45,8 @@ def test_every_sign_of_latex_is_escaped_once() -> None:
     assert "\\caption" not in text
 
 
-def test_an_unknown_form_is_refused() -> None:
-    with pytest.raises(InputError, match="'markdown', 'csv'"):
-        TABLE.text("html")
-
-
 def test_all_forms_are_written_side_by_side(tmp_path: Path) -> None:
-    written = TABLE.write(tmp_path / "new", "one")
-    assert [path.name for path in written] == ["one.md", "one.csv"]
-    for path, kind in zip(written, FORMATS, strict=True):
-        assert path.read_text(encoding="utf-8") == TABLE.text(kind)
-        assert path.suffix == f".{ENDINGS[kind]}"
+    written = write_table(TABLE, tmp_path / "new", "one")
+    assert [path.name for path in written] == ["one.md", "one.csv", "one.tex"]
+    texts = [TABLE.markdown(), comma_separated(TABLE), latex(TABLE)]
+    assert [path.read_text(encoding="utf-8") for path in written] == texts

@@ -1,4 +1,4 @@
-"""Names from data in Markdown, XML and spreadsheets, and tables in these forms.
+"""Names from data in Markdown, XML and spreadsheets, and tables in Markdown.
 
 A name may hold anything: markup, controls, marks that turn the direction of text. Wherever it is
 put, it stays text (`printable` does so for a terminal, `json_text` for JSON, `edokit.report` for
@@ -7,24 +7,15 @@ HTML).
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from edokit._errors import one_of, printable
-from edokit._io.atomic import whole_file
+from edokit._errors import printable
 
 Cell = str | int | float | None
-
-ENDINGS = {"markdown": "md", "csv": "csv"}
-"""How a file in each form of a table ends."""
-FORMATS = tuple(ENDINGS)
-"""Names of these forms."""
 
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*[]|$~"} | {"<": "&lt;", ">": "&gt;"})
 _ENTITY = re.compile(r"&(?=#?\w+;)")
@@ -61,14 +52,14 @@ def spreadsheet_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a header. Numbers are shown rounded, and kept whole in CSV.
+    """Rows of cells under a header. Numbers are shown rounded.
 
     Attributes
     ----------
     notes : Sequence[str]
-        Sentences below the table (not in CSV).
+        Sentences below the table.
     bold : Collection[tuple[int, int]]
-        (row, column) of the cells to stress (not in CSV).
+        (row, column) of the cells to stress.
     digits : int
         Decimals of numbers that are not whole.
     """
@@ -93,12 +84,6 @@ class Table:
         header = [name for name in columns if any(r.get(name) is not None for r in records)]
         rows = [[record.get(name) for name in header] for record in records]
         return cls(title, header, rows, notes, digits=digits)
-
-    def text(self, kind: str) -> str:
-        """The table in one of `FORMATS`."""
-        one_of("format", kind, FORMATS)
-        written: str = getattr(self, kind)()
-        return written
 
     def shown(self) -> list[list[str]]:
         """The cells as people read them."""
@@ -126,31 +111,6 @@ class Table:
             text = _ENTITY.sub("&amp;", printable(" ".join(note.split())))
             lines += ["", text.replace("<", "&lt;")]
         return "\n".join(lines) + "\n"
-
-    def csv(self) -> str:
-        """Comma-separated values with a header, numbers in full, empty cells empty.
-
-        Text that a spreadsheet would take for a formula begins with a quote.
-        """
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(map(_plain, self.header))
-        writer.writerows([[_plain(cell) for cell in row] for row in self.rows])
-        return out.getvalue()
-
-    def write(self, folder: Path, name: str) -> list[Path]:
-        """Write ``name.md`` and ``name.csv`` into a folder."""
-        written = []
-        for kind, ending in ENDINGS.items():
-            path = folder / f"{name}.{ending}"
-            with whole_file(path) as temporary:
-                temporary.write_text(self.text(kind), encoding="utf-8")
-            written.append(path)
-        return written
-
-
-def _plain(cell: Cell) -> Cell:
-    return spreadsheet_text(printable(cell)) if isinstance(cell, str) else cell
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,9 +1,14 @@
-"""Tables of the reproduction as LaTeX."""
+"""Tables of the reproduction as files: Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
+import csv
+import io
+from pathlib import Path
+
 from edokit._errors import printable
-from edokit._io.markup import Table
+from edokit._io.atomic import whole_file
+from edokit._io.markup import Cell, Table, spreadsheet_text
 
 # What pdfLaTeX does not take as it is: signs of its own, other signs of text, mathematics.
 _WORDS = {
@@ -56,3 +61,29 @@ def latex(table: Table) -> str:
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def comma_separated(table: Table) -> str:
+    """Comma-separated values with a header, numbers in full, empty cells empty.
+
+    Text that a spreadsheet would take for a formula begins with a quote.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_plain, table.header))
+    writer.writerows([[_plain(cell) for cell in row] for row in table.rows])
+    return out.getvalue()
+
+
+def _plain(cell: Cell) -> Cell:
+    return spreadsheet_text(printable(cell)) if isinstance(cell, str) else cell
+
+
+def write_table(table: Table, folder: Path, name: str) -> list[Path]:
+    """Write ``name.md``, ``name.csv`` and ``name.tex`` into a folder."""
+    texts = {"md": table.markdown(), "csv": comma_separated(table), "tex": latex(table)}
+    paths = {folder / f"{name}.{ending}": text for ending, text in texts.items()}
+    for path, text in paths.items():
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return list(paths)
