@@ -45,8 +45,8 @@ class EDOHead(nn.Module):  # type: ignore[misc]
     cooling : float, default=0.05
         Decay of the temperature per epoch.
     class_counts : sequence of float of length C, default=None
-        Counts of the hard labels of all fit data, for class weights on mini-batches. None: each
-        batch is weighed by its own.
+        Counts of the hard labels of all fit data, all above 0, for class weights on mini-batches.
+        None: each batch is weighed by its own.
 
     Raises
     ------
@@ -159,12 +159,6 @@ class EDOHead(nn.Module):  # type: ignore[misc]
         kind, weighted, counts = self.settings.pool, self.settings.class_weights, self.class_counts
         if not weighted or counts is None:
             return Problem.from_arrays(P, q, y, class_weights=weighted, pool=kind)
-        if len(counts) != P.shape[2] or not bool((counts > 0).all()):
-            raise InputError(
-                "class_counts must hold a positive number for each class, but got"
-                f" {counts.tolist()} for {P.shape[2]} classes",
-                "count the hard labels of the fit data, or turn class weights off",
-            )
         alpha = counts.sum() / (len(counts) * counts)  # α
         problem = Problem.from_arrays(P, q, y, pool=kind)
         return replace(problem, class_weights=alpha.to(q.device))

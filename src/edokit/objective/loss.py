@@ -386,10 +386,10 @@ class JointObjective:
             if name not in replacements
         }
         self.all_terms: dict[str, Term] = {
-            "f1": Linear(-problem.hit_rates, 1.0),
+            "f1": Linear(-problem.summaries.hit_rates, 1.0),
             **ce,
             **over_items,
-            **{name: Quadratic(matrix) for name, matrix in problem.matrices.items()},
+            **{name: Quadratic(matrix) for name, matrix in problem.summaries.matrices.items()},
             "reg": SquaredNorm(),
             **replacements,
         }
@@ -451,7 +451,7 @@ class Loss:
     @cached_property
     def terms(self) -> dict[str, Array]:
         """[...] before weighting: ``f1`` (1 − soft micro-F1), ``ce`` (in the chosen variant),
-        ``reg`` (squared norm of the weights), those of `Problem.matrices` (``div``, without sign;
+        ``reg`` (squared norm of the weights), those of `Summaries.matrices` (``div``, without sign;
         ``rps``), those of `SMOOTH_TERMS` that are weighed, and the weighted sum, ``total``."""
         return self.objective.terms(self.v)
 

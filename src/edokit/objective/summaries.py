@@ -155,7 +155,7 @@ class Summaries(Additive):
         """[K] mean probability on the hard label; a pool's soft micro-F1 is their weighted mean."""
         return self.hits / self.items  # t
 
-    @property
+    @cached_property
     def matrices(self) -> dict[str, Array]:
         """The terms that are vᵀMv of a pool, as [K, K] M by the name of the term.
 
@@ -261,16 +261,6 @@ class Problem:
             kind,
             None if steps is None else like(steps, sums.hits),
         )
-
-    @cached_property
-    def hit_rates(self) -> Array:
-        """[K] t, the mean probability on the hard label."""
-        return self.summaries.hit_rates
-
-    @cached_property
-    def matrices(self) -> dict[str, Array]:
-        """`Summaries.matrices`, computed once."""
-        return self.summaries.matrices
 
     @cached_property
     def member_ce(self) -> Array:

@@ -112,7 +112,7 @@ class _Steps:
         # Other quadratic terms than div are of all items at every step.
         self._quadratic = [
             (self._full(2.0 * weights[term]), matrix)
-            for term, matrix in problem.matrices.items()
+            for term, matrix in problem.summaries.matrices.items()
             if term != "div" and weights[term].any()
         ]
         self._kept = np.tri(members)[min_members - 1 :]  # [M, K] 1 where a size keeps a member

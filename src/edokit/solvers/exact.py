@@ -253,7 +253,7 @@ def _shape(objective: JointObjective) -> str:
         return "neither"
     # Without pool terms the objective is quadratic: its eigenvalues on the simplex decide.
     quadratic = settings.reg * np.eye(members)
-    for term, matrix in objective.problem.matrices.items():
+    for term, matrix in objective.problem.summaries.matrices.items():
         quadratic = quadratic + settings.signed_weight(term) * matrix
     centre = np.eye(members) - 1.0 / members
     bends = np.linalg.eigvalsh(centre @ quadratic @ centre)
