@@ -21,7 +21,7 @@ def matrices(draw: st.DrawFn) -> Annotations:
     n, a, c = draw(st.integers(1, 8)), draw(st.integers(1, 5)), draw(st.integers(2, 4))
     row = st.lists(st.integers(-1, c - 1), min_size=a, max_size=a).filter(lambda r: max(r) >= 0)
     rows = draw(st.lists(row, min_size=n, max_size=n))
-    return Annotations.from_matrix(np.array(rows), classes=list(range(c)), missing=-1)
+    return Annotations.from_matrix(np.ma.masked_equal(rows, -1), classes=list(range(c)))
 
 
 def shares_as_answers() -> Annotations:
