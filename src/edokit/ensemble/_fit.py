@@ -290,7 +290,7 @@ def _label_counts(data: FitData) -> tuple[Floats, Floats]:
     if not data.labels:
         sums = data.summaries()
         return np.asarray(sums.soft_counts), np.asarray(sums.class_counts)
-    parts = [part.summaries(_COUNTS) for part in data.per_label()]
+    parts = data.label_summaries(_COUNTS)
     soft_counts = np.array([part.soft_counts for part in parts])
     return soft_counts, np.array([part.class_counts for part in parts])
 

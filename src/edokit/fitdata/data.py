@@ -437,14 +437,15 @@ class FitData:
         arrays = Arrays(P[:, positions], q, y)
         return replace(self, arrays=arrays, members=names, groups=groups)
 
-    def per_label(self) -> list[FitData]:
-        """The data of each label of sets alone, as a question with two classes."""
+    def label_summaries(self, settings: Settings) -> list[Summaries]:
+        """The summaries of each label of sets alone, as of a question with two classes."""
         changes: Any = {"classes": self.row_classes, "scale": NOMINAL}
         parts = [
             [column[label :: self.rows_per_item] for column in self.sample]
             for label in range(len(self.labels))
         ]
-        return [replace(self, arrays=Arrays(*part), **changes) for part in parts]
+        questions = [replace(self, arrays=Arrays(*part), **changes) for part in parts]
+        return [question.summaries(settings) for question in questions]
 
     def _check_folds(self, count: int) -> None:
         if count > self.items:

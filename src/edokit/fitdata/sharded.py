@@ -32,10 +32,10 @@ from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal,
 from edokit.metrics import MetricSums
 from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
-from edokit.objective.settings import Pool
+from edokit.objective.settings import Pool, Settings
 from edokit.objective.summaries import Summaries
 from edokit.predictions.shards import Shards, check_once
-from edokit.scales import NOMINAL, ScaleLike
+from edokit.scales import ScaleLike
 
 # Called with what is done, how many shards are done, and of how many.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -74,8 +74,6 @@ class View(NamedTuple):
     fold: Fold | None = None
     groups: tuple[str, ...] | None = None
     """The group of each member, where groups are averaged."""
-    label: int | None = None
-    """The label of sets that it shows alone."""
 
     def of(self, part: CachedShard, positions: NDArray[Any] | None = None) -> tuple[Arrays, int]:
         """The arrays of a shard's items (those at these positions), and the rows per item."""
@@ -87,9 +85,7 @@ class View(NamedTuple):
             positions = np.flatnonzero(mask) if positions is None else positions[mask[positions]]
         if positions is not None:
             arrays = arrays.take(positions, width)
-        if self.label is None:
-            return arrays, width
-        return Arrays(*(column[self.label :: width] for column in arrays)), 1
+        return arrays, width
 
     def averaged(self, P: NDArray[Any]) -> NDArray[Any]:
         """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
@@ -278,8 +274,8 @@ class ShardedData(FitData):
     def grouped(self) -> ShardedData:
         return self._seen(groups=self.member_groups())
 
-    def per_label(self) -> list[FitData]:
-        return [self._seen(label=label) for label in range(len(self.labels))]
+    def label_summaries(self, settings: Settings) -> list[Summaries]:
+        return self.total(FitData.label_summaries, settings, task="summing up")
 
     def _digest(self) -> str:
         sums = self.summaries()
@@ -296,8 +292,6 @@ class ShardedData(FitData):
         view._view = self._view._replace(**changes)
         if view._view.groups is not None:
             view.members, view.groups = tuple(group_names(view._view.groups)), None
-        if view._view.label is not None:
-            view.classes, view.scale = view.row_classes, NOMINAL
         return view
 
     def _write(self, source: Source) -> None:
@@ -340,16 +334,13 @@ def shard_total(
     """``work(block, *arguments)`` of a shard's items, block by block, in float64."""
     part, view = task
     arrays, width = view.of(part)
-    is_label = view.label is not None
-    names = () if is_label else part.classes
     totals: list[Any] = []
     # Shards are what is done side by side; threads that wait for each other only cost.
     with threadpool_limits(1, user_api="blas"):
         items = max(1, _BLOCK // max(1, arrays.P[:width].size))
         for s in slices(len(arrays.y), items * width):
             rows = Arrays(view.averaged(arrays.P[s]), arrays.q[s], arrays.y[s])
-            scale = NOMINAL if is_label else part.scale
-            result = work(FitData(rows, classes=names, scale=scale), *arguments)
+            result = work(FitData(rows, classes=part.classes, scale=part.scale), *arguments)
             totals = _added(totals, result if isinstance(result, list) else [result])
     return totals
 
