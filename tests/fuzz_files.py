@@ -233,9 +233,8 @@ def whole_files(folder: Path) -> dict[str, bytes]:
         ("nli_annotators_meta", {"Ann1": {"Age": "26"}, "2": {"Age": 30.0}}),
     ):
         (folder / f"{name}.json").write_text(json.dumps(content))
-        if isinstance(content, list):
-            lines = "".join(json.dumps(row) + "\n" for row in content)
-            (folder / f"{name}.jsonl").write_text(lines)
+    lines = "".join(json.dumps(record) + "\n" for record in argilla())
+    (folder / "argilla.jsonl").write_text(lines)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = EDOEnsemble("paper-fixed", ties="random")

@@ -27,7 +27,7 @@ from fuzz_loaders import MEMORY, ROOT, SECONDS, bounded, in_memory
 KINDS = [
     *("people.csv", "people.tsv", "people.jsonl", "people.parquet"),
     *("model.csv", "model.tsv", "model.jsonl", "model.parquet", "made.npz", "made.parquet"),
-    *("tone_train.json", "studio.json", "studio.jsonl", "argilla.json", "argilla.jsonl"),
+    *("tone_train.json", "studio.json", "argilla.json", "argilla.jsonl"),
     *("ensemble.json", "run.json", "search.json", "trials.parquet", "manifest.json"),
     *("member.json", "pool.toml", "texts.csv", "texts.txt"),
 ]

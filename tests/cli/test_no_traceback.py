@@ -76,7 +76,7 @@ def commands(name: str, folder: Path, out: Path) -> list[tuple[Any, ...]]:
 
 NAMES = [
     *("people.csv", "people.tsv", "people.jsonl", "people.parquet", "model.csv", "model.parquet"),
-    *("tone_train.json", "studio.json", "studio.jsonl", "argilla.json", "argilla.jsonl"),
+    *("tone_train.json", "studio.json", "argilla.json", "argilla.jsonl"),
     *("made.npz", "made.parquet", "texts.csv", "texts.txt", "pool.toml", *RUN, *FOLDER),
     *("search/trials.parquet", "search/search.json"),
 ]
