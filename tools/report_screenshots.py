@@ -10,12 +10,14 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 
 from edokit import Annotations, EDOEnsemble, simulate
+from edokit.datasets.simulate.regimes import REGIMES
 from edokit.demo import run_demo, train_quick_members
 from edokit.report import collect, write_report
 
@@ -59,7 +61,8 @@ def main() -> None:
 
 def with_classes(classes: list[str]) -> Annotations:
     """Simulated annotations with these classes."""
-    simulated = simulate("partial-panel", items=ITEMS, n_classes=len(classes))
+    regime = replace(REGIMES["partial-panel"], balance=(1 / len(classes),) * len(classes))
+    simulated = simulate(regime, items=ITEMS)
     table = simulated.annotations.to_table().to_pandas()
     names = dict(zip(simulated.annotations.classes, classes, strict=True))
     for column in {"label", "hard_label"} & set(table):

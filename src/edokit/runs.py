@@ -202,7 +202,7 @@ class InputReader:
         if isinstance(predictions, str | Path):
             self._note_predictions("predictions", predictions)
         if not isinstance(annotations, str | Path):
-            return {"annotations": annotations, "split": split}
+            return {"annotations": self.annotations("annotations", annotations, split)}
         options = self._note("annotations", annotations, self._reading_options(split))
         return {"annotations": annotations, **options}
 

@@ -307,7 +307,7 @@ def test_one_source_with_two_splits(tmp_path: Path, samples: tuple) -> None:
     assert found.facts["items"] == {"dev": 80, "test": 50}
     reader = InputReader()
     assert len(reader.annotations("annotations", where, ["dev", "test"]).items) == 130
-    assert reader.inputs["annotations"].options == {"splits": ["dev", "test"]}
+    assert reader.inputs["annotations"].options == {"split": ["dev", "test"]}
     with pytest.raises(InputError, match="of the test data"):
         compare(dev, where, test, split="dev", test_split="dev")
     with pytest.raises(InputError, match="without splits"):

@@ -285,7 +285,7 @@ def test_missing_pairs_of_a_long_table_are_items_without_a_prediction(tmp_path: 
 def test_files_without_a_common_item_do_not_join(tmp_path: Path) -> None:
     one = written(tmp_path / "one.csv", "item,p_0,p_1\na,1,0\n")
     two = written(tmp_path / "two.csv", "item,p_0,p_1\nb,1,0\n")
-    with pytest.raises(InputError, match="no item is in every file"):
+    with pytest.raises(InputError, match="no item has predictions of every member"):
         join_models([one, two], missing="drop")
 
 

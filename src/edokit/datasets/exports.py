@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -126,21 +125,7 @@ def read_export(
     names = [item.name(number, columns.get("item")) for number, item in enumerate(items, 1)]
     question = _choose(question, items)
     is_set = DeclaredScale(scale or NOMINAL).kind == "multi-label"
-    fields = {"text": _text_field(items, columns), "context": "context", **columns}
-    rows: list[dict[str, Any]] = []
-    without_label, unnamed = 0, count(1)
-    for name, item in zip(names, items, strict=True):
-        for annotator, labels in item.answers.get(question, ()):
-            # An empty list is a set of labels; None is no answer.
-            if labels is None or not (labels or is_set):
-                without_label += 1
-                continue
-            annotation = {
-                "item": name,
-                "annotator": annotator or f"unknown-{next(unnamed)}",
-                "label": [*dict.fromkeys(labels)],
-            }
-            rows.append(_columns(item, name, fields, columns) | annotation)
+    rows, without_label, unnamed = _answered(names, items, question, columns, is_set)
     # Where some have several labels all are lists, as in a table: a choice called calm/heated is
     # one label.
     is_list = is_set or any(len(row["label"]) > 1 for row in rows)
@@ -158,14 +143,43 @@ def read_export(
         total = len(labelled) + len(unlabelled)
         note = f"no annotation and are left out: {examples(unlabelled)}"
         warn(f"{are(len(unlabelled), total, HAVE, 'item')} {note}")
-    for number, note in (
-        (without_label, f"without a label for {question!r} left out"),
-        (sum(row["label"] == "[]" for row in rows), "without a choice counted as the empty set"),
-        (next(unnamed) - 1, "without an annotator counted as one annotator each"),
-    ):
-        if number:
-            warn(f"{counted(number, 'annotation')} {note}")
+    empty = sum(row["label"] == "[]" for row in rows)
+    _note(without_label, f"without a label for {question!r} left out")
+    _note(empty, "without a choice counted as the empty set")
+    _note(unnamed, "without an annotator counted as one annotator each")
     return annotations
+
+
+def _answered(
+    names: Sequence[str],
+    items: Sequence[Item],
+    question: str,
+    columns: Mapping[str, str],
+    is_set: bool,
+) -> tuple[list[dict[str, Any]], int, int]:
+    """A row for each answer to the question; how many answers have no label, and no annotator."""
+    fields = {"text": _text_field(items, columns), "context": "context", **columns}
+    rows: list[dict[str, Any]] = []
+    without_label = unnamed = 0
+    for name, item in zip(names, items, strict=True):
+        for annotator, labels in item.answers.get(question, ()):
+            # An empty list is a set of labels; None is no answer.
+            if labels is None or not (labels or is_set):
+                without_label += 1
+                continue
+            unnamed += not annotator
+            annotation = {
+                "item": name,
+                "annotator": annotator or f"unknown-{unnamed}",
+                "label": [*dict.fromkeys(labels)],
+            }
+            rows.append(_columns(item, name, fields, columns) | annotation)
+    return rows, without_label, unnamed
+
+
+def _note(number: int, what: str) -> None:
+    if number:
+        warn(f"{counted(number, 'annotation')} {what}")
 
 
 def _choose(name: str | None, items: Sequence[Item]) -> str:

@@ -203,7 +203,10 @@ def find_recipe(name: str) -> type[Member]:
         values = vars(import_module(f"{recipes.__name__}.{name}"))
         members = (value for value in values.values() if _is_member(value))
         # Others, such as its base, are imported from elsewhere.
-        return next(member for member in members if member.__module__ == values["__name__"])
+        local = [member for member in members if member.__module__ == values["__name__"]]
+        if len(local) != 1:
+            raise InputError(f"{values['__name__']} holds {len(local)} classes", "leave one recipe")
+        return local[0]
     module_name, colon, class_name = name.partition(":")
     if not colon or module_name in recipe_names():
         raise InputError(

@@ -477,7 +477,11 @@ def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) ->
     is_common = np.all([part.rows.positions(items) >= 0 for part in parts], axis=0)
     left_out = items.take(~is_common)
     if not is_common.any():
-        raise InputError(f"no item is in every file{look_alike(items.names)}", "check the ids")
+        files = ", ".join(map(str, sources))
+        raise InputError(
+            f"{files}: no item has predictions of every member{look_alike(items.names)}",
+            "check the ids",
+        )
     if len(left_out):
         warn(
             f"{are(len(left_out), len(items), noun=items.noun)} left out for every member"

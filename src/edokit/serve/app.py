@@ -32,6 +32,7 @@ from edokit.serve.batching import Batcher, Limits, reported
 from edokit.serve.requests import About, RefusedError, read_request, request_model
 
 TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
+_LONG_BODY = 1 << 16  # bytes from which on a body is parsed in another thread
 _OPEN = ("/health", "/openapi.json")  # answered without a token
 _STATUSES = {
     400: "The body is not JSON.",
@@ -102,6 +103,8 @@ class App:
         The bearer token that requests must have.
     log : callable
         Takes one line on a failure of the server.
+    is_full : callable
+        Whether so many connections are open that only ``/health`` is answered.
     """
 
     def __init__(
@@ -110,8 +113,9 @@ class App:
         limits: Limits,
         token: str | None,
         log: Callable[[str], None],
+        is_full: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._batcher, self._log = batcher, log
+        self._batcher, self._log, self._is_full = batcher, log, is_full
         self._authorization = None if token is None else f"bearer {token}".encode()
         self.metrics = Metrics(batcher)
         self._model = request_model(limits.max_texts, limits.max_length)
@@ -150,6 +154,10 @@ class App:
         headers, path = dict(scope["headers"]), scope["path"]
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
             raise RefusedError(400, "the request has more than one header host", "send one")
+        if path != "/health" and self._is_full():
+            raise RefusedError(
+                503, "too many connections are open", "try again", connection="close"
+            )
         # Pages of other sites may make a browser ask this machine under a name of theirs.
         if self._authorization is None and not _is_here(headers.get(b"host", b"")):
             hint = f"ask 127.0.0.1 or localhost, or set {TOKEN}"
@@ -172,8 +180,10 @@ class App:
     async def _predict(self, request: Request) -> Response:
         about = self._loaded()
         async with self._read(request) as body:
-            # A long body takes a while, in which others are answered.
-            question = await asyncio.to_thread(read_request, body, self._model, about)
+            if len(body) < _LONG_BODY:
+                question = read_request(body, self._model, about)
+            else:
+                question = await asyncio.to_thread(read_request, body, self._model, about)
             rows = await self._batcher.ask(question)
         self.metrics.texts.inc(len(rows))
         answer = {"version": about.version, "classes": about.classes, "predictions": rows}

@@ -31,6 +31,7 @@ _LONGEST_HEAD = 1 << 16  # bytes of a request around its body
 _GRACE = 60  # seconds in which clients must have taken their answers, once the server stops
 _LINGER = 0.25  # seconds in which requests that are under way still arrive then
 _MAX_CONNECTIONS = 512
+_SPARE_CONNECTIONS = 64  # beyond these, on which only /health is answered
 
 
 class _Protocol(HttpToolsProtocol):
@@ -210,7 +211,11 @@ def serve(
         ready(about, url)
 
     batcher = Batcher(load, limits)
-    app = App(batcher, limits, token, log_queue)
+
+    def is_full() -> bool:
+        return len(server.server_state.connections) > _MAX_CONNECTIONS
+
+    app = App(batcher, limits, token, log_queue, is_full)
     config = uvicorn.Config(
         app,
         http=_Protocol,
@@ -220,7 +225,7 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_MAX_CONNECTIONS,
+        limit_concurrency=_MAX_CONNECTIONS + _SPARE_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
     server = _Server(config, batcher, loaded)
