@@ -520,8 +520,8 @@ def fit(
     overwrite : bool, default=False
         Also replace files in `out` that EDO did not write.
     streaming : mapping, optional
-        Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
-        ``jobs``, ….
+        Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
+        ``scratch``, ….
     read_options : mapping, optional
         Further arguments of `read_annotations`, such as ``columns`` or ``classes``.
     command : str, default=""

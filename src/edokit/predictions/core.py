@@ -133,7 +133,7 @@ class Predictions:
             ``ordinal:low=0,mid=1,high=3``. Multi-label probabilities (or logits) are of each label
             on its own.
         member_info : mapping of str to mapping, default=None
-            Plain values about members, such as ``{"bert": {"model": "bert-base", "cost": 0.001}}``.
+            Plain values about members, such as ``{"bert": {"model": "bert-base"}}``.
 
         Returns
         -------

@@ -78,8 +78,8 @@ def search(
     overwrite : bool, default=False
         Replace files in `out` that EDO did not write.
     streaming : mapping, optional
-        Read the predictions shard by shard, with these arguments of `FitData.open`: ``memory``,
-        ``jobs``, ….
+        Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
+        ``scratch``, ….
     progress : callable, optional
         Called with the finished trials and all trials.
     command : sequence of str, optional
