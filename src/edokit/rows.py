@@ -39,7 +39,8 @@ class Rows:
     Parameters
     ----------
     items : ndarray of str of shape (N,)
-        The different items, in order of first appearance.
+        The distinct items, in order of first appearance; where rows are about items, the item of
+        each row (unchecked until `check_unique`).
     item_codes : ndarray of int32 of shape (R,)
         The item of each row, as a position in ``items``.
     annotators : ndarray of str of shape (A,), default=None

@@ -60,7 +60,7 @@ def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]
 
 
 def as_fit_data(predictions: Any, annotations: Any, options: Options) -> FitData:
-    """Predictions and annotations in memory, matched by item; `FitData` are returned as is."""
+    """Predictions and annotations in memory, matched by item; `FitData` is returned unchanged."""
     if isinstance(predictions, FitData):
         if options.scale is not None:
             declared = DeclaredScale(options.scale).on(predictions.classes)
@@ -91,10 +91,8 @@ class _Solved:
 
 
 def fit_ensemble(data: FitData, options: Options, parameters: Mapping[str, Any]) -> Fitted:
-    """Learn weights and size; ``parameters`` of the estimator are stored in the result.
-
-    ``units`` are the members, or the groups of members, that get weights.
-    """
+    """Learn weights and size; ``parameters`` of the estimator are stored in the result."""
+    # What gets weights: members, or groups of members.
     units = data.grouped() if options.groups else data
     solved = _solve(units, options)
     solution, temperature = solved.solution, 1.0

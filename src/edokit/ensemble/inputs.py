@@ -188,7 +188,7 @@ def as_predictions(
 ) -> Predictions:
     """Predictions as they are, or a bare array [N, K, C]; names are 0, 1, … where None.
 
-    A scale is that of the array, or of predictions that declare none.
+    ``scale`` applies to an array and to predictions that declare none.
     """
     if isinstance(predictions, Predictions):
         return predictions if scale is None else predictions.on_scale(scale)
@@ -208,8 +208,8 @@ def as_annotations(
     """Annotations as they are, or an array of labels with one row per item.
 
     One dimension: one label per item. Two: a label per annotator with gaps, or, if the numbers
-    are shares that sum to one in every row, soft labels. Of sets: a column per label. A scale is
-    that of the array, or of annotations that declare none.
+    are shares that sum to one in every row, soft labels. Of sets: a column per label. ``scale``
+    applies to an array and to annotations that declare none.
     """
     if labels is None:
         raise InputError("there are no labels to learn from", f"give {_FORMS}")
@@ -366,8 +366,8 @@ def align_inputs(
 ) -> tuple[Predictions, Annotations]:
     """Both in the order of the predictions' items and the annotations' classes, on one scale.
 
-    A scale is that of arrays, and of predictions and annotations that declare none. An array
-    without one has that of the other.
+    ``scale`` applies to arrays and to inputs that declare none; an array without a scale takes the
+    other input's.
     """
     predictions = predictions_for(labels, predictions, scale)
     if isinstance(labels, Annotations):
@@ -386,12 +386,10 @@ def align_inputs(
     return predictions.order_classes(annotations.classes), annotations
 
 
-def align_test_inputs(
-    predictions: Any, labels: Any, split: Any, scale: ScaleLike | None = None
-) -> tuple[Predictions, Annotations]:
+def align_test_inputs(predictions: Any, labels: Any, split: Any) -> tuple[Predictions, Annotations]:
     """The same of test data; without a split, items that differ are most likely those of others."""
     try:
-        return align_inputs(predictions, labels, scale)
+        return align_inputs(predictions, labels)
     except InputError as error:
         hint = error._hint
         if split is None and isinstance(labels, Annotations):

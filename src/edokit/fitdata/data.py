@@ -74,9 +74,8 @@ class FitData:
     Data of every answer scale are rows of distributions here (`Scale.rows`): an item is one row, a
     set of L labels is L rows with two classes.
 
-    Solvers, presets, search and report read data through this class alone, so that arrays in
-    memory and shards on disk share one path. Make one with `from_arrays`, `from_predictions` or
-    `open`.
+    Solvers, fit and search read data through this class alone, so that arrays in memory and shards
+    on disk share one path. Make one with `from_arrays`, `from_predictions` or `open`.
 
     Attributes
     ----------
@@ -115,7 +114,7 @@ class FitData:
     def __post_init__(self) -> None:
         self.prepared: dict[Hashable, Any] = {}
         """What solvers have made ready of these data, for their next call."""
-        self._sums_known: dict[tuple[bool, bool], Summaries] = {}
+        self._known_sums: dict[tuple[bool, bool], Summaries] = {}
 
     def __repr__(self) -> str:
         return f"FitData({counted(self.items, 'item')}, {counted(len(self.members), 'member')})"
@@ -155,13 +154,14 @@ class FitData:
         """
         *_, n_members, n_classes = np.shape(P)
         names = tuple(map(str, range(n_classes)) if classes is None else classes)
-        on = DeclaredScale(scale).on(names)
+        answer_scale = DeclaredScale(scale).on(names)
+        P, q = np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64)
         return FitData(
-            Arrays.of(np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64), y, on),
+            Arrays.of(P, q, y, answer_scale),
             tuple(map(str, range(n_members)) if members is None else members),
             names,
             None if groups is None else tuple(groups),
-            scale=on,
+            scale=answer_scale,
         )
 
     @staticmethod
@@ -291,13 +291,13 @@ class FitData:
         return np.asarray(self._sums(False, True).member_ce())
 
     def _sums(self, distances: bool, log_losses: bool) -> Summaries:
-        for contents, sums in self._sums_known.items():
+        for contents, sums in self._known_sums.items():
             if contents >= (distances, log_losses):
                 return sums
         sums = Summaries.from_arrays(
             *self.sample, distances=distances, log_losses=log_losses, steps=self.scale.steps
         )
-        self._sums_known[distances, log_losses] = sums
+        self._known_sums[distances, log_losses] = sums
         return sums
 
     def problem(
@@ -311,19 +311,21 @@ class FitData:
         sums, (_, q, _) = self.summaries(None if all_terms else settings), self.sample
         return Problem(
             sums,
-            self._rows(settings.pool) if with_items else np.zeros((sums.members, 0)),
+            self._member_rows(settings.pool) if with_items else np.zeros((sums.members, 0)),
             q if with_items else q[:0],
             sums.class_weights(self.row_classes) if settings.class_weights else None,
             settings.pool,
             self.scale.steps,
         )
 
-    def _rows(self, kind: Pool) -> Floats:
+    def _member_rows(self, kind: Pool) -> Floats:
         """[K, n·C] what a pool adds up, of the sample."""
         key = ("rows", kind)
         if key not in self.prepared:
-            rows = member_rows(self.sample.P) if kind is Pool.LINEAR else self._rows(Pool.LINEAR)
-            self.prepared[key] = log_probabilities(rows) if kind is Pool.LOG else rows
+            if kind is Pool.LOG:
+                self.prepared[key] = log_probabilities(self._member_rows(Pool.LINEAR))
+            else:
+                self.prepared[key] = member_rows(self.sample.P)
         return self.prepared[key]  # type: ignore[no-any-return]
 
     def expansions(
@@ -370,7 +372,7 @@ class FitData:
         total = {name: np.zeros(len(weights)) for name in names}
         for kind in dict.fromkeys(pools):
             trials = np.flatnonzero([pool is kind for pool in pools])
-            rows = self._rows(kind)
+            rows = self._member_rows(kind)
             items = max(1, _SCORES_BLOCK // (len(weights) * classes * width))
             for s in slices(len(y), items * width):
                 part = rows[:, s.start * classes : s.stop * classes]
@@ -519,8 +521,8 @@ def deal(
     """[N] the fold of each item of a shard: at random, and each hard label evenly over the folds.
 
     Arrays in memory are shard 0. The first fold moves on from shard to shard, so that what does
-    not divide evenly does not always end up in the same one. Pairs with the same ``owner`` [N] are
-    of one item and stay together, which goes by the first label.
+    not divide evenly does not always end up in the same one. Pairs with the same ``owner`` [N]
+    belong to one item and share a fold, dealt by the label of the first pair.
     """
     if rows_per_item > 1:  # each set of labels is a label of its own
         y = np.unique(y.reshape(-1, rows_per_item), axis=0, return_inverse=True)[1].reshape(-1)

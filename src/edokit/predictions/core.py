@@ -487,7 +487,10 @@ as members."""
 
 
 def view_pairs(predictions: Predictions, learn: str | None) -> Predictions:
-    """The rows that are learned from; predictions of items are left as they are."""
+    """The rows to learn from.
+
+    With ``items``, predictions of items stay unchanged; with ``pairs`` they are refused.
+    """
     if learn is None:
         return predictions
     if learn == "items":
