@@ -21,8 +21,9 @@ from edokit._io.documents import read_json
 from edokit._io.tables import write_table
 from edokit.datasets.read import read_annotations
 from edokit.members import score, score_members
-from edokit.members.folder import read_card, read_manifest
+from edokit.members.folder import read_manifest
 from edokit.members.groups import parse_groups
+from edokit.members.jobs import read_card
 from edokit.members.recipe import read_arrays
 from edokit.members.score import load_member
 from edokit.members.texts import read_annotators, read_texts
@@ -156,8 +157,7 @@ def _manifest(path: Path) -> Any:
 
 
 def _member(path: Path) -> Any:
-    card = read_card(path.parent)
-    return card is not None and card.get("recipe")
+    return read_card(path.parent)["recipe"]
 
 
 def _pool(path: Path) -> Any:

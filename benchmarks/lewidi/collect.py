@@ -22,6 +22,7 @@ from edokit.members import Group, TrainingOptions
 from edokit.members.folder import (
     collect_predictions,
     make_manifest,
+    member_cards,
     unfinished_jobs,
     write_training,
 )
@@ -52,7 +53,8 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
     training_data = TrainingData.from_annotations(data.annotations, unlabelled=data.unlabelled)
     options = TrainingOptions(random_state=SEED, cross_fit=run.cross_fit, source=run.dataset)
     plan = make_plan(training_data, run_groups, options)
-    missing = {job.member for job in unfinished_jobs(plan, folder)}
+    cards = member_cards(folder)
+    missing = {job.member for job in unfinished_jobs(plan, folder, cards)}
     if missing:
         print(f"{run.dataset}: not finished, left out: {', '.join(sorted(missing))}")
     plan = replace(plan, jobs=tuple(job for job in plan.jobs if job.member not in missing))
@@ -64,8 +66,8 @@ def collect(run: Run, data: Data, folder: Path, target: Path) -> None:
             pools.setdefault(group.name.partition(".")[0], []).append(own)
     for pool, groups in pools.items():
         part = _part(plan, groups)
-        found = collect_predictions(part, folder)
-        manifest = make_manifest(part, found, (), folder)
+        found = collect_predictions(part, folder, cards)
+        manifest = make_manifest(part, found, (), cards)
         write_training(folder, found, manifest)
         if run.manifest is not None:
             shutil.copy(folder / "manifest.json", target / run.manifest)

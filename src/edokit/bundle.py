@@ -35,7 +35,7 @@ from edokit.members.jobs import (
     FORMAT,
     JOB_PREDICTIONS,
     MANIFEST,
-    finished_card,
+    read_card,
     write_card,
 )
 from edokit.members.pretrained import (
@@ -459,7 +459,7 @@ def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
     for name, home in loaded.folders.items():
         member: Any
         for folder, member in loaded.models(name):
-            card, model = finished_card(folder), member.get_params().get("model")
+            card, model = read_card(folder), member.get_params().get("model")
             if model is not None and not asks_server(type(member)):
                 if model not in names:
                     names[model] = _bundled_name(member, out / MODELS, encoders)

@@ -20,7 +20,7 @@ from edokit.members.jobs import (
     EXISTING,
     MANIFEST,
     MEMBERS,
-    describe_member,
+    card_fields,
     write_card,
 )
 from edokit.members.pretrained import (
@@ -320,7 +320,7 @@ def add_member(
             "fingerprint": "",
             "kept": True,
             "seconds": 0.0,
-            **describe_member(member, member.classes, member.scale),
+            **card_fields(member, member.classes, member.scale),
         }
         discard(folder / MEMBERS / name)
         with whole_folder(folder / MEMBERS / name) as member_folder:

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option, warn
 from edokit._io.atomic import discard, remove_leftovers
-from edokit._io.documents import Count, Document, Names, read_json, to_model
+from edokit._io.documents import Count, Document, Names, read_json, to_model, write_json
 from edokit.members.groups import FOLDER_NAME, Group
 from edokit.members.jobs import (
     BY_ANNOTATOR,
@@ -30,9 +30,8 @@ from edokit.members.jobs import (
     TrainingJob,
     TrainingPlan,
     changed_files,
-    finished_card,
+    loaded_versions,
     read_card,
-    versions,
 )
 from edokit.members.recipe import find_recipe, have_contexts, known_options, read_arrays
 from edokit.members.supervision import SOFT
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
 Row = tuple[int, str | None]
 # Rows and their probabilities [N, C].
 Answers = tuple[list[Row], Any]
+# Cards of finished jobs by `TrainingJob.path`.
+Cards = Mapping[str, Mapping[str, Any]]
 
 
 def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
@@ -54,7 +55,8 @@ def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     Members trained with other data or settings are refused or, with ``overwrite``, replaced. So is
     a folder of models from elsewhere, for which a training has no targets and no splits.
     """
-    added = [name for name, card in member_cards(out).items() if card["recipe"] == EXISTING]
+    cards = member_cards(out)
+    added = [name for name, card in cards.items() if card["recipe"] == EXISTING]
     if added:
         raise InputError(
             f"{out} holds models that were added to it: {examples(added)}",
@@ -63,19 +65,19 @@ def open_folder(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
         )
     if out.is_dir():
         remove_leftovers(out)
-    waiting = unfinished_jobs(plan, out)
+    waiting = unfinished_jobs(plan, out, cards)
     if waiting:
         (out / MANIFEST).unlink(missing_ok=True)  # it describes other members, and is written last
     return waiting
 
 
-def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
-    """The jobs of a plan that are not finished in a folder."""
+def unfinished_jobs(plan: TrainingPlan, out: Path, cards: Cards) -> list[TrainingJob]:
+    """The jobs of a plan that are not finished in a folder with these cards."""
     fingerprints = {job.path: plan.fingerprint(job) for job in plan.jobs}
     members = {job.member for job in plan.jobs}
     different = [
         path
-        for path, card in member_cards(out).items()
+        for path, card in cards.items()
         if path.partition("/")[0] in members and fingerprints.get(path) != card["fingerprint"]
     ]
     if different and not plan.options.overwrite:
@@ -90,9 +92,8 @@ def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     missing = []
     for job in plan.jobs:
         folder = out / job.folder
-        card = read_card(folder)
-        if card is not None:
-            if not (changed := changed_files(folder, card)):
+        if job.path in cards and job.path not in different:
+            if not (changed := changed_files(folder, cards[job.path])):
                 continue
             # For example an incomplete copy from another machine.
             warn(f"{folder} is damaged ({examples(changed)}) and is trained again")
@@ -101,15 +102,15 @@ def unfinished_jobs(plan: TrainingPlan, out: Path) -> list[TrainingJob]:
     return missing
 
 
-def member_cards(out: Path) -> dict[str, dict[str, Any]]:
-    """Cards of the finished jobs in a folder, by the name of the member, or member and fold."""
+def member_cards(out: Path) -> Cards:
+    """Cards of the finished jobs in a folder, by `TrainingJob.path`."""
     root = out / MEMBERS
     paths = sorted(chain(root.glob(f"[!.]*/{CARD}"), root.glob(f"[!.]*/fold-*/{CARD}")))
-    return {path.parent.relative_to(root).as_posix(): finished_card(path.parent) for path in paths}
+    return {path.parent.relative_to(root).as_posix(): read_card(path.parent) for path in paths}
 
 
 def collect_predictions(
-    plan: TrainingPlan, out: Path, failed: Sequence[str] = ()
+    plan: TrainingPlan, out: Path, cards: Cards, failed: Sequence[str] = ()
 ) -> dict[str, Predictions]:
     """Predictions of all members but the failed ones, by split.
 
@@ -128,8 +129,8 @@ def collect_predictions(
     for member, jobs in jobs_of.items():
         for split, joined in _member_predictions(plan, jobs, out).items():
             answers_of.setdefault(split, {})[member] = joined
-        cards = [finished_card(out / job.folder) for job in jobs]
-        details[member] = fold_details(cards) | soft_supervision(jobs[0].supervision)
+        facts = fold_details([cards[job.path] for job in jobs])
+        details[member] = facts | soft_supervision(jobs[0].supervision)
     tables = {}
     for split, answers in answers_of.items():
         rows, *_ = next(iter(answers.values()))
@@ -212,7 +213,10 @@ def fold_details(cards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def make_manifest(
-    plan: TrainingPlan, predictions: Mapping[str, Predictions], failed: Sequence[Outcome], out: Path
+    plan: TrainingPlan,
+    predictions: Mapping[str, Predictions],
+    failed: Sequence[Outcome],
+    cards: Cards,
 ) -> dict[str, Any]:
     """Groups, members with their metrics, those of the uniform mean, failures, versions."""
     data = plan.data
@@ -227,7 +231,7 @@ def make_manifest(
         metrics = {
             s: _scores(data, table, table.probabilities[:, k]) for s, table in labelled.items()
         }
-        members.append(_describe_member(plan, name, out, metrics))
+        members.append(_manifest_entry(plan, name, cards, metrics))
     manifest = new_manifest(data.classes, data.scale)
     manifest["data"] |= {
         "source": plan.options.source,
@@ -254,13 +258,12 @@ def _describe_group(group: Group) -> dict[str, Any]:
     return {**asdict(group), "options": {**defaults, **group.options}}
 
 
-def _describe_member(
-    plan: TrainingPlan, name: str, out: Path, scores: dict[str, Any]
+def _manifest_entry(
+    plan: TrainingPlan, name: str, cards: Cards, scores: dict[str, Any]
 ) -> dict[str, Any]:
     """A member in the manifest, from the cards of its folds, which say more."""
     jobs = [job for job in plan.jobs if name == job.member]
-    cards = [finished_card(out / job.folder) for job in jobs]
-    job = jobs[0]
+    job, job_cards = jobs[0], [cards[job.path] for job in jobs]
     targets = {"supervision": job.supervision, "draw": job.draw}
     if job.annotator is not None:
         targets["annotator"] = job.annotator
@@ -270,9 +273,9 @@ def _describe_member(
         "recipe": job.recipe,
         "targets": targets,
         "metrics": scores,
-        "kept": all(card["kept"] for card in cards),
-        "seconds": round(sum(card["seconds"] for card in cards), 3),
-        "details": fold_details(cards),
+        "kept": all(card["kept"] for card in job_cards),
+        "seconds": round(sum(card["seconds"] for card in job_cards), 3),
+        "details": fold_details(job_cards),
     }
 
 
@@ -291,7 +294,6 @@ def write_training(
     out: Path, predictions: Mapping[str, Predictions], manifest: dict[str, Any]
 ) -> None:
     """Write predictions, and the manifest last."""
-    from edokit._io.documents import write_json
     from edokit.predictions.files import write_predictions
 
     (out / MANIFEST).unlink(missing_ok=True)  # it may describe other predictions
@@ -372,7 +374,7 @@ def new_manifest(classes: Sequence[str], scale: Scale) -> dict[str, Any]:
         "members": [],
         "failed": [],
         "predictions": {},
-        "versions": versions(),
+        "versions": loaded_versions(),
     }
 
 
@@ -390,15 +392,15 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
     members: list[dict[str, Any]] = []
     folder_of: dict[str, Path] = {}
     for folder, manifest in zip(folders, manifests, strict=True):
-        own_data = manifest["data"]
-        if sorted(own_data["classes"]) != sorted(reference["classes"]):
+        folder_data = manifest["data"]
+        if sorted(folder_data["classes"]) != sorted(reference["classes"]):
             raise InputError(
-                f"the members in {folder} predict {examples(own_data['classes'])}, those in"
+                f"the members in {folder} predict {examples(folder_data['classes'])}, those in"
                 f" {folders[0]} {examples(reference['classes'])}",
                 "name folders of members with the same classes",
             )
         sources = f"members in {folder}", f"members in {folders[0]}"
-        check_same_scale(scale_of(own_data), sources[0], scale_of(reference), sources[1])
+        check_same_scale(scale_of(folder_data), sources[0], scale_of(reference), sources[1])
         repeated = [entry["name"] for entry in manifest["members"] if entry["name"] in folder_of]
         if repeated:
             raise InputError(
@@ -406,7 +408,9 @@ def join_manifests(folders: Sequence[Path]) -> tuple[dict[str, Any], dict[str, P
                 "train one of them again as a group with another name (in a TOML file), or name"
                 " one folder",
             )
-        reading = {key: own_data[key] for key in ("pairs", "classes") if own_data[key] != data[key]}
+        reading = {
+            key: folder_data[key] for key in ("pairs", "classes") if folder_data[key] != data[key]
+        }
         members += [{**reading, **entry} for entry in manifest["members"]]
         folder_of |= {entry["name"]: folder for entry in manifest["members"]}
     return {**manifests[0], "data": data, "members": members}, folder_of

@@ -98,7 +98,7 @@ class TrainingJob:
 
     @property
     def path(self) -> str:
-        """Its name in messages: the member, and the fold."""
+        """Member, or member/fold: name in messages, key of its card, folder below ``members/``."""
         return self.member if self.fold is None else f"{self.member}/fold-{self.fold}"
 
     @property
@@ -116,7 +116,7 @@ class TrainingOptions:
     random_state : int, default=0
         Seed of all members; each derives its own from it.
     cross_fit : int, default=None
-        Folds to train on train and dev in; the predictions called fit are out-of-fold.
+        Number of folds of train and dev to train in; the predictions called fit are out-of-fold.
     jobs : int, default=None
         Members that train at a time, in processes of their own. By default, on a GPU as many as
         fit into its memory, else one per core if there is enough work.
@@ -244,7 +244,7 @@ def member_seed(seed: int, group: str, number: int, fold: int | None = None) -> 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended: the reason of a failure (else empty), and the warnings that EDO gave."""
+    """How a job ended: the reason for a failure (else empty), and the warnings that EDO gave."""
 
     job: TrainingJob
     reason: str = ""
@@ -306,7 +306,7 @@ def fit_job(
     card = {
         **asdict(job),
         "fingerprint": plan.fingerprint(job),
-        **describe_member(member, data.classes, data.scale),
+        **card_fields(member, data.classes, data.scale),
         "items": len(fit_data.texts),
         "kept": plan.options.keep_models,
         "seconds": round(seconds, 3),
@@ -317,14 +317,14 @@ def fit_job(
     return tuple(note for note, is_ours in notes.items() if is_ours)
 
 
-def describe_member(member: Member, classes: Sequence[str], scale: Scale) -> dict[str, Any]:
+def card_fields(member: Member, classes: Sequence[str], scale: Scale) -> dict[str, Any]:
     """The fields that the cards of all saved members have, trained here or added."""
     return {
         "format": FORMAT,
         "details": dict(member.details),
         "classes": list(classes),
         "scale": scale.to_text(tuple(classes)),
-        "versions": versions(),
+        "versions": loaded_versions(),
     }
 
 
@@ -336,7 +336,6 @@ def predict_splits(
     for split, positions in plan.rows(job).predict.items():
         predicted = predict_texts(member, [data.texts[i] for i in positions])
         arrays[split] = _checked(predicted, data.scale)
-        arrays[f"{split} items"] = np.array([data.items[i] for i in positions])
         if member.known_annotators:
             rows = plan.annotator_rows(positions)
             texts, annotators = [data.texts[i] for i, _ in rows], [[name] for _, name in rows]
@@ -406,22 +405,14 @@ class MemberCard(Document):
     details: dict[str, Json] = Field(default_factory=dict)
 
 
-def read_card(folder: Path) -> dict[str, Any] | None:
-    """The card of a finished job; None if there is none."""
+def read_card(folder: Path) -> dict[str, Any]:
+    """The card of a job that must be finished."""
     path = folder / CARD
     if not os.path.lexists(path):
-        return None
+        raise InputError(f"{folder} holds no {CARD}, so it is no trained member", "train again")
     card: dict[str, Any] = read_json(path)
     hint = "remove this folder and train again"
     to_model(card, MemberCard, path, title="the card of a trained member", hint=hint)
-    return card
-
-
-def finished_card(folder: Path) -> dict[str, Any]:
-    """The card of a job that must be finished."""
-    card = read_card(folder)
-    if card is None:
-        raise InputError(f"{folder} holds no {CARD}, so it is no trained member", "train again")
     return card
 
 
@@ -444,8 +435,8 @@ def changed_files(folder: Path, card: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def versions() -> dict[str, str]:
-    """The versions of Python, EDO and the packages in use."""
+def loaded_versions() -> dict[str, str]:
+    """The versions of Python, EDO and the packages that are loaded."""
     packages = {name: sys.modules[name].__version__ for name in _PACKAGES if name in sys.modules}
     return {"python": platform.python_version(), "edokit": __version__, **packages}
 

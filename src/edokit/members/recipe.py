@@ -13,7 +13,7 @@ Options with these names also tell the runner how to train a member:
 ``device``      it computes with torch; with ``epochs`` it trains on GPUs
 ``base_url``    it asks a server: its members run one by one, and may have a budget
 ``annotators``  it learns who labelled
-``examples``    so many labelled items are shown; 0 with ``base_url``: none are used
+``examples``    number of labelled items in the prompt; 0 (with ``base_url``): nothing is learned
 ==============  ===================================================================================
 
 The defaults of the other attributes of `Member` serve most recipes.

@@ -27,7 +27,7 @@ from edokit._errors import (
 )
 from edokit._types import Floats, Ints
 from edokit.members.folder import fold_details, join_manifests, scale_of, soft_supervision
-from edokit.members.jobs import CARD, JOB_PREDICTIONS, MEMBERS, changed_files, finished_card
+from edokit.members.jobs import CARD, JOB_PREDICTIONS, MEMBERS, changed_files, read_card
 from edokit.members.recipe import (
     Member,
     Text,
@@ -332,7 +332,7 @@ def load_member(
     models: Mapping[str, Path] | None = None,
 ) -> Member:
     """One fitted member (or one fold of it) from its folder; see `LoadedMembers`."""
-    card = finished_card(folder)
+    card = read_card(folder)
     if not card["kept"]:
         raise InputError(
             f"the model of {folder} was not kept: it was trained with"

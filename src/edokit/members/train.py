@@ -21,6 +21,7 @@ from edokit._errors import (
     warn,
 )
 from edokit.members.folder import (
+    Cards,
     collect_predictions,
     make_manifest,
     member_cards,
@@ -138,10 +139,11 @@ def train_members(
         failed_members = list(dict.fromkeys(outcome.job.member for outcome in failed))
         if len(failed_members) == len({job.member for job in plan.jobs}):
             raise InputError(f"no member was trained, all failed: {failed[0].reason}")
-        predictions = collect_predictions(plan, folder, failed_members)
-        _warn_of_other_members(plan, folder)
+        cards = member_cards(folder)
+        predictions = collect_predictions(plan, folder, cards, failed_members)
+        _warn_of_other_members(plan, folder, cards)
         _warn_of_identical_members(predictions)
-        manifest = make_manifest(plan, predictions, failed, folder)
+        manifest = make_manifest(plan, predictions, failed, cards)
         if out is not None:
             write_training(folder, predictions, manifest)
     return Trained(predictions, manifest, tuple(failed))
@@ -195,9 +197,9 @@ def _place(job: TrainingJob) -> tuple[bool, bool]:
     return asks_server(recipe), trains_on_device(recipe)
 
 
-def _warn_of_other_members(plan: TrainingPlan, out: Path) -> None:
+def _warn_of_other_members(plan: TrainingPlan, out: Path, cards: Cards) -> None:
     """Warn of members of an earlier training that are not part of this one."""
-    members = dict.fromkeys(path.partition("/")[0] for path in member_cards(out))
+    members = dict.fromkeys(path.partition("/")[0] for path in cards)
     planned = {job.member for job in plan.jobs}
     if names := [name for name in members if name not in planned]:
         warn(
