@@ -13,7 +13,6 @@ from edokit import Annotations, Predictions, read_predictions, write_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit.fitdata.data import FitData
-from edokit.objective.settings import Settings
 from edokit.predictions.shards import Shards
 from edokit.scales import Scale
 from shard_cases import cut, data
@@ -66,7 +65,7 @@ def test_rows_are_those_of_the_definition() -> None:
     assert data.sample.q[:, 1].tolist() == [0.0, 1.0, 0.5, 0.75]
     assert data.sample.y.tolist() == [0, 1, 0, 1]
     assert (data.items, data.labels, data.row_classes) == (2, ("rude", "odd"), ("no", "yes"))
-    second = data.label_summaries(Settings())[1]
+    second = data.label_summaries()[1]
     assert (second.items, np.asarray(second.soft_counts).tolist()) == (2, [0.25, 1.75])
 
 
@@ -104,7 +103,7 @@ def test_shards_see_what_memory_sees(scale: Scale, suffix: str, tmp_path: Path) 
             assert rest.items + fold.items == 120
             assert len(fold.sample.y) == fold.items * fold.rows_per_item
             assert shards.summaries().items == (rest.summaries() + fold.summaries()).items
-        labels = [part.label_summaries(Settings()) for part in (shards, memory)]
+        labels = [part.label_summaries() for part in (shards, memory)]
         for one, other in zip(*labels, strict=True):
             np.testing.assert_allclose(one.hits, other.hits, rtol=1e-6)
             assert one.items == 120
@@ -181,7 +180,7 @@ def test_labels_of_sets_have_no_order(tmp_path: Path) -> None:
     ):
         assert (files.classes, memory.classes) == (("2", "0", "1"), ("0", "1", "2"))
         for label, position in (("2", 0), ("0", 1)):
-            ours = files.label_summaries(Settings())[position]
-            other = memory.label_summaries(Settings())[int(label)]
+            ours = files.label_summaries()[position]
+            other = memory.label_summaries()[int(label)]
             np.testing.assert_allclose(ours.hits, other.hits)
             np.testing.assert_allclose(ours.soft_counts, other.soft_counts)

@@ -29,6 +29,7 @@ Parts = npt.NDArray[np.floating]
 TERMS = ("alpha", "beta", "gamma", "mu")
 CROSSING = 0.7
 MUTATION = (0.5, 1.0)
+TOLERANCE = 1e-6
 COLUMNS = 512
 
 
@@ -180,14 +181,13 @@ def evolve(
     *,
     generations: int = 100,
     population: int = 15,
-    tolerance: float = 1e-6,
 ) -> tuple[Floats, float]:
     """The best point [D] found between ``low`` and ``high`` [D], and its loss.
 
     Differential evolution, a whole generation per call of ``loss``, which maps points [S, D] to
     [S]. As ``scipy.optimize.differential_evolution`` with ``strategy="best1bin"`` and its defaults,
     without the final polish. There are ``population`` points per dimension. It ends early when the
-    losses of a generation differ by less than ``tolerance`` of their mean.
+    losses of a generation differ by less than ``TOLERANCE`` of their mean.
     """
     dimensions = len(low)
     count = max(5, population * dimensions)
@@ -215,7 +215,7 @@ def evolve(
         results = loss(low + tried * (high - low))
         better = results <= losses
         points[better], losses[better] = tried[better], results[better]
-        if losses.std() <= tolerance * abs(losses.mean()):
+        if losses.std() <= TOLERANCE * abs(losses.mean()):
             break
     winner = losses.argmin()
     return low + points[winner] * (high - low), float(losses[winner])

@@ -45,7 +45,6 @@ UNIFORM = 30.0
 """The λ_Reg that the uniform mean counts as: its weights are nearly uniform."""
 DOMINANT = 0.6
 """Share of the weight above which a member has most of it."""
-_COUNTS = Settings(div=0.0)  # needs no sums over pairs of members
 
 
 def fit_inputs(predictions: Any, annotations: Any, parameters: Mapping[str, Any]) -> Fitted:
@@ -288,7 +287,7 @@ def _label_counts(data: FitData) -> tuple[Floats, Floats]:
     if not data.labels:
         sums = data.summaries()
         return np.asarray(sums.soft_counts), np.asarray(sums.class_counts)
-    parts = data.label_summaries(_COUNTS)
+    parts = data.label_summaries()
     soft_counts = np.array([part.soft_counts for part in parts])
     return soft_counts, np.array([part.class_counts for part in parts])
 

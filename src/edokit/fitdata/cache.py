@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from edokit._errors import EDOWarning, InputError, errors_in, examples, option
 from edokit._io.atomic import cannot_write, temporary_folder
-from edokit._names import class_order
+from edokit._names import as_name, class_order
 from edokit._types import Floats, Ints
-from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties
+from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, no_split
 from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
 from edokit.predictions.core import view_labels
@@ -48,7 +48,7 @@ class ReadOptions:
             if self.split:
                 names = np.atleast_1d(np.asarray(self.split))
                 if annotations.splits is None:
-                    return annotations.split(*names)  # is refused
+                    raise no_split(as_name(names[0]), ())
                 # A shard need not hold items of every split.
                 annotations = annotations.take(np.isin(annotations.splits, names))
         return view_labels(annotations, self.learn)
@@ -230,16 +230,14 @@ def hard_labels(annotations: Annotations, ties: Ties, seed: int) -> NDArray[Any]
         return annotations.hard_labels(ties=ties, random_state=seed)
 
 
-def write_labels(
-    source: Annotations, cached: Sequence[CachedShard], shards: Shards
-) -> list[LabelCounts]:
+def write_labels(source: Annotations, cached: Sequence[CachedShard]) -> list[LabelCounts]:
     """Write the labels of every shard, from annotations in memory."""
     reading = cached[0].reading
     y = hard_labels(source, reading.ties, reading.random_state)
     q = source.soft_labels
     is_predicted, predicted_rows = np.zeros(len(source.rows), dtype=bool), 0
-    for number, part in enumerate(cached):
-        rows = shards.read_rows(number)
+    for part in cached:
+        rows = part.shards.read_rows(part.number)
         places = source.rows.positions(rows)
         if (places < 0).any():
             missing = rows.take(places < 0)

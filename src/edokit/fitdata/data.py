@@ -430,16 +430,7 @@ class FitData:
         rows = None if self.rows is None else self.rows.take(items)
         return replace(self, arrays=self.sample.take(items, self.rows_per_item), rows=rows)
 
-    def select(self, members: Sequence[int]) -> FitData:
-        """The members at these positions alone, in memory."""
-        P, q, y = self.sample
-        positions = list(members)
-        groups = None if self.groups is None else tuple(self.groups[k] for k in positions)
-        names = tuple(self.members[k] for k in positions)
-        arrays = Arrays(P[:, positions], q, y)
-        return replace(self, arrays=arrays, members=names, groups=groups)
-
-    def label_summaries(self, settings: Settings) -> list[Summaries]:
+    def label_summaries(self) -> list[Summaries]:
         """The summaries of each label of sets alone, as of a question with two classes."""
         changes: Any = {"classes": self.row_classes, "scale": NOMINAL}
         parts = [
@@ -447,7 +438,7 @@ class FitData:
             for label in range(len(self.labels))
         ]
         questions = [replace(self, arrays=Arrays(*part), **changes) for part in parts]
-        return [question.summaries(settings) for question in questions]
+        return [question._sums(distances=False, log_losses=False) for question in questions]
 
     def _check_folds(self, count: int) -> None:
         if count > self.items:

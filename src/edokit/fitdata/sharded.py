@@ -32,7 +32,7 @@ from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal,
 from edokit.metrics import MetricSums
 from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
-from edokit.objective.settings import Pool, Settings
+from edokit.objective.settings import Pool
 from edokit.objective.summaries import Summaries
 from edokit.predictions.shards import Shards, check_once
 from edokit.scales import ScaleLike
@@ -274,8 +274,8 @@ class ShardedData(FitData):
     def grouped(self) -> ShardedData:
         return self._seen(groups=self.member_groups())
 
-    def label_summaries(self, settings: Settings) -> list[Summaries]:
-        return self.total(FitData.label_summaries, settings, task="summing up")
+    def label_summaries(self) -> list[Summaries]:
+        return self.total(FitData.label_summaries, task="summing up")
 
     def _digest(self) -> str:
         sums = self.summaries()
@@ -298,7 +298,7 @@ class ShardedData(FitData):
         """The first pass: check, match, write."""
         counts = []
         if not isinstance(source, tuple):
-            counts = write_labels(source, self._cached, self._shards)
+            counts = write_labels(source, self._cached)
         for items, label_counts, summaries in self._run(write_shard, self._cached, "reading"):
             self._items += items
             counts += [] if label_counts is None else [label_counts]

@@ -65,11 +65,11 @@ def numbers(
     return channel | {"scale": scale, "axis": axis}
 
 
-def names(field: str, values: Sequence[Any], title: str | None = None, **style: Any) -> Spec:
+def names(field: str, values: Sequence[Any], **style: Any) -> Spec:
     """An axis of names, from left to right or from top to bottom."""
     axis = {"grid": False, "domain": False, "labelOverlap": False, **style}
     scale = {"domain": list(values)}
-    return {"field": field, "type": "nominal", "title": title, "scale": scale, "axis": axis}
+    return {"field": field, "type": "nominal", "title": None, "scale": scale, "axis": axis}
 
 
 def layer(kind: str, data: Rows, encoding: Spec | None = None, **style: Any) -> Spec:

@@ -35,6 +35,7 @@ _BEST_OPTIMA = 3  # local optima of a sample to start from on more items
 _EXCHANGES = 30
 _PATIENCE = 3  # exchanges in a row without fewer members on the wrong side
 _INTERIOR_STEPS = 60
+_TOLERANCE = 1e-13
 _SHORT_OF_EDGE = 0.995  # fraction of the way to the boundary that a step may go
 # A predicted decrease below this is lost in the rounding of the objective.
 _ROUNDING = 1e-14
@@ -381,9 +382,7 @@ def _within_support(objective: JointObjective, v: Floats) -> Floats:
     return v
 
 
-def minimize_on_simplex(
-    hessian: Floats, linear: Floats, tolerance: float = 1e-13, support: Bools | None = None
-) -> Floats:
+def minimize_on_simplex(hessian: Floats, linear: Floats, support: Bools | None = None) -> Floats:
     """The x [K] on the simplex that minimises ½·xᵀHx + c·x; H [K, K] is semidefinite along it.
 
     ``support`` [K] guesses which x are above zero. An active-set method solves most problems; the
@@ -394,13 +393,13 @@ def minimize_on_simplex(
     # Scaled to order one, so that tolerance and starting point do not depend on units.
     scale = max(float(np.abs(hessian).max()), float(linear.max() - linear.min()), 1e-300)
     h, c = hessian / scale, (linear - linear.min()) / scale
-    x = _active_set(h, c, tolerance, np.ones(len(c), bool) if support is None else support.copy())
+    x = _active_set(h, c, np.ones(len(c), bool) if support is None else support.copy())
     if x is None:
-        x = _interior_point(h, c, tolerance)
+        x = _interior_point(h, c)
     return np.asarray(x / x.sum())
 
 
-def _active_set(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats | None:
+def _active_set(h: Floats, c: Floats, inside: Bools) -> Floats | None:
     """Solve among the members inside; negative ones leave and members that lower the loss enter.
 
     All of them at once, until none moves; None if that does not converge to a solution.
@@ -423,10 +422,10 @@ def _active_set(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats
         x = np.zeros(len(c))
         x[places] = solved[:count]
         slope = h @ x + c + solved[count]
-        wrong = np.where(inside, x < 0, slope < -tolerance)
+        wrong = np.where(inside, x < 0, slope < -_TOLERANCE)
         moving = int(wrong.sum())
         if moving == 0:
-            exact = np.abs(slope[places]).max() < max(1e2 * tolerance, 1e-11)
+            exact = np.abs(slope[places]).max() < 1e2 * _TOLERANCE
             return x if exact and abs(x.sum() - 1) < 1e-9 else None
         if moving < fewest:
             fewest, patience = moving, _PATIENCE
@@ -438,7 +437,7 @@ def _active_set(h: Floats, c: Floats, tolerance: float, inside: Bools) -> Floats
     return None
 
 
-def _interior_point(h: Floats, c: Floats, tolerance: float) -> Floats:
+def _interior_point(h: Floats, c: Floats) -> Floats:
     """Mehrotra's predictor-corrector method: about twenty steps of one K × K system each."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -451,7 +450,7 @@ def _interior_point(h: Floats, c: Floats, tolerance: float) -> Floats:
         off_dual = h @ x + c - level - z
         off_sum = 1.0 - x.sum()
         gap = float(x @ z) / k
-        if gap < tolerance and np.abs(off_dual).max() < tolerance and abs(off_sum) < tolerance:
+        if gap < _TOLERANCE and np.abs(off_dual).max() < _TOLERANCE and abs(off_sum) < _TOLERANCE:
             break
         system = h.copy()
         system[np.diag_indices(k)] += z / x + 1e-15
