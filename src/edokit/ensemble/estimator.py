@@ -39,7 +39,7 @@ from edokit.ensemble.inputs import (
 )
 from edokit.metrics import ce as cross_entropy
 from edokit.metrics import main_metrics
-from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective
+from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective, Pool
 from edokit.predictions.core import ANONYMOUS
 from edokit.predictions.shards import Shards
 from edokit.runs import InputReader, RunRecord, begin_run, output_folder, versions
@@ -598,7 +598,7 @@ def _problem(fitted: Fitted) -> str | None:
         if not holds:
             return rule
     try:
-        _ = fitted.pool, fitted.regularization, fitted.summary()
+        _ = Pool(fitted.pool), fitted.regularization, fitted.summary()
     except (LookupError, TypeError, ValueError) as error:
         return f"settings are incomplete: {error}"
     return None

@@ -57,7 +57,8 @@ def _read_parameters(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 def _current(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options without those of earlier builds alone, which do not change the answers."""
-    return {name: value for name, value in options.items() if name not in ("order", "regularize")}
+    earlier = ("order", "regularize")
+    return {name: value for name, value in dict(options).items() if name not in earlier}
 
 
 def _read_scale(stored: str, info: ValidationInfo) -> Scale:
@@ -183,7 +184,7 @@ class Fitted:
     __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False)
 
     members: DistinctNames
-    groups: tuple[str, ...] | None = None
+    groups: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     classes: DistinctNames
     """Names of the classes [C]."""
     labels: tuple[str | bool | int | float, ...] | None = None
@@ -336,7 +337,7 @@ class Fitted:
         del content["scale"]
         if self.scale != NOMINAL:
             content["scale"] = self.scale.to_text(self.classes)
-        solver = self.parameters["solver"]
+        solver = self.parameters.get("solver")
         if isinstance(solver, Exact | Gumbel):
             solver = {"name": solver.name, **asdict(solver)}
         content["parameters"] = {**self.parameters, "solver": solver}

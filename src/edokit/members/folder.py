@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from edokit._errors import InputError, errors_in, examples, option, warn
 from edokit._io.atomic import discard, remove_leftovers
-from edokit._io.documents import Count, Document, Names, read_json, to_model, write_json
+from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
 from edokit.members.groups import FOLDER_NAME, Group
 from edokit.members.jobs import (
     BY_ANNOTATOR,
@@ -322,6 +322,7 @@ def check_format(number: int) -> int:
 class _ManifestMember(Document):
     name: FolderName
     group: str
+    targets: dict[str, Json] = Field(default_factory=dict)
 
 
 class _ManifestData(Document):

@@ -26,8 +26,8 @@ from edokit.members.recipe import (
 from edokit.members.supervision import EPOCH, ONCE, PER_ANNOTATOR, RANDOM_SELECT, SUPERVISIONS
 
 MEMBERS = 10
-# What folders may be called: no path, no odd characters.
-FOLDER_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+# What folders may be called: no path, no odd characters, not too long for a disk.
+FOLDER_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,8 @@ def code_in_file(source: str, key: str, value: str, package: str | None = None) 
     """The error for a file that asks for an import; ``package`` could be trusted."""
     remedy = option(key, value) if package is None else option("trust", package)
     return InputError(
-        f"{source} has {key} = {value!r}, which would import code; a file can't ask for that",
+        f"{source} has {key} = {examples([value])}, which would import code; a file can't ask for"
+        " that",
         f"if you trust it, {'set' if package is None else 'add'} {remedy}"
         + (" yourself" if package is None else ""),
     )

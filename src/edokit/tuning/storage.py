@@ -105,7 +105,10 @@ def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
                     raise ValueError("it begins otherwise")
                 stream.truncate(content.rfind(b"\n") + 1)
         # The lock of the system goes with the process; Optuna's own stay behind when it is killed.
-        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))  # type: ignore[arg-type]
+        backend = JournalFileBackend(str(path), lock_obj=lock)  # type: ignore[arg-type]
+        storage = JournalStorage(backend)
+        storage.get_all_studies()  # a copy, which lists within lists without end can't have
+        return storage
     except OSError as error:
         raise cannot_read(path, error) from error
     except Exception as error:
