@@ -134,7 +134,7 @@ warnings.simplefilter("ignore")
 folder, parts = Path(sys.argv[1]), int(sys.argv[2])
 sharded.SAMPLE = 1024
 with FitData.open(folder / "p", folder / "a", jobs=1, scratch=folder / "s") as data:
-    assert data.items == parts * 20_000
+    assert len(data) == parts * 20_000
     EDOEnsemble().fit(data)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -38,13 +38,13 @@ def of_items(data: FitData) -> list[int]:
     rows = np.floor(data.sample.P[:, 0, 1] * 200).astype(int).reshape(-1, each)
     np.testing.assert_array_equal(rows % each, np.tile(np.arange(each), (len(rows), 1)))
     assert (rows // each == rows[:, :1] // each).all()
-    assert data.items == len(rows)
+    assert len(data) == len(rows)
     return (rows[:, 0] // each).tolist()
 
 
 @given(data=sets(), folds=st.integers(2, 4), seed=st.integers(0, 9))
 def test_folds_never_split_a_set(data: FitData, folds: int, seed: int) -> None:
-    everyone = list(range(data.items))
+    everyone = list(range(len(data)))
     held_out = []
     for rest, fold in data.folds(folds, seed):
         assert sorted(of_items(rest) + of_items(fold)) == everyone
@@ -55,7 +55,7 @@ def test_folds_never_split_a_set(data: FitData, folds: int, seed: int) -> None:
 @given(data=sets(), count=st.integers(1, 40))
 def test_draws_keep_sets_whole(data: FitData, count: int) -> None:
     drawn = of_items(data.draw(count))
-    assert len(set(drawn)) == len(drawn) == min(count, data.items)
+    assert len(set(drawn)) == len(drawn) == min(count, len(data))
 
 
 def test_rows_are_those_of_the_definition() -> None:
@@ -64,7 +64,7 @@ def test_rows_are_those_of_the_definition() -> None:
     assert data.sample.P[:, 0].tolist() == [[0.8, 0.2], [1 - 0.9, 0.9], [0.6, 0.4], [0.5, 0.5]]
     assert data.sample.q[:, 1].tolist() == [0.0, 1.0, 0.5, 0.75]
     assert data.sample.y.tolist() == [0, 1, 0, 1]
-    assert (data.items, data.labels, data.row_classes) == (2, ("rude", "odd"), ("no", "yes"))
+    assert (len(data), data.labels, data.row_classes) == (2, ("rude", "odd"), ("no", "yes"))
     second = data.label_summaries()[1]
     assert (second.items, np.asarray(second.soft_counts).tolist()) == (2, [0.25, 1.75])
 
@@ -87,7 +87,7 @@ def test_shards_see_what_memory_sees(scale: Scale, suffix: str, tmp_path: Path) 
     memory = FitData.from_predictions(made.pool, made.people)
     weights = np.array([[0.1, 0.2, 0.3, 0.4]])
     with FitData.open(made.predictions, made.annotations, jobs=1) as shards:
-        assert (shards.scale, shards.items, shards.classes) == (scale, 120, memory.classes)
+        assert (shards.scale, len(shards), shards.classes) == (scale, 120, memory.classes)
         for one, other in zip(shards.sample, memory.sample, strict=True):
             np.testing.assert_allclose(one, other)
         for name in ("hits", "distances", "log_losses"):
@@ -97,11 +97,11 @@ def test_shards_see_what_memory_sees(scale: Scale, suffix: str, tmp_path: Path) 
             pytest.approx(one) for one in memory.scores(weights, ["linear"]).estimates()
         ]
         drawn = shards.draw(40)
-        assert (drawn.items, drawn.scale) == (40, scale)
+        assert (len(drawn), drawn.scale) == (40, scale)
         np.testing.assert_allclose(drawn.sample.P, memory.draw(40).sample.P)
         for rest, fold in shards.folds(3):
-            assert rest.items + fold.items == 120
-            assert len(fold.sample.y) == fold.items * fold.rows_per_item
+            assert len(rest) + len(fold) == 120
+            assert len(fold.sample.y) == len(fold) * fold.rows_per_item
             assert shards.summaries().items == (rest.summaries() + fold.summaries()).items
         labels = [part.label_summaries() for part in (shards, memory)]
         for one, other in zip(*labels, strict=True):

@@ -160,8 +160,8 @@ def test_folds_judge_every_item_once(tmp_path: Path) -> None:
         total = sum((judge.summaries() for _, judge in folds), start=0)
         same(total, data.summaries())
         for learn, judge in folds:
-            assert learn.items + judge.items == 90
-            assert learn.items == len(learn.sample.y) == learn.summaries().items
+            assert len(learn) + len(judge) == 90
+            assert len(learn) == len(learn.sample.y) == learn.summaries().items
             same(learn.summaries() + judge.summaries(), data.summaries())
 
 

@@ -70,9 +70,9 @@ def test_folds_judge_every_item_once_and_never_learn_from_it() -> None:
     judged = np.concatenate([judge.sample.P for _, judge in folds])
     assert sorted(judged[:, 0, 0]) == sorted(whole.sample.P[:, 0, 0])
     for learn, judge in folds:
-        assert learn.items + judge.items == 53
+        assert len(learn) + len(judge) == 53
         assert not set(learn.sample.P[:, 0, 0]) & set(judge.sample.P[:, 0, 0])
-        assert judge.items in (10, 11)
+        assert len(judge) in (10, 11)
 
 
 def test_folds_spread_rare_classes_evenly() -> None:

@@ -45,7 +45,7 @@ def arrays(made: Cut) -> FitData:
 def test_trials_are_solved_and_judged_as_in_memory(
     shards: ShardedData, arrays: FitData, solver: str
 ) -> None:
-    assert (shards.items, shards.members) == (arrays.items, arrays.members)
+    assert (len(shards), shards.members) == (len(arrays), arrays.members)
     found, wanted = (
         solve(each, CHOSEN, Plan(solver=solver, random_state=3)) for each in (shards, arrays)
     )
@@ -80,7 +80,7 @@ def test_folds_judge_every_item_once(shards: ShardedData) -> None:
         shards.scores(weights, [Pool.LINEAR]).estimates()[0], abs=1e-12
     )
     learn, judge = parts[0]
-    assert learn.items + judge.items == 300
+    assert len(learn) + len(judge) == 300
     (solution,) = solve(learn, CHOSEN[:1], Plan(solver="exact"))
     assert not isinstance(solution, str)
     with pytest.raises(InputError, match="301 folds are more than the 300 items"):

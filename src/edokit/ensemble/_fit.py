@@ -122,7 +122,7 @@ def _solve(units: FitData, options: Options) -> _Solved:
         if units.is_sampled:
             warn(
                 "the gumbel solver learned from a random sample of"
-                f" {rows // units.rows_per_item} of {units.items} items; ranks, terms and metrics"
+                f" {rows // units.rows_per_item} of {len(units)} items; ranks, terms and metrics"
                 f" are of all ({option('solver', 'exact')} uses all)"
             )
         solver = solver.resolve(rows, members)
@@ -147,7 +147,7 @@ def choose_lambda_reg(
     fold, or class weights and a class of one item, all values count the same.
     """
     sampled = data.draw(MAX_ITEMS)
-    items, counts = sampled.items, np.bincount(sampled.sample.y)
+    items, counts = len(sampled), np.bincount(sampled.sample.y)
     comparable = items >= 2 * FOLDS and not (settings.class_weights and 1 in counts)
     folds = sampled.folds(FOLDS, random_state) if comparable else []
 
@@ -159,7 +159,7 @@ def choose_lambda_reg(
             P, q, _ = fold.sample
             rows = [ce_items(np.asarray(pool(P, v, settings.pool)), q) for v in path]
             losses_by_fold.append(
-                [fold.scale.per_item(row_losses, fold.items) for row_losses in rows]
+                [fold.scale.per_item(row_losses, len(fold)) for row_losses in rows]
             )
         return np.concatenate(losses_by_fold, axis=1)
 
@@ -269,8 +269,8 @@ def _fitted(
         trajectory=solution.trajectory,
         metrics=metrics,
         member_ce=data.member_ce(),
-        items=(items := data.distinct_items),
-        pairs=data.items if items < data.items else None,
+        items=(n_items := data.n_items),
+        pairs=len(data) if n_items < len(data) else None,
         data={
             "annotators": 0 if counts is None else counts.annotators,
             "annotations": 0 if counts is None else counts.annotations,

@@ -97,7 +97,7 @@ class FitData:
     >>> import numpy as np
     >>> P = np.array([[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.4, 0.6]]])
     >>> data = FitData.from_arrays(P, np.eye(2), np.array([0, 1]))
-    >>> data.items, data.members
+    >>> len(data), data.members
     (2, ('0', '1'))
     >>> data.evaluate(np.array([[0.5, 0.5]]))[0]["f1"]
     1.0
@@ -117,7 +117,7 @@ class FitData:
         self._known_sums: dict[tuple[bool, bool], Summaries] = {}
 
     def __repr__(self) -> str:
-        return f"FitData({counted(self.items, 'item')}, {counted(len(self.members), 'member')})"
+        return f"FitData({counted(len(self), 'item')}, {counted(len(self.members), 'member')})"
 
     @staticmethod
     def from_arrays(
@@ -252,10 +252,14 @@ class FitData:
         assert self.arrays is not None
         return self.arrays
 
-    @property
-    def items(self) -> int:
-        """N, the number of items."""
+    def __len__(self) -> int:
+        """N, the number of items, or of pairs of an item and an annotator."""
         return len(self.sample.y) // self.rows_per_item
+
+    @property
+    def n_items(self) -> int:
+        """The number of distinct items; of pairs, fewer than N."""
+        return len(self) if self.rows is None else len(self.rows.items)
 
     @property
     def rows_per_item(self) -> int:
@@ -275,7 +279,7 @@ class FitData:
     @property
     def is_sampled(self) -> bool:
         """Whether the sample is smaller than the data."""
-        return len(self.sample.y) < self.items * self.rows_per_item
+        return len(self.sample.y) < len(self) * self.rows_per_item
 
     def summaries(self, settings: Settings | None = None) -> Summaries:
         """Sums over all items, computed once.
@@ -392,16 +396,16 @@ class FitData:
                     total["rps"][trials] += rps.sum(axis=-1)
                     total["rps_squares"][trials] += np.square(rps).sum(axis=-1)
                     total["w1"][trials] += (np.abs(gaps) @ steps).sum(axis=-1)
-        return Scores(self.items, total)
+        return Scores(len(self), total)
 
     def draw(self, count: int) -> FitData:
         """At most so many items, in memory, ordered by content, whatever their order was.
 
         Which of more items they are depends on their ids (their positions, if they have none).
         """
-        if self.items <= count:
+        if len(self) <= count:
             return self._take(by_content(self.sample, self.members, self.rows_per_item))
-        keys = np.arange(self.items) if self.rows is None else self.rows.keys
+        keys = np.arange(len(self)) if self.rows is None else self.rows.keys
         return self._take(np.argsort(keys, kind="stable")[:count]).draw(count)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
@@ -421,11 +425,6 @@ class FitData:
         parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
         return [(self._take(fit_items), self._take(held_out)) for fit_items, held_out in parts]
 
-    @property
-    def distinct_items(self) -> int:
-        """How many items these are; of pairs of an item and an annotator, fewer than pairs."""
-        return self.items if self.rows is None else len(self.rows.items)
-
     def _take(self, items: Ints) -> FitData:
         rows = None if self.rows is None else self.rows.take(items)
         return replace(self, arrays=self.sample.take(items, self.rows_per_item), rows=rows)
@@ -441,9 +440,9 @@ class FitData:
         return [question._sums(distances=False, log_losses=False) for question in questions]
 
     def _check_folds(self, count: int) -> None:
-        if count > self.items:
+        if count > len(self):
             raise InputError(
-                f"{count} folds are more than the {counted(self.items, 'item')}",
+                f"{count} folds are more than the {counted(len(self), 'item')}",
                 f"choose fewer: {option('folds')}",
             )
 
@@ -470,7 +469,7 @@ class FitData:
     def describe(self) -> dict[str, Any]:
         """Items, members, classes and a digest: what tells these data from others."""
         return {
-            "items": self.items,
+            "items": len(self),
             "members": list(self.members),
             "classes": list(self.classes),
             **({} if self.scale == NOMINAL else {"scale": self.scale.to_text(self.classes)}),

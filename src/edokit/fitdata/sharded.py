@@ -114,7 +114,7 @@ class ShardedData(FitData):
         self._progress = progress
         self._view = View()
         self._summaries: Summaries | None = None
-        self._items, self._passes = 0, [0]
+        self._length, self._passes = 0, [0]
 
     @classmethod
     def open(
@@ -176,17 +176,16 @@ class ShardedData(FitData):
     def __repr__(self) -> str:
         return f"FitData({self._shards!r})"
 
-    @cached_property
-    def items(self) -> int:
+    def __len__(self) -> int:
         if self._view.fold is None:
-            return self._items
+            return self._length
         return self.summaries().items // self.rows_per_item
 
     @property
-    def distinct_items(self) -> int:
+    def n_items(self) -> int:
         # All pairs of an item are in one shard.
         owners = [owners for part in self._cached if (owners := part.owners()) is not None]
-        return sum(len(np.unique(codes)) for codes in owners) if owners else self.items
+        return sum(len(np.unique(codes)) for codes in owners) if owners else len(self)
 
     @property
     def jobs(self) -> int:
@@ -261,7 +260,7 @@ class ShardedData(FitData):
     def draw(self, count: int) -> FitData:
         names = self.members, self.classes, self.groups, self.counts
         items = FitData(self._drawn(count), *names, scale=self.scale)
-        return items.draw(items.items)
+        return items.draw(len(items))
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         self._check_folds(count)
@@ -288,7 +287,7 @@ class ShardedData(FitData):
     def _seen(self, **changes: Any) -> ShardedData:
         """Another view of the same shards."""
         view = ShardedData(self._cached, self._shards, self._workers, self._progress)
-        view.counts, view._items, view._passes = self.counts, self._items, self._passes
+        view.counts, view._length, view._passes = self.counts, self._length, self._passes
         view._view = self._view._replace(**changes)
         if view._view.groups is not None:
             view.members, view.groups = tuple(group_names(view._view.groups)), None
@@ -299,8 +298,8 @@ class ShardedData(FitData):
         counts = []
         if not isinstance(source, tuple):
             counts = write_labels(source, self._cached)
-        for items, label_counts, summaries in self._run(write_shard, self._cached, "reading"):
-            self._items += items
+        for length, label_counts, summaries in self._run(write_shard, self._cached, "reading"):
+            self._length += length
             counts += [] if label_counts is None else [label_counts]
             self._summaries = summaries if self._summaries is None else self._summaries + summaries
         check_once(
@@ -313,9 +312,9 @@ class ShardedData(FitData):
         contradicted = sum(shard.contradicted for shard in counts)
         tied = sum(shard.tied for shard in counts)
         if contradicted:
-            warn(contradiction_message(contradicted, self._items), PublishedLabelWarning)
+            warn(contradiction_message(contradicted, self._length), PublishedLabelWarning)
         if tied and self._cached[0].reading.ties == "first":
-            count = are(tied, self._items, noun="item")
+            count = are(tied, self._length, noun="item")
             warn(f"{count} tied; {self.scale.tie_rule}")
 
 

@@ -277,9 +277,9 @@ def foldable(data: FitData, plan: Plan) -> bool:
     rare = plan.space.class_weights is not False and bool(
         (sums.class_counts[sums.soft_counts > 0] == 1).any()
     )
-    if data.items >= 2 * plan.folds and not rare:
+    if len(data) >= 2 * plan.folds and not rare:
         return True
-    reason = "a class has a single item" if rare else f"there are {data.items} items"
+    reason = "a class has a single item" if rare else f"there are {len(data)} items"
     warn(f"trials have no estimate on held-out folds, since {reason}; give folds to have one")
     return False
 
@@ -344,7 +344,7 @@ class Evaluator:
         if plan.solver == "gumbel" and data.is_sampled:
             warn(
                 "gumbel trials learn from a random sample of"
-                f" {len(data.sample.y) // data.rows_per_item} of {data.items} items"
+                f" {len(data.sample.y) // data.rows_per_item} of {len(data)} items"
                 f" and are evaluated on all ({option('solver', 'exact')} learns from all)",
             )
 
