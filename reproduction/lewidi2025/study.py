@@ -287,12 +287,14 @@ def spread(pool: Predictions, asked: Rows) -> Predictions:
 
 def join(pools: Sequence[Predictions]) -> Predictions:
     """One pool of the members of all, whose items are in one order."""
-    return replace(
+    joined = replace(
         pools[0],
         probabilities=np.concatenate([pool.probabilities for pool in pools], axis=1),
         members=tuple(name for pool in pools for name in pool.members),
         groups=tuple(name for pool in pools for name in pool.groups or pool.members),
-    ).named()
+    )
+    joined.check_names()
+    return joined
 
 
 def asked_pairs(items: Sequence[str], annotators: Sequence[Sequence[str]]) -> Rows:

@@ -67,7 +67,7 @@ def test_logits_only_through_the_option(tmp_path: Path) -> None:
         ("item,p_0,p_1\na,1,0\na,0,1\n", "several rows for item 'a' and member 'm'"),
         ("item,p_0,p_1\n,1,0\n", "row 1 has no item"),
         ("id,p_0,p_1\na,1,0\n", "has no column 'item'; its columns are 'id', 'p_0'"),
-        ("item,p_0\na,1\n", "one p_<class> column per class.*--column answer=NAME"),
+        ("item,p_0\na,1\n", "one p_<class> column per class.*'answer': 'NAME'"),
         ("item,p_,p_1\na,1,0\n", "classes has an empty name"),
         ("item,p_0,p_1\n", "has no rows"),
     ],

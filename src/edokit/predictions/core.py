@@ -174,8 +174,8 @@ class Predictions:
         predictions = cls(array, *fields, declared.on(order)).with_info(member_info or {})
         return predictions.checked(invalid)
 
-    def named(self) -> Predictions:
-        """The same predictions; names that repeat or do not fit the shape are refused."""
+    def check_names(self) -> None:
+        """Refuse names that repeat or do not fit the shape."""
         n, k, c = self.probabilities.shape
         for axis, length in {"items": n, "members": k, "classes": c, "groups": k}.items():
             names = getattr(self, axis)
@@ -188,7 +188,6 @@ class Predictions:
         for axis in ("members", "classes"):
             names = as_names(getattr(self, axis))
             check_unique(names, f"names of {axis}", f"rename or drop the {axis}")
-        return self
 
     def with_info(self, member_info: MemberInfo) -> Predictions:
         """The same predictions with these values about members added, names and values checked."""
@@ -198,7 +197,9 @@ class Predictions:
             for name in self.members
             if self.member_info.get(name) or added.get(name)
         }
-        return replace(self, member_info=combined).named()
+        predictions = replace(self, member_info=combined)
+        predictions.check_names()
+        return predictions
 
     def checked(self, invalid: Invalid = "error") -> Predictions:
         """The same predictions; what is no probability is refused.
@@ -249,11 +250,6 @@ class Predictions:
         """The rows at these positions (or where a mask is true), in this order."""
         places = check_positions(positions, len(self))
         return replace(self, probabilities=self.probabilities[places], rows=self.rows.take(places))
-
-    def per_item(self) -> Predictions:
-        """The same predictions; pairs of an item and an annotator are refused."""
-        self.rows.check_items("predictions")
-        return self
 
     def pairs(self, *, anonymous: bool = False) -> Predictions:
         """Return the rows that are about annotators, without the anonymous answers.

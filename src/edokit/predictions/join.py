@@ -185,7 +185,7 @@ def join_models(
     options = replace(options or JoinOptions(), **changes)
     if not files:
         raise InputError("there is no file to join", "name the files")
-    names, logits = (options.of_files(field, len(files)) for field in ("names", "logits"))
+    names, logits = (options.of_files(name, len(files)) for name in ("names", "logits"))
     sources = [
         _ModelFile(Path(file), name or Path(file).stem, options, bool(in_logits), bool(name))
         for file, name, in_logits in zip(files, names, logits, strict=True)
@@ -236,7 +236,7 @@ class _ModelFile:
         Whether ``member`` replaces the names in the file.
     classes : tuple[str, ...]
         What it calls its classes.
-    unpredicted : list[Rows]
+    unpredicted : Rows or None
         Rows that it names but that not every member has numbers for.
     """
 
@@ -247,7 +247,7 @@ class _ModelFile:
     is_renamed: bool = False
     column_names: list[str] = field(default_factory=list)
     classes: tuple[str, ...] = ()
-    unpredicted: list[Rows] = field(default_factory=list)
+    unpredicted: Rows | None = None
 
     def __str__(self) -> str:
         return str(self.path) if self.member == self.path.stem else f"{self.member} ({self.path})"
@@ -281,7 +281,8 @@ class _ModelFile:
         stored = stored.take(self._is_listed(stored.items))
         self.classes = stored.classes
         with errors_in(path):
-            part = replace(stored, classes=self._mapped(stored.classes)).named()
+            part = replace(stored, classes=self._mapped(stored.classes))
+            part.check_names()
             return part if self.options.scale is None else part.on_scale(self.options.scale)
 
     def from_table(self, table: pa.Table) -> Predictions:
@@ -310,8 +311,9 @@ class _ModelFile:
             raise InputError(
                 f"{self.path} does not have one p_<class> column per class; its columns are"
                 f" {headings(table.column_names)}",
-                "name them item and p_<class>, or map them: --column item=NAME --column"
-                " p_CLASS=NAME; if one holds sampled answers, --column answer=NAME",
+                "name them item and p_<class>, or map them:"
+                f" {option('columns', {'item': 'NAME', 'p_CLASS': 'NAME'})}; if one holds sampled"
+                f" answers, {option('columns', {'answer': 'NAME'})}",
             )
         table = self._listed_items(table)
         numbers = [number_column(table, name, str(self.path)) for name in columns.values()]
@@ -407,7 +409,7 @@ class _ModelFile:
                 f"complete the file; {_DROP_HINT}",
             )
         lacking = absent.any(axis=1)
-        self.unpredicted.append(lines.rows.take(lacking))
+        self.unpredicted = lines.rows.take(lacking)
         return array[~lacking], lines.rows.take(~lacking)
 
     def _mapped(self, classes: Sequence[str]) -> tuple[str, ...]:
@@ -444,11 +446,11 @@ def _side_by_side(
         chain.from_iterable(part.groups or ("",) * len(part.members) for part in aligned)
     )
     values = np.concatenate([part.probabilities for part in aligned], axis=1)
-    joined = Predictions(
-        values, base.rows, members, base.classes, groups if any(groups) else None, base.scale
-    )
     info = {name: facts for part in aligned for name, facts in part.member_info.items()}
-    return replace(joined, member_info=info).named()
+    known_groups = groups if any(groups) else None
+    joined = Predictions(values, base.rows, members, base.classes, known_groups, base.scale, info)
+    joined.check_names()
+    return joined
 
 
 def _aligned(
@@ -472,7 +474,7 @@ def _aligned(
 
 def _common_rows(parts: Sequence[Predictions], sources: Sequence[_ModelFile]) -> list[Predictions]:
     """The parts with the rows that all of them have; a warning names the others."""
-    unpredicted = [rows for source in sources for rows in source.unpredicted]
+    unpredicted = [rows for source in sources if (rows := source.unpredicted) is not None]
     items = Rows.concatenate([*(part.rows for part in parts), *unpredicted]).distinct()
     is_common = np.all([part.rows.positions(items) >= 0 for part in parts], axis=0)
     left_out = items.take(~is_common)

@@ -60,7 +60,7 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
     if len(shards) == 1:
         return shards[0]
     base = shards[0]
-    return Predictions(
+    joined = Predictions(
         np.concatenate([shard.probabilities for shard in shards]),
         Rows.concatenate([shard.rows for shard in shards]),
         base.members,
@@ -68,7 +68,9 @@ def read_predictions(path: str | Path, *, invalid: Invalid = "error") -> Predict
         base.groups,
         base.scale,
         common_info([shard.member_info for shard in shards], base.members),
-    ).named()
+    )
+    joined.check_names()
+    return joined
 
 
 def read_shards(path: str | Path, *, invalid: Invalid = "error") -> Iterator[Predictions]:
@@ -193,7 +195,8 @@ class Shards:
         """
         files = shard_files(path)
         base = view_pairs(read_file(files[0]), learn)
-        base = base if learn else base.per_item()
+        if not learn:
+            base.rows.check_items("predictions")
         return cls(
             tuple(files),
             base.members,
