@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from joblib import cpu_count
@@ -42,6 +42,8 @@ from edokit.bundle import Bundle
 from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
 from edokit.ensemble.estimator import EDOEnsemble, fit
 from edokit.members import Group, train_members
+from edokit.members.folder import member_cards
+from edokit.members.jobs import member_names
 from edokit.members.pretrained import choose_device, local_folder, require_packages
 from edokit.members.train import Trained
 from edokit.members.training_data import DEV, TRAIN
@@ -60,7 +62,6 @@ from edokit.runs import (
 from edokit.scales import NOMINAL, looks_ordinal
 
 Quality = Literal["fast", "good", "best"]
-QUALITIES = ("fast", "good", "best")
 Step = Callable[[int, int, str], None]
 FOLDS = 5
 METHODS = ("best-single", "greedy", "linear-pool", "edo")
@@ -122,7 +123,7 @@ class RunOptions:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        one_of("quality", self.quality, QUALITIES)
+        one_of("quality", self.quality, get_args(Quality))
         _ = self.seconds  # refuses what is no time
 
     @property
@@ -150,7 +151,7 @@ class Ingredient:
     cost: float = 1.0
     """Training time of a member, relative to the first member's (``SOFT``)."""
 
-    def missing(self) -> str:
+    def obstacle(self) -> str:
         """Why it can't be trained here; empty if it can."""
         recipe, model = self.group.recipe, str(self.group.options.get("model", ""))
         try:
@@ -347,6 +348,7 @@ def run(
         if (finished := _finished(folder, source, options)) is not None:
             return finished
         begin_run(folder)
+        # Marks the folder as a run that is not finished, which the same command may resume.
         write_json({"options": asdict(options), "summary": None}, folder / _RESULTS)
         job = _Job(folder, source, options, started, step, command)
         results = job.results()
@@ -383,7 +385,7 @@ def _read(annotations: Any, folder: Path, reading: dict[str, Any]) -> _Source:
             f"the labels {', '.join(classes)} may be points of a scale or classes without an order",
             f"say which: {option('scale', 'ordinal')} or {option('scale', 'nominal')}",
         )
-    if path.parent == folder:
+    if path == folder / _ANNOTATIONS:
         reading = {"classes": list(classes), "scale": scale.to_text(classes), "duplicates": "all"}
         write_annotations(annotations, path)
     splits = [name for name in annotations.split_names if name in (TRAIN, *DEV)]
@@ -417,7 +419,7 @@ class _Job:
     out_of_time: list[str] = field(default_factory=list)
 
     def results(self) -> dict[str, Any]:
-        """Run all steps and return the content of ``summary.json``."""
+        """Run all steps."""
         seed, splits = self.options.random_state, self.source.splits or None
         soft = self.train(SOFT, [Group("linear", 1, supervision="soft")])
         trained = self.train_pool(self.choose(float(soft.manifest["seconds"])))
@@ -484,7 +486,7 @@ class _Job:
         seconds_left, pool = self.seconds_left(), list[Group]()
         for ingredient in default_pool(self.options):
             group = ingredient.group
-            if reason := ingredient.missing():
+            if reason := ingredient.obstacle():
                 self.left_out.append(f"{group.name}: {reason}")
                 continue
             if not self.is_trained(group):
@@ -497,8 +499,8 @@ class _Job:
 
     def is_trained(self, group: Group) -> bool:
         """Whether all folds of the group's members are there."""
-        cards = self.folder.glob(f"members/members/{group.name}-??/fold-*/member.json")
-        return len(list(cards)) == FOLDS * group.members
+        cards, names = member_cards(self.folder / MEMBERS), member_names(group.name, group.members)
+        return all(f"{name}/fold-{fold}" in cards for name in names for fold in range(FOLDS))
 
     def train_pool(self, pool: list[Group]) -> Trained:
         """Train the pool; groups that are not finished in time are left out."""
@@ -514,7 +516,7 @@ class _Job:
             return self.train(MEMBERS, finished)
 
     def describe(self, comparison: Comparison, trained: Trained) -> dict[str, Any]:
-        """The content of ``summary.json``."""
+        """Build the content of ``summary.json``."""
         if self.out_of_time:
             names = ", ".join(self.out_of_time)
             self.left_out.append(f"{names}: no time; the same command goes on with them")

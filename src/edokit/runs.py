@@ -83,7 +83,7 @@ class RunRecord:
     Attributes
     ----------
     kind : str
-        ``demo``, ``search``, ``fit`` or ``compare``.
+        ``demo``, ``search``, ``fit``, ``compare`` or ``run``.
     inputs : Mapping[str, Input]
         By role: ``predictions``, ``annotations`` (to fit on), ``test_predictions``,
         ``test_annotations`` (to judge by).

@@ -70,7 +70,8 @@ class Policies:
     ----------
     duplicates : {"error", "first", "all"}, default=None
         What to do when an annotator labels an item twice: raise, keep the first label, or count
-        every label. None means "all" for LeWiDi, else "error".
+        every label. None means "all" for LeWiDi, else "error". On a multi-label scale, "error" and
+        "first" unite the rows of an annotator on an item, without a warning.
     empty : {"error", "drop"}, default="error"
         What to do with a row without an item, an annotator or a label: raise, or drop it.
     ignore_case : bool, default=False
@@ -148,7 +149,8 @@ def from_long_table(
     annotations, is_kept = _without_duplicates(
         annotations, policies.duplicates or "error", source.place
     )
-    # Of the rows that are kept: a column that varies in others only describes items or annotators.
+    # Only kept rows count: a column that varies among dropped rows alone still describes items or
+    # annotators.
     item, annotator = (ids._replace(codes=ids.codes[is_kept]) for ids in (item, annotator))
     kept_rows = replace(source, table=source.table.filter(pa.array(is_kept)))
     annotations = replace(annotations, **kept_rows.other_columns(attributes, item, annotator))
@@ -580,7 +582,7 @@ def _without_duplicates(
 ) -> tuple[Annotations, Bools]:
     """The annotations with each annotator once on an item, unless all labels count.
 
-    And which rows these are. Several rows of a set are its labels, one by one.
+    Also return the mask of the rows kept. Several rows of a set are its labels, one by one.
     """
     is_repeated = annotations.repeated
     if policy == "all" or not is_repeated.any():
