@@ -154,7 +154,7 @@ def test_it_says_how_clear_the_choice_was(tmp_path: Path) -> None:
     for some, words in ((made, "were clearly worse"), (alike, "were not clearly worse")):
         ensemble = EDOEnsemble().fit(some, people)
         sentence = str(ensemble.fitted_.regularization)
-        assert sentence.startswith(f"L2 {ensemble.settings_['lambda_reg']:g}, chosen by five-fold")
+        assert sentence.startswith(f"L2 {ensemble.settings_['lambda_reg']:g}, chosen by 5-fold")
         assert words in sentence
         ensemble.save(tmp_path / "ensemble")
         assert sentence in (tmp_path / "ensemble" / "README.md").read_text(encoding="utf-8")
@@ -212,5 +212,5 @@ def test_a_small_penalty_is_written_as_a_number_and_a_gap_with_a_minus(gap: floa
     choice = {"items": 90, "folds": 5, "uniform_above": gap, "uniform_above_error": 0.001}
     words = describe_lambda_reg({"lambda_reg": 1e-05, "lambda_reg_choice": choice}, {"items": 90})
     assert words is not None
-    assert words.startswith("L2 1e-05, chosen by five-fold")
+    assert words.startswith("L2 1e-05, chosen by 5-fold")
     assert f"ΔCE −{-gap:.4f} ± " in words

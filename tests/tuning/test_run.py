@@ -15,7 +15,15 @@ from edokit._errors import InputError
 from edokit.tuning import study as run_module
 from edokit.tuning.space import Plan
 from edokit.tuning.storage import open_storage
-from edokit.tuning.study import PLACE, finished, open_study, read_trials, run, take_trials, tell
+from edokit.tuning.study import (
+    PLACE,
+    finished,
+    open_study,
+    read_trials,
+    run_trials,
+    take_trials,
+    tell,
+)
 
 PLAN = Plan(space=QUICK, population=4, folds=0, judge="optimistic")
 
@@ -30,7 +38,7 @@ def trials_of(study: optuna.Study, plan: Plan = PLAN) -> list[Any]:
 
 def searched(trials: int, plan: Plan = PLAN) -> list[Any]:
     study = begun(plan)
-    run(study, replace(plan, trials=trials), data())
+    run_trials(study, replace(plan, trials=trials), data())
     return trials_of(study, plan)
 
 
@@ -62,7 +70,7 @@ def test_children_take_their_values_from_the_best_before_them(straight: list[Any
 
 def test_parents_are_the_elite_of_the_generations_before() -> None:
     study = begun()
-    run(study, replace(PLAN, trials=8), data())
+    run_trials(study, replace(PLAN, trials=8), data())
     take_trials(study, replace(PLAN, trials=12))
     attrs = study._storage.get_study_system_attrs(study._study_id)
     parents = set(attrs["PositionSampler:parent:2"])
@@ -83,7 +91,7 @@ def test_a_resumed_search_is_the_undisturbed_one(straight: list[Any], tmp_path: 
     for stop in (4, 7, 18):
         with open_storage(tmp_path / "journal.log") as opened:
             study = begun(storage=opened.storage)
-            run(study, replace(PLAN, trials=stop), data())
+            run_trials(study, replace(PLAN, trials=stop), data())
     with open_storage(tmp_path / "journal.log") as opened:
         study = begun(storage=opened.storage)
         assert essence(trials_of(study)) == essence(straight)
@@ -104,13 +112,13 @@ def test_a_resumed_search_evaluates_no_finished_trial_again(
     monkeypatch.setattr(run_module.Evaluator, "__call__", counted)
     for trials, in_all in ((6, 6), (6, 6), (10, 10)):
         with open_storage(tmp_path / "journal.log") as opened:
-            run(begun(storage=opened.storage), replace(PLAN, trials=trials), data())
+            run_trials(begun(storage=opened.storage), replace(PLAN, trials=trials), data())
         assert evaluated[0] == in_all
 
 
 def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[Any]) -> None:
     study = begun()
-    run(study, replace(PLAN, trials=6), data())
+    run_trials(study, replace(PLAN, trials=6), data())
     # A process asks for the rest of the generation, tells one and is gone; another was killed
     # before its trial had a place.
     asked = take_trials(study, replace(PLAN, trials=8))
@@ -122,7 +130,7 @@ def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[An
     }
     tell(study, asked[0], result, "optimistic")
     study.ask()
-    run(study, replace(PLAN, trials=18), data())
+    run_trials(study, replace(PLAN, trials=18), data())
     assert essence(trials_of(study)) == essence(straight)
     states = [trial.state.name for trial in study.get_trials()]
     assert states.count("FAIL") == 2
@@ -131,16 +139,16 @@ def test_trials_that_died_are_tried_again_with_the_same_values(straight: list[An
 
 def test_a_longer_search_goes_on_from_a_shorter_one(straight: list[Any]) -> None:
     study = begun()
-    run(study, replace(PLAN, trials=5), data())
-    run(study, replace(PLAN, trials=3), data())
+    run_trials(study, replace(PLAN, trials=5), data())
+    run_trials(study, replace(PLAN, trials=3), data())
     assert len(trials_of(study)) == 5, "fewer trials than there are change nothing"
-    run(study, replace(PLAN, trials=18), data())
+    run_trials(study, replace(PLAN, trials=18), data())
     assert essence(trials_of(study)) == essence(straight)
 
 
 def test_progress_tells_how_far() -> None:
     seen: list[Any] = []
-    run(begun(), replace(PLAN, trials=6), data(), progress=lambda *told: seen.append(told))
+    run_trials(begun(), replace(PLAN, trials=6), data(), progress=lambda *told: seen.append(told))
     assert seen == [(0, 6), (4, 6), (6, 6)]
 
 
@@ -155,7 +163,7 @@ def test_progress_tells_how_far() -> None:
 )
 def test_another_search_under_the_same_name_is_refused(change: Any, part: str) -> None:
     storage = optuna.storages.InMemoryStorage()
-    run(begun(storage=storage), replace(PLAN, trials=4), data())
+    run_trials(begun(storage=storage), replace(PLAN, trials=4), data())
     with pytest.raises(InputError, match=part):
         begun(Plan(**{**vars(PLAN), **change}), storage)
     kept = optuna.load_study(study_name="edo", storage=storage)
@@ -176,15 +184,15 @@ def test_a_study_of_something_else_is_left_alone() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     optuna.create_study(study_name="edo", storage=storage)
     optuna.logging.set_verbosity(verbosity)
-    with pytest.raises(InputError, match="no search of EDO"):
+    with pytest.raises(InputError, match="not an EDO search"):
         begun(storage=storage)
 
 
 def test_a_trial_added_by_hand_is_no_part_of_the_search(straight: list[Any]) -> None:
     study = begun()
-    run(study, replace(PLAN, trials=4), data())
+    run_trials(study, replace(PLAN, trials=4), data())
     study.add_trial(optuna.create_trial(values=[0.0, 9.0, 9.0]))
-    run(study, replace(PLAN, trials=18), data())
+    run_trials(study, replace(PLAN, trials=18), data())
     assert essence(trials_of(study)) == essence(straight)
     assert sum(PLACE in t.user_attrs for t in study.get_trials()) == 18
 
@@ -206,7 +214,7 @@ def test_fifty_trials_in_one_go_or_in_three(tmp_path: Path) -> None:
     for stop in (13, 20, 50):
         with open_storage(tmp_path / "journal.log") as opened:
             study = begun(plan, opened.storage)
-            run(study, replace(plan, trials=stop), data())
+            run_trials(study, replace(plan, trials=stop), data())
             found = trials_of(study, plan)
     assert essence(found) == essence(whole)
     assert [t.number for t in found] == list(range(50))

@@ -20,7 +20,7 @@ from edokit.scales import Scale
 from edokit.tuning.result import search
 from edokit.tuning.space import Plan, SearchSpace
 from edokit.tuning.storage import open_storage
-from edokit.tuning.study import Evaluator, finished, open_study, read_trials, run
+from edokit.tuning.study import Evaluator, finished, open_study, read_trials, run_trials
 from edokit.tuning.trials import ParetoFront
 from shard_cases import cut
 
@@ -32,7 +32,7 @@ SETS = Scale("multi-label")
 def search_in_memory(data: FitData, plan: Plan, trials: int = 12) -> ParetoFront:
     with open_storage(None) as opened:
         study = open_study(opened.storage, plan, data)
-        run(study, replace(plan, trials=trials), data)
+        run_trials(study, replace(plan, trials=trials), data)
         return ParetoFront.of(read_trials(finished(study), plan, data))
 
 

@@ -19,7 +19,7 @@ from edokit.tuning import study as run_module
 from edokit.tuning.result import search
 from edokit.tuning.space import Plan
 from edokit.tuning.storage import StudyStorage, open_storage
-from edokit.tuning.study import open_study, run, run_study, take_trials
+from edokit.tuning.study import open_study, run_study, run_trials, take_trials
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -100,7 +100,7 @@ def test_a_silent_workers_trials_are_done_by_another(
         assert len(take_trials(study, replace(plan, trials=HOW["trials"]), limit=3)) == 3
         connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
         connection.commit()
-        run(study, replace(plan, trials=HOW["trials"]), data)
+        run_trials(study, replace(plan, trials=HOW["trials"]), data)
         assert states(opened).count(TrialState.FAIL) == 3
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
         assert len(states(opened)) == HOW["trials"] + 3

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from edokit._errors import InputError, option, warn
+from edokit._errors import InputError, option
 from edokit._types import Floats
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import Constant, Fitted, Kind, Reason, on_simplex
@@ -118,16 +118,10 @@ def _solve(units: FitData, options: Options) -> _Solved:
         solver = replace(solver, max_members=members)
         solution = solve_exact(units, options.settings, max_members=members)
     else:
-        rows = len(units.sample.y)
-        if units.is_sampled:
-            warn(
-                "the gumbel solver learned from a random sample of"
-                f" {rows // units.rows_per_item} of {len(units)} items; ranks, terms and metrics"
-                f" are of all ({option('solver', 'exact')} uses all)"
-            )
-        solver = solver.resolve(rows, members)
-        from edokit.solvers.gumbel import solve_gumbel
+        from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
 
+        warn_if_sampled(units)
+        solver = solver.resolve(len(units.sample.y), members)
         seed = options.random_state
         (solution,) = solve_gumbel(units, options.settings, solver, random_state=seed)
     return _Solved(replace(options, solver=solver), solution, penalty_choice)

@@ -25,7 +25,7 @@ from edokit._names import as_name
 from edokit._package import __version__
 from edokit._types import Floats
 from edokit.annotations.core import Ties
-from edokit.ensemble._fit import as_fit_data, fit_given_weights, fit_inputs, with_labels
+from edokit.ensemble._fit import GIVEN, as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.fitted import Constant, Fitted, Reason, on_simplex
 from edokit.ensemble.inputs import (
@@ -668,7 +668,7 @@ def card(fitted: Fitted) -> str:
     metrics = {name: fitted.metrics.get(name) for name in main_metrics(fitted.scale)}
     return environment.get_template("card.md").render(
         fitted=fitted,
-        learned=settings.get("solver") != "given",
+        learned=settings.get("solver") != GIVEN,
         version=__version__,
         heavy=[k for k in order if fitted.weights[k] > 0],
         metrics={name: value for name, value in metrics.items() if value is not None},

@@ -372,7 +372,7 @@ def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) 
         standing = "clearly worse" if above > 0 else "clearly better"
     gap = f"{above:+.4f}".replace("-", "−")
     return (
-        f"{penalty}, chosen by five-fold cross-validation on {among};"
+        f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {among};"
         f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.4f})."
     )
 

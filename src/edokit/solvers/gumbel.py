@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edokit._errors import InputError, check_seed, option
+from edokit._errors import InputError, check_seed, option, warn
 from edokit._types import Floats, Ints
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import JointObjective, PoolTerm, pool_terms
@@ -28,6 +28,16 @@ _SHAPE = attrgetter("epochs", "batch_size", "min_members", "max_members")
 # Size logits closer than this share of one step are a tie, which the smaller size wins: rounding
 # must not decide.
 _TIE = 1e-3
+
+
+def warn_if_sampled(data: FitData) -> None:
+    """Warn that data larger than memory are learned from by a sample."""
+    if data.is_sampled:
+        warn(
+            "the gumbel solver learns from a random sample of"
+            f" {len(data.sample.y) // data.rows_per_item} of {len(data)} items; members are ranked"
+            f" and evaluated on all ({option('solver', 'exact')} learns from all)"
+        )
 
 
 def solve_gumbel(

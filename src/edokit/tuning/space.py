@@ -435,7 +435,7 @@ class Plan(SearchOptions):
                 "give one of them a range or a list of choices, or use `edo fit`",
             )
 
-    def shape(self, data: dict[str, Any]) -> dict[str, Any]:
+    def identity(self, data: dict[str, Any]) -> dict[str, Any]:
         """What must be the same for a search to be continued, in plain values."""
         names = ("solver", "population", "folds", "judge", "groups")
         return {

@@ -28,7 +28,7 @@ from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
-from edokit.solvers.gumbel import solve_gumbel
+from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
 from edokit.tuning.space import FORMAT, Configuration, Plan
 from edokit.tuning.storage import StudyStorage, quiet
 from edokit.tuning.trials import SearchTrial
@@ -36,15 +36,15 @@ from edokit.tuning.trials import SearchTrial
 Progress = Callable[[int, int], None]
 """Called with the finished trials and all trials."""
 DIRECTIONS: Sequence[Any] = ("maximize", "minimize", "minimize")
-SHAPE = "edo"  # attribute of a study: which search it is
+IDENTITY = "edo"  # attribute of a study: which search it is
 # Attributes of a trial:
 RESULT = "result"  # its estimates, size and weights
 PLACE = "place"  # its generation and its slot in it
 
 
 def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
-    """The plan's study, new or continued; one of another shape under its name is refused."""
-    name, shape = plan.study, plan.shape(data.describe())
+    """The plan's study, new or continued; another search under its name is refused."""
+    name, identity = plan.study, plan.identity(data.describe())
     with quiet():
         try:
             # A journal grows by every attempt to make a study, so look first.
@@ -53,26 +53,25 @@ def open_study(storage: BaseStorage, plan: Plan, data: FitData) -> Study:
             study = optuna.create_study(
                 storage=storage, study_name=name, directions=[*DIRECTIONS], load_if_exists=True
             )
-        # Trials before the shape: another worker writes them in the opposite order.
+        # Trials before the identity: another worker writes them in the opposite order.
         is_empty = not study.get_trials(deepcopy=False)
-        begun, wrong = study.user_attrs.get(SHAPE), ""
+        begun, wrong = study.user_attrs.get(IDENTITY), ""
+        hint = f"choose another {option('study')}, {option('storage')} or output folder"
         if begun is None:
             directions = tuple(direction.name.lower() for direction in study.directions)
             if directions != DIRECTIONS or not is_empty:
-                wrong = "is no search of EDO's"
+                wrong = "is not an EDO search"
             else:
                 study.set_metric_names(list(search_metrics(data.scale)))
-                study.set_user_attr(SHAPE, shape)
+                study.set_user_attr(IDENTITY, identity)
         elif begun.get("format") != FORMAT:
             wrong = f"was begun by another version of edokit, in a format other than {FORMAT}"
-        elif begun != shape:
-            wrong = f"can't be continued with other settings: it has {differences(begun, shape)}"
+            hint = f"continue it with that version, or {hint}"
+        elif begun != identity:
+            wrong = f"can't be continued with other settings: it has {differences(begun, identity)}"
+            hint = f"search with the same settings, or {hint}"
     if wrong:
-        raise InputError(
-            f"the study {name!r} in this storage {wrong}",
-            f"search as before, or choose another output folder, {option('study')} or"
-            f" {option('storage')}",
-        )
+        raise InputError(f"the study {name!r} in this storage {wrong}", hint)
     return study
 
 
@@ -280,7 +279,10 @@ def foldable(data: FitData, plan: Plan) -> bool:
     if len(data) >= 2 * plan.folds and not rare:
         return True
     reason = "a class has a single item" if rare else f"there are {len(data)} items"
-    warn(f"trials have no estimate on held-out folds, since {reason}; give folds to have one")
+    warn(
+        f"trials have no estimate on held-out folds, since {reason}; give {option('folds')} to"
+        " have one"
+    )
     return False
 
 
@@ -300,11 +302,13 @@ def run_study(
     study = open_study(opened.storage, plan, data)
     with quiet():
         done_before = min(len(finished(study)), plan.trials)
-        run(study, plan, data, progress=progress)
+        run_trials(study, plan, data, progress=progress)
         return read_trials(finished(study), plan, data), done_before
 
 
-def run(study: Study, plan: Plan, data: FitData, *, progress: Progress | None = None) -> None:
+def run_trials(
+    study: Study, plan: Plan, data: FitData, *, progress: Progress | None = None
+) -> None:
     """Finish the study's trials, as many as are planned; those that are done stay as they are."""
     evaluator, rows = Evaluator(data, plan), len(data.sample.y)
     metrics = search_metrics(data.scale)
@@ -341,22 +345,18 @@ class Evaluator:
     def __init__(self, data: FitData, plan: Plan) -> None:
         self.data, self.plan = data, plan
         self._folds = data.folds(plan.folds, plan.random_state) if plan.folds else []
-        if plan.solver == "gumbel" and data.is_sampled:
-            warn(
-                "gumbel trials learn from a random sample of"
-                f" {len(data.sample.y) // data.rows_per_item} of {len(data)} items"
-                f" and are evaluated on all ({option('solver', 'exact')} learns from all)",
-            )
+        if plan.solver == "gumbel":
+            warn_if_sampled(data)
 
-    def __call__(self, chosen: Sequence[Configuration]) -> list[dict[str, Any]]:
+    def __call__(self, configurations: Sequence[Configuration]) -> list[dict[str, Any]]:
         """The estimates ``optimistic`` and ``cross-fitted`` (None without folds) of each
         configuration, its ``size`` and ``weights``."""
-        pools = [configuration.settings.pool for configuration in chosen]
-        solutions = solve(self.data, chosen, self.plan)
+        pools = [configuration.settings.pool for configuration in configurations]
+        solutions = solve(self.data, configurations, self.plan)
         optimistic = self.data.scores(_weights(solutions), pools).estimates()
         scores = []
         for learn, judge in self._folds:
-            scores.append(judge.scores(_weights(solve(learn, chosen, self.plan)), pools))
+            scores.append(judge.scores(_weights(solve(learn, configurations, self.plan)), pools))
         held_out = sum(scores[1:], scores[0]).estimates() if scores else None
         return [
             {
@@ -378,16 +378,16 @@ def _rounded(estimate: dict[str, float]) -> dict[str, float]:
     return {name: round(value, _DIGITS) for name, value in estimate.items()}
 
 
-def solve(data: FitData, chosen: Sequence[Configuration], plan: Plan) -> list[Solution]:
+def solve(data: FitData, configurations: Sequence[Configuration], plan: Plan) -> list[Solution]:
     """A solution per configuration."""
-    settings = [configuration.settings for configuration in chosen]
+    settings = [configuration.settings for configuration in configurations]
     if plan.solver == "exact":
-        limits = [configuration.options.max_members for configuration in chosen]
+        limits = [configuration.options.max_members for configuration in configurations]
         return [
             solve_exact(data, objective, max_members=limit)
             for objective, limit in zip(settings, limits, strict=True)
         ]
-    options = [configuration.options for configuration in chosen]
+    options = [configuration.options for configuration in configurations]
     with np.errstate(all="ignore"):
         solutions = solve_gumbel(
             data, settings, options, random_state=plan.random_state, trajectory=False
