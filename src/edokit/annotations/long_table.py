@@ -56,7 +56,7 @@ SCALE = "answer_scale"
 """Column that notes the answer scale with its classes, the same in every row."""
 PROBABILITY = "p_"
 """Prefix of the columns with an annotation's probabilities, one per class."""
-EXACT = 1e-12
+_SUM_TOLERANCE = 1e-12
 """Sums this close to 1 are not rescaled."""
 _MOST_COUNTS = 1 << 30
 """A label column with texts or ids would fill the memory with counts [N, C]."""
@@ -456,7 +456,7 @@ def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) ->
             "correct or drop these rows",
         )
 
-    return scale.distributions(values, EXACT, refuse)
+    return scale.distributions(values, _SUM_TOLERANCE, refuse)
 
 
 def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> DeclaredScale:

@@ -19,7 +19,7 @@ SPLITS = Parameter(metavar="SPLITS")
 
 
 def info(
-    source: options.Source,
+    source: options.AnnotationsSource,
     /,
     *,
     reading: Annotated[options.SplitReading, options.FLAT] = options.SplitReading(),
@@ -35,7 +35,7 @@ def info(
 
 
 def convert(
-    source: options.Source,
+    source: options.AnnotationsSource,
     out: options.TableOut,
     /,
     *,
@@ -90,7 +90,7 @@ def _is_predicted(annotations: Annotations, files: Sequence[Path], source: Path)
 
 
 def split(
-    source: options.Source,
+    source: options.AnnotationsSource,
     out: options.TableOut,
     /,
     *,

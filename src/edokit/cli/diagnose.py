@@ -8,7 +8,7 @@ from edokit.cli import console, options
 
 
 def diagnose(
-    annotations: options.Source,
+    annotations: options.AnnotationsSource,
     /,
     *,
     group_by: str | None = None,

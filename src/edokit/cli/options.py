@@ -97,7 +97,7 @@ def evaluated(kind: Class) -> Class:
 
 
 Argument = Annotated[Path, POSITIONAL]
-Source = Annotated[
+AnnotationsSource = Annotated[
     Path,
     POSITIONAL,
     Parameter(

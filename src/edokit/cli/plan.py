@@ -20,7 +20,7 @@ class Planning(PlanOptions):
 
 
 def plan(
-    annotations: options.Source,
+    annotations: options.AnnotationsSource,
     /,
     *,
     predictions: Path | None = None,

@@ -36,7 +36,7 @@ class Thoroughness(RunOptions):
 
 
 def run(
-    annotations: options.Source,
+    annotations: options.AnnotationsSource,
     /,
     *,
     out: Path,

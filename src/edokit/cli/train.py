@@ -86,7 +86,7 @@ class Training(TrainingOptions):
 
 
 def train(
-    data: options.Source,
+    data: options.AnnotationsSource,
     /,
     *,
     out: Path,

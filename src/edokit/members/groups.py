@@ -25,7 +25,7 @@ from edokit.members.recipe import (
 )
 from edokit.members.supervision import EPOCH, ONCE, PER_ANNOTATOR, RANDOM_SELECT, SUPERVISIONS
 
-MEMBERS = 10
+_DEFAULT_MEMBERS = 10
 # What folders may be called: no path, no odd characters, not too long for a disk.
 FOLDER_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 
@@ -55,7 +55,7 @@ class Group:
     """
 
     recipe: str
-    members: int = MEMBERS
+    members: int = _DEFAULT_MEMBERS
     name: str = ""
     supervision: str = RANDOM_SELECT
     draw: str | None = None
@@ -171,9 +171,14 @@ def parse_groups(
     list of Group
         Checked groups.
 
+    Raises
+    ------
+    InputError
+        If a recipe or an option is unknown or invalid.
+
     Examples
     --------
-    >>> from edokit.members.groups import parse_groups
+    >>> from edokit.members import parse_groups
     >>> [(group.name, group.members) for group in parse_groups("linear:5,encoder:3")]
     [('linear', 5), ('encoder', 3)]
     """
@@ -196,7 +201,7 @@ def parse_groups(
 
 def usual_members(recipe: str) -> int:
     """How many members a group has by default; a server gives one answer to one question."""
-    return 1 if asks_server(find_recipe(recipe)) else MEMBERS
+    return 1 if asks_server(find_recipe(recipe)) else _DEFAULT_MEMBERS
 
 
 def check_groups(groups: Iterable[Group]) -> list[Group]:
