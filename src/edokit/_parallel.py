@@ -134,10 +134,10 @@ def dask_client(engine: str) -> Iterator[Any]:
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Cores that this process may use, by its affinity and the limits of its container."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 def may_use_threads() -> bool:
@@ -146,8 +146,8 @@ def may_use_threads() -> bool:
     return available_cores() > 1 and (processes is None or processes.parent_process() is None)
 
 
-def how_many_jobs(jobs: int | None, sizes: Sequence[int], memory: int = SHARD_MEMORY) -> int:
-    """Jobs at a time: as asked; else one per core, as far as ``memory`` (bytes) goes.
+def how_many_jobs(jobs: int | None, sizes: Sequence[int]) -> int:
+    """Jobs at a time: as asked; else one per core, as far as `SHARD_MEMORY` goes.
 
     ``sizes`` are those of the shards in float64, in bytes.
     """
@@ -155,5 +155,5 @@ def how_many_jobs(jobs: int | None, sizes: Sequence[int], memory: int = SHARD_ME
         return jobs
     if sum(sizes) < _WORTH_PROCESSES:
         return 1
-    room = memory // (_PROCESS_BYTES + _SHARD_COPIES * max(sizes))
+    room = SHARD_MEMORY // (_PROCESS_BYTES + _SHARD_COPIES * max(sizes))
     return max(1, min(available_cores(), len(sizes), room))

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pandas as pd
-from joblib import cpu_count
 
 from edokit._errors import (
     EDOError,
@@ -34,6 +33,7 @@ from edokit._errors import (
 )
 from edokit._io.atomic import whole_file
 from edokit._io.documents import read_json, write_json
+from edokit._parallel import available_cores
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.baselines.comparison import Comparison, compare
@@ -481,7 +481,7 @@ class _Job:
 
         The first group is always among them.
         """
-        cores = cpu_count()
+        cores = available_cores()
         workers = cores if self.options.jobs is None else min(self.options.jobs, cores)
         seconds_left, pool = self.seconds_left(), list[Group]()
         for ingredient in default_pool(self.options):

@@ -368,13 +368,14 @@ def test_strange_engines_and_jobs_are_refused() -> None:
 def test_jobs_are_as_many_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers_module, "available_cores", lambda: 8)
     gib, mib = 2**30, 2**20
-    assert how_many_jobs(5, [0] * 100, gib) == 5
-    assert how_many_jobs(None, [10 * mib] * 100, 64 * gib) == 8
-    assert how_many_jobs(None, [100 * mib] * 3, 64 * gib) == 3
-    assert how_many_jobs(None, [50 * mib] * 100, gib) == 2
-    assert how_many_jobs(None, [gib] * 100, 100) == 1
+    assert how_many_jobs(5, [0] * 100) == 5
+    assert how_many_jobs(None, [50 * mib] * 100) == 4
+    assert how_many_jobs(None, [gib] * 100) == 1
     # Small data are done before a process has started.
-    assert how_many_jobs(None, [mib] * 100, 64 * gib) == 1
+    assert how_many_jobs(None, [mib] * 100) == 1
+    monkeypatch.setattr(workers_module, "SHARD_MEMORY", 64 * gib)
+    assert how_many_jobs(None, [10 * mib] * 100) == 8
+    assert how_many_jobs(None, [100 * mib] * 3) == 3
 
 
 def test_relative_paths_are_those_of_whoever_asks(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from edokit._errors import check_number
+from edokit._parallel import available_cores
 from edokit.members.jobs import Outcome, TrainingJob, TrainingPlan, run_job
 from edokit.members.pretrained import choose_device, weight_bytes
 from edokit.members.recipe import asks_server, find_recipe, trains_on_device
@@ -106,14 +107,12 @@ def count_jobs(
     if n_jobs is not None:
         check_number("jobs", n_jobs, 1, whole=True)
         return n_jobs
-    from joblib import cpu_count
-
     if devices is None:
-        return int(cpu_count())
+        return available_cores()
     weights = max(weight_bytes(job.options.get("model")) for job in jobs)
     member_bytes = 4 * weights + _ACTIVATION_BYTES
     fitting = min(_free_bytes(device) // member_bytes for device in devices)
-    per_device = max(1, min(fitting, _MAX_PER_GPU, cpu_count() // len(devices)))
+    per_device = max(1, min(fitting, _MAX_PER_GPU, available_cores() // len(devices)))
     return int(per_device) * len(devices)
 
 
