@@ -36,6 +36,8 @@ from edokit._names import as_name, column_of, plain_type, row_number
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 READABLE_SUFFIXES = (*TABLE_SUFFIXES, ".xlsx")
+PROBABILITY = "p_"
+"""Prefix of the columns with probabilities, one per class."""
 _LONGEST_ROW = 1 << 26
 _AGAIN = "the file may be cut off; export or download it again"
 _CONTENT = re.compile(r"((?:got \d+|invalid value|invalid UTF8 data))\b.*", re.DOTALL)
@@ -72,6 +74,12 @@ def read_table(path: str | Path) -> pa.Table:
     if table.num_rows == 0:
         raise _no_rows(path)
     return table
+
+
+def class_columns(column_names: Iterable[str]) -> dict[str, str]:
+    """The column of each class, called ``p_<class>``."""
+    names = [name for name in column_names if name.startswith(PROBABILITY)]
+    return {name.removeprefix(PROBABILITY): name for name in names}
 
 
 def number_column(

@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from edokit._errors import HAVE, InputError, are, examples
+from edokit._io.tables import PROBABILITY
 from edokit._names import column_of, positions
 from edokit._types import Bools
 from edokit.annotations.core import Annotations
-from edokit.annotations.long_table import PROBABILITY, from_long_table, unique_ids
+from edokit.annotations.long_table import from_long_table, unique_ids
 from edokit.scales import DeclaredScale, ScaleLike
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from edokit._errors import InputError, are, counted, examples, headings, one_of, option, warn, word
-from edokit._io.tables import number_column
+from edokit._io.tables import PROBABILITY, class_columns, number_column
 from edokit._names import (
     Encoded,
     as_name,
@@ -54,8 +54,6 @@ TEXTS = ("text", "context")
 """Roles whose values messages do not quote."""
 SCALE = "answer_scale"
 """Column that notes the answer scale with its classes, the same in every row."""
-PROBABILITY = "p_"
-"""Prefix of the columns with an annotation's probabilities, one per class."""
 _SUM_TOLERANCE = 1e-12
 """Sums this close to 1 are not rescaled."""
 _MOST_COUNTS = 1 << 30
@@ -342,15 +340,14 @@ class _LongTable:
 
     def _shares(self) -> tuple[tuple[str, ...], Floats]:
         """The classes, and the probabilities of each row in columns ``p_<class>``."""
-        column_names = list(filter(is_share, self.table.column_names))
-        classes = [name.removeprefix(PROBABILITY) for name in column_names]
-        order = ordered_classes(self.classes, classes)
+        columns_of = class_columns(self.table.column_names)
+        order = ordered_classes(self.classes, columns_of)
         expected = [PROBABILITY + name for name in order]
-        if set(expected) != set(column_names) or len(classes) < (1 if self.is_set else 2):
+        if set(order) != set(columns_of) or len(columns_of) < (1 if self.is_set else 2):
             declared = "" if self.classes is None else f" ({examples(expected, 20)})"
             raise InputError(
-                f"the probability columns are {examples(column_names, 20)}, not one p_<class> for"
-                f" each of two or more classes{declared}",
+                f"the probability columns are {examples(columns_of.values(), 20)}, not one"
+                f" p_<class> for each of two or more classes{declared}",
                 "complete or rename the columns",
             )
         columns = [number_column(self.table, name, row=self.place) for name in expected]
@@ -413,9 +410,9 @@ class _LongTable:
 
     def _free_columns(self) -> dict[str, Encoded]:
         """The columns without a role; one that is no plain column is left out with a warning."""
-        shares = [] if "label" in self.names else filter(is_share, self.table.column_names)
+        shares = {} if "label" in self.names else class_columns(self.table.column_names)
         roles = ROLES if "text" in self.names else (role for role in ROLES if role != "context")
-        has_role = {*self.names.values(), *roles, *shares, SCALE}
+        has_role = {*self.names.values(), *roles, *shares.values(), SCALE}
         columns = {}
         for name in (name for name in self.table.column_names if name not in has_role):
             try:
@@ -435,11 +432,6 @@ def ordered_classes(
     if not len(names):
         raise InputError(f"{option('classes')} is empty", "name the classes, or leave it out")
     return tuple(unique_ids(names, len(names), "classes", "class"))
-
-
-def is_share(name: str) -> bool:
-    """Whether a column of this name holds the probabilities of a class."""
-    return name.startswith(PROBABILITY)
 
 
 def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) -> Floats:
@@ -562,7 +554,7 @@ def _roles(present: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]
     if "text" not in names and "context" not in columns:
         names.pop("context", None)
     required = ["item", "annotator"]
-    if not any(map(is_share, present)):
+    if not class_columns(present):
         required.append("label")
     missing = [role for role in required if role not in names]
     if missing:

@@ -18,10 +18,10 @@ import pyarrow.parquet as pa_parquet
 from edokit._errors import EDOWarning, InputError, errors_in, one_of, option, warn
 from edokit._io.atomic import check_file
 from edokit._io.documents import read_json
-from edokit._io.tables import READABLE_SUFFIXES, read_table, write_table
+from edokit._io.tables import READABLE_SUFFIXES, class_columns, read_table, write_table
 from edokit._types import Strings
 from edokit.annotations.core import Annotations
-from edokit.annotations.long_table import Policies, from_long_table, is_share
+from edokit.annotations.long_table import Policies, from_long_table
 from edokit.scales import NOMINAL, DeclaredScale, ScaleLike, looks_ordinal
 
 FOLDER = "/"
@@ -350,7 +350,7 @@ def table_files(path: str | Path) -> list[Path]:
 def with_annotator(table: pa.Table, columns: Mapping[str, str]) -> pa.Table:
     """The table; soft labels (shares without an annotator) become those of one annotator."""
     names = {*columns, *table.column_names}
-    if names & {"annotator", "label"} or not any(map(is_share, table.column_names)):
+    if names & {"annotator", "label"} or not class_columns(table.column_names):
         return table
     codes = pa.array(np.zeros(table.num_rows, dtype=np.int32))
     return table.append_column("annotator", pa.DictionaryArray.from_arrays(codes, ["soft"]))

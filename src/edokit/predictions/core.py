@@ -637,5 +637,3 @@ def _fitting(shape: tuple[int, ...], layout: Layout | None, sizes: Mapping[str, 
 
 ANONYMOUS = " (anonymous)"
 """After the name of a member whose anonymous answers are a member of their own."""
-PREFIX = "p_"
-"""What the names of probability columns start with, before the class."""

@@ -17,10 +17,17 @@ from edokit._errors import EDOError, InputError, counted, errors_in, examples, h
 from edokit._io.atomic import check_file, whole_file
 from edokit._io.documents import parse_json
 from edokit._io.npz import read_arrays, write_arrays
-from edokit._io.tables import TABLE_SUFFIXES, number_column, read_table, write_table
+from edokit._io.tables import (
+    PROBABILITY,
+    TABLE_SUFFIXES,
+    class_columns,
+    number_column,
+    read_table,
+    write_table,
+)
 from edokit._names import Encoded, as_names, class_order, encode, row_number, text_array
 from edokit._types import Bools, Strings
-from edokit.predictions.core import PREFIX, Invalid, MemberInfo, Predictions
+from edokit.predictions.core import Invalid, MemberInfo, Predictions
 from edokit.rows import Rows, in_order
 from edokit.scales import NOMINAL, DeclaredScale, Scale
 
@@ -167,7 +174,7 @@ def from_long_table(table: pa.Table, path: Path) -> Predictions:
                 " predictions need item, member and p_<class>",
                 "one file per model becomes predictions with `edo predictions join`",
             )
-    columns_of = class_columns(table)
+    columns_of = class_columns(table.column_names)
     classes = _class_order(table, columns_of)
     noted = _noted(table.schema, _SCALE)
     if len(classes) < (1 if noted else 2):
@@ -265,13 +272,6 @@ def is_stored(table: pa.Table) -> bool:
     return _CLASSES in (table.schema.metadata or {})
 
 
-def class_columns(table: pa.Table) -> dict[str, str]:
-    """The column of each class, called ``p_<class>``."""
-    return {
-        name.removeprefix(PREFIX): name for name in table.column_names if name.startswith(PREFIX)
-    }
-
-
 def annotator_column(table: pa.Table) -> Encoded:
     """The annotator of each row; a gap is the anonymous answer, whose annotator is ""."""
     encoded = encode(table["annotator"], "annotator")
@@ -299,7 +299,7 @@ def long_table(predictions: Predictions) -> pa.Table:
         columns["group"] = repeated(predictions.groups, np.tile(np.arange(k), n))
     flat = predictions.probabilities.reshape(n * k, -1)
     for c, name in enumerate(predictions.classes):
-        columns[PREFIX + name] = flat[:, c]
+        columns[PROBABILITY + name] = flat[:, c]
     noted = {_CLASSES: json.dumps(predictions.classes).encode()}
     if predictions.scale != NOMINAL:
         noted[_SCALE] = predictions.scale.to_text(predictions.classes).encode()

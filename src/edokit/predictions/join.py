@@ -26,17 +26,12 @@ from edokit._errors import (
     option,
     warn,
 )
-from edokit._io.tables import number_column, read_table
+from edokit._io.tables import PROBABILITY, class_columns, number_column, read_table
 from edokit._names import as_names, check_unique, class_order, encode, look_alike
 from edokit._types import Bools, Strings
 from edokit.annotations.long_table import lists_as_text, ordered_classes, scale_of_table
-from edokit.predictions.core import (
-    PREFIX,
-    SOURCES,
-    Invalid,
-    Predictions,
-)
-from edokit.predictions.files import Lines, class_columns, is_stored, name_column, read_lines
+from edokit.predictions.core import SOURCES, Invalid, Predictions
+from edokit.predictions.files import Lines, is_stored, name_column, read_lines
 from edokit.predictions.sampled import (
     ANSWER,
     ROLES,
@@ -116,7 +111,7 @@ class JoinOptions:
         one_of("unparsed", self.unparsed, get_args(Unparsed))
         check_number("smoothing", self.smoothing, 0, 1e6)
         for role, name in (self.columns or {}).items():
-            if role not in _ROLES and not role.startswith(PREFIX):
+            if role not in _ROLES and not role.startswith(PROBABILITY):
                 raise InputError(
                     f"columns maps {role!r}, which is none of {', '.join(_ROLES)}, p_<class>",
                     f"for the column of a class write for example"
@@ -297,7 +292,7 @@ class _ModelFile:
                 f" {headings(table.column_names)}",
                 f"name the column with the ids: {option('columns', {'item': 'NAME'})}",
             )
-        columns = class_columns(table)
+        columns = class_columns(table.column_names)
         is_mapped = mapped.get(ANSWER) in self.column_names
         if is_mapped or (ANSWER in table.column_names and not columns):
             return self._of_answers(table, declared)
