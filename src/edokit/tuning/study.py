@@ -22,7 +22,7 @@ from optuna.storages._heartbeat import BaseHeartbeat, get_heartbeat_thread, is_h
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from edokit._errors import InputError, option, warn
+from edokit._errors import InputError, counted, option, warn
 from edokit._types import Floats
 from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
@@ -278,7 +278,7 @@ def foldable(data: FitData, plan: Plan) -> bool:
     )
     if len(data) >= 2 * plan.folds and not rare:
         return True
-    reason = "a class has a single item" if rare else f"there are {len(data)} items"
+    reason = "a class has a single item" if rare else f"the data hold {counted(len(data), 'item')}"
     warn(
         f"trials have no estimate on held-out folds, since {reason}; give {option('folds')} to"
         " have one"
