@@ -15,7 +15,7 @@ import pytest
 
 import edokit
 from commands import answer, assert_one_line, edo
-from edokit import InputError, Run, RunOptions, pipeline, simulate
+from edokit import EDOWarning, InputError, Run, RunOptions, pipeline, simulate
 from edokit.baselines.scores import Gain
 from edokit.members import Group
 from edokit.members.recipe import make_member
@@ -156,7 +156,7 @@ def test_a_run_keeps_to_its_time_says_what_it_left_out_and_goes_on(
     assert any("nobody/nothing" in reason for reason in result.left_out)
     more = edokit.run(table, tmp_path / "RUN", quality="good", jobs=1)
     assert len(more.ensemble.members_) == 3
-    with pytest.raises(InputError, match="other members"):
+    with pytest.raises(InputError, match="other annotations"):
         edokit.run(table[table["item"] != table["item"].iloc[0]], tmp_path / "RUN", jobs=1)
 
 
@@ -171,6 +171,22 @@ def test_groups_of_the_default_pool_have_names_and_can_be_made() -> None:
 
 
 # What it asks for
+
+
+def test_a_run_on_other_data_or_read_otherwise_is_not_mistaken_for_this_one(
+    finished: Any, votes: Path
+) -> None:
+    run, _, _ = finished
+    with pytest.raises(InputError, match="read with other options"):
+        edokit.run(votes, run.folder, columns=COLUMNS, drop_annotator=["ann-1"], jobs=1)
+    assert Run.load(run.folder).summary == run.summary
+
+
+def test_a_label_that_next_to_nobody_chose_is_named(tmp_path: Path) -> None:
+    table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
+    table.loc[7, "label"] = "ofensive"
+    with pytest.warns(EDOWarning, match="chose 'ofensive'; .*label_map"):
+        pipeline._read(table, tmp_path, {})
 
 
 def test_numbers_in_a_row_are_asked_about(tmp_path: Path) -> None:

@@ -18,22 +18,25 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import pandas as pd
+from joblib import cpu_count
+from pydantic_core import to_jsonable_python
 
 from edokit._errors import (
     EDOError,
     EDOWarning,
     InputError,
+    examples,
     local_path,
     one_of,
     option,
     typed_values,
+    warn,
 )
 from edokit._io.atomic import whole_file
 from edokit._io.documents import read_json, write_json
-from edokit._parallel import available_cores
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.baselines.comparison import Comparison, compare
@@ -42,8 +45,6 @@ from edokit.bundle import Bundle
 from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
 from edokit.ensemble.estimator import EDOEnsemble, fit
 from edokit.members import Group, train_members
-from edokit.members.folder import member_cards
-from edokit.members.jobs import member_names
 from edokit.members.pretrained import choose_device, local_folder, require_packages
 from edokit.members.train import Trained
 from edokit.members.training_data import DEV, TRAIN
@@ -62,6 +63,7 @@ from edokit.runs import (
 from edokit.scales import NOMINAL, looks_ordinal
 
 Quality = Literal["fast", "good", "best"]
+QUALITIES = ("fast", "good", "best")
 Step = Callable[[int, int, str], None]
 FOLDS = 5
 METHODS = ("best-single", "greedy", "linear-pool", "edo")
@@ -78,6 +80,7 @@ RIVALS = {
 # Share of the time after which no member starts to train; the rest is for what follows.
 _TRAINING_SHARE = 0.75
 _ANNOTATIONS, _POOL, _RESULTS = "annotations.parquet", "pool.toml", "summary.json"
+_RARE = 2  # annotations of a label that may be a mistake
 MEMBERS, _FIT = "members", "members/predictions/fit.npz"
 
 
@@ -123,7 +126,7 @@ class RunOptions:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        one_of("quality", self.quality, get_args(Quality))
+        one_of("quality", self.quality, QUALITIES)
         _ = self.seconds  # refuses what is no time
 
     @property
@@ -151,7 +154,7 @@ class Ingredient:
     cost: float = 1.0
     """Training time of a member, relative to the first member's (``SOFT``)."""
 
-    def obstacle(self) -> str:
+    def missing(self) -> str:
         """Why it can't be trained here; empty if it can."""
         recipe, model = self.group.recipe, str(self.group.options.get("model", ""))
         try:
@@ -348,7 +351,6 @@ def run(
         if (finished := _finished(folder, source, options)) is not None:
             return finished
         begin_run(folder)
-        # Marks the folder as a run that is not finished, which the same command may resume.
         write_json({"options": asdict(options), "summary": None}, folder / _RESULTS)
         job = _Job(folder, source, options, started, step, command)
         results = job.results()
@@ -385,24 +387,46 @@ def _read(annotations: Any, folder: Path, reading: dict[str, Any]) -> _Source:
             f"the labels {', '.join(classes)} may be points of a scale or classes without an order",
             f"say which: {option('scale', 'ordinal')} or {option('scale', 'nominal')}",
         )
-    if path == folder / _ANNOTATIONS:
+    _warn_of_rare_labels(annotations)
+    if path.parent == folder:
         reading = {"classes": list(classes), "scale": scale.to_text(classes), "duplicates": "all"}
         write_annotations(annotations, path)
     splits = [name for name in annotations.split_names if name in (TRAIN, *DEV)]
     return _Source(annotations, path, reading, splits)
 
 
+def _warn_of_rare_labels(annotations: Annotations) -> None:
+    """Name classes that next to nobody chose, which may be spelling mistakes."""
+    counts = dict(zip(annotations.classes, annotations.counts.sum(axis=0), strict=True))
+    rare = [name for name, count in counts.items() if 0 < count <= _RARE]
+    if rare and len(annotations) >= 100 * _RARE:
+        warn(
+            f"of {len(annotations)} annotations at most {_RARE} each chose {examples(rare)}; if"
+            f" that is a mistake: {option('label_map', {rare[0]: 'LABEL'})}, or"
+            f" {option('drop_label', [rare[0]])}"
+        )
+
+
 def _finished(folder: Path, source: _Source, options: RunOptions) -> Run | None:
     """The run that the folder holds already, if it is this one and nothing was left out."""
     if not (folder / RUN_RECORD).exists():
         return None
-    with suppress(EDOError, LookupError):
+    try:
         result, record = Run.load(folder), RunRecord.load(folder)
-        same_data = record.inputs["annotations"].sha256 == digest(source.path)
+        stored = record.inputs["annotations"]
         same_options = result.results["options"] == asdict(options)
-        if same_data and same_options and not result.results["out_of_time"]:
-            return result
-    return None
+        is_whole = not result.results["out_of_time"]
+    except (EDOError, LookupError):
+        return None
+    # Tuples are lists in the record.
+    reading = to_jsonable_python(source.reading)
+    if (stored.sha256, stored.options) != (digest(source.path), reading):
+        raise InputError(
+            f"{folder} holds a run on other annotations, or on annotations that were read with"
+            " other options",
+            f"choose another output folder, or replace it with {option('overwrite')}",
+        )
+    return result if same_options and is_whole else None
 
 
 @dataclass
@@ -419,7 +443,7 @@ class _Job:
     out_of_time: list[str] = field(default_factory=list)
 
     def results(self) -> dict[str, Any]:
-        """Run all steps."""
+        """Run all steps and return the content of ``summary.json``."""
         seed, splits = self.options.random_state, self.source.splits or None
         soft = self.train(SOFT, [Group("linear", 1, supervision="soft")])
         trained = self.train_pool(self.choose(float(soft.manifest["seconds"])))
@@ -481,12 +505,12 @@ class _Job:
 
         The first group is always among them.
         """
-        cores = available_cores()
+        cores = cpu_count()
         workers = cores if self.options.jobs is None else min(self.options.jobs, cores)
         seconds_left, pool = self.seconds_left(), list[Group]()
         for ingredient in default_pool(self.options):
             group = ingredient.group
-            if reason := ingredient.obstacle():
+            if reason := ingredient.missing():
                 self.left_out.append(f"{group.name}: {reason}")
                 continue
             if not self.is_trained(group):
@@ -499,8 +523,8 @@ class _Job:
 
     def is_trained(self, group: Group) -> bool:
         """Whether all folds of the group's members are there."""
-        cards, names = member_cards(self.folder / MEMBERS), member_names(group.name, group.members)
-        return all(f"{name}/fold-{fold}" in cards for name in names for fold in range(FOLDS))
+        cards = self.folder.glob(f"members/members/{group.name}-??/fold-*/member.json")
+        return len(list(cards)) == FOLDS * group.members
 
     def train_pool(self, pool: list[Group]) -> Trained:
         """Train the pool; groups that are not finished in time are left out."""
@@ -516,7 +540,7 @@ class _Job:
             return self.train(MEMBERS, finished)
 
     def describe(self, comparison: Comparison, trained: Trained) -> dict[str, Any]:
-        """Build the content of ``summary.json``."""
+        """The content of ``summary.json``."""
         if self.out_of_time:
             names = ", ".join(self.out_of_time)
             self.left_out.append(f"{names}: no time; the same command goes on with them")

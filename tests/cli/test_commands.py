@@ -492,3 +492,10 @@ def test_weights_can_be_learned_from_cross_fitted_members(tmp_path: Path) -> Non
     assert sum(fitted["weights"].values()) == pytest.approx(1)
     assert answer("data", "info", people, "--split", "train,dev")["items"] == 784 + 168
     assert_one_line(edo("data", "info", people, "--split", "train,final"), "'final'")
+
+
+def test_names_that_are_given_twice_add_up(tmp_path: Path) -> None:
+    table = tmp_path / "votes.csv"
+    table.write_text("item,annotator,label\na,x,no\na,y,yes\na,z,maybe\nb,x,no\nb,y,yes\n")
+    dropped = ("--drop-label", "maybe", "--drop-label", "yes")
+    assert answer("data", "info", table, *dropped)["classes"] == ["no"]

@@ -164,6 +164,16 @@ def test_a_budget_of_nothing_sends_nothing_and_says_how_to_go_on() -> None:
         pass
 
 
+def test_an_attempt_that_is_not_answered_in_time_counts_as_one_that_cost_most() -> None:
+    budget = Budget(10.0)
+    budget.reserve(5)
+    budget.settle(5, 4.0)
+    budget.count_lost(5)
+    assert budget.spent == 8.0
+    with pytest.raises(InputError, match="does not cover the next request"):
+        budget.reserve(5)
+
+
 def test_a_request_that_fails_gives_back_what_it_reserved() -> None:
     limits = Budget(10.0)
     for cost in (4.0, None, 4.0):
@@ -300,7 +310,7 @@ def test_where_nothing_ever_listened_is_found_out_soon(monkeypatch: pytest.Monke
         port = free.getsockname()[1]
     endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", retries=9, concurrency=1, timeout=1.0)
     with pytest.raises(InputError, match=r"can't be reached.*3 attempts"):
-        endpoint._post(endpoint._client(), Request(PLAIN), threading.Event())
+        endpoint._post(endpoint._client(), Request(PLAIN), threading.Event(), Budget())
 
 
 @pytest.mark.parametrize("body", ["endless", "large"])

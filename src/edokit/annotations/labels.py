@@ -243,9 +243,9 @@ def _variants(
         mapping |= {name: main for name in variants if name != main}
     listed = [" and ".join(map(described, variants)) for variants in doubtful.values()]
     remainder = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
-    if "" in mapping.values():
+    if blank := [described(name) for name, main in mapping.items() if not main]:
         raise InputError(
-            f"labels are blank: {'; '.join(listed[:3])}",
+            f"labels are blank: {' and '.join(blank)}",
             f"fill them in, or choose {option('empty', 'drop')}",
         )
     return mapping, "; ".join(listed[:3]) + remainder

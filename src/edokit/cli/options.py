@@ -84,7 +84,7 @@ def key_value(form: str) -> Parameter:
     return parser(key_values, form)
 
 
-NAMES = parser(lambda texts, *_: split_names(texts[-1]), "NAMES")
+NAMES = parser(lambda texts, *_: [name for text in texts for name in split_names(text)], "NAMES")
 """Names, separated by commas."""
 Names = Annotated[list[str] | None, NAMES]
 Class = TypeVar("Class", bound=type)

@@ -52,6 +52,11 @@ class Budget:
                 self._rate = max(self._rate or 0.0, cost / size)
             self._changed.notify_all()
 
+    def count_lost(self, size: int) -> None:
+        """Count an attempt that was not answered in time as if it cost as much as any before."""
+        with self._changed:
+            self.spent += (self._rate or 0.0) * size
+
     def _fits(self, size: int) -> bool:
         if self.limit is None:
             return True

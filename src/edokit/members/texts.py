@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option
+from edokit._errors import HAVE, InputError, are, errors_in, examples, headings, option, warn
 from edokit.members.recipe import Text, check_texts, joined
 
 # Columns of a table of texts.
@@ -231,6 +231,12 @@ def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str]) -> Texts
         cells = [_filled(column, items) for column in cells]
     texts: list[Text] = [*cells[0]] if len(cells) == 1 else [*zip(*cells, strict=True)]
     if items is None:
+        others = [name for name in table.column_names if name not in names.values()]
+        if others:
+            warn(
+                f"{path} has no column item, so that its texts are numbered from 0; if another"
+                f" column has their ids: {option('columns', {'item': others[0]})}"
+            )
         return _numbered(texts)
     text_of: dict[str, Text] = {}
     for item, text in zip(items, texts, strict=True):

@@ -27,7 +27,7 @@ from edokit._errors import InputError, counted, is_loopback, missing_extra, opti
 from edokit._io.atomic import whole_file
 from edokit.members.pretrained import cache_folder
 from edokit.members.recipe import Text
-from edokit.members.spending import current_session
+from edokit.members.spending import Budget, current_session
 
 KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 _RETRIED = (408, 409, 425, 429)  # besides 5xx: what may be better the next time
@@ -205,7 +205,7 @@ class Endpoint:
             size = len(request.content)
             budget.reserve(size)
             try:
-                answer = self._post(client, request, stop)
+                answer = self._post(client, request, stop, budget)
                 cost = self.cost(answer.tokens_in, answer.tokens_out)
             except RefusedError as error:
                 name = place(request.text) if place is not None else "a text"
@@ -253,13 +253,15 @@ class Endpoint:
             trust_env=not _is_local(self.base_url),
         )
 
-    def _post(self, client: Any, request: Request, stop: threading.Event) -> Answer:
+    def _post(self, client: Any, request: Request, stop: threading.Event, budget: Budget) -> Answer:
         """The answer to a request, which is repeated while that may help."""
         for attempt in range(self.retries + 1):
             try:
                 return self._attempt(client, request)
             except _TemporaryError as error:
                 problem = error
+                if problem.is_lost:
+                    budget.count_lost(len(request.content))
             pause = problem.pause
             if pause is None:
                 pause = min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0)
@@ -285,6 +287,7 @@ class Endpoint:
                 f" ({type(error).__name__})",
                 f"start the server, correct {option('base_url')} or raise the option timeout",
                 retries=_CONNECTION_RETRIES if never_listened else self.retries,
+                is_lost=isinstance(error, httpx.TimeoutException),
             ) from None
         if response.status_code != 200:
             raise self._error(response.status_code, response.headers.get("retry-after"), request)
@@ -335,12 +338,22 @@ class Endpoint:
 
 
 class _TemporaryError(Exception):
-    """What went wrong, but may be better the next time."""
+    """What went wrong, but may be better the next time.
+
+    ``is_lost``: the server may have answered, and count it, but no answer arrived.
+    """
 
     def __init__(
-        self, reason: str, hint: str, *, pause: float | None = None, retries: int = 1000
+        self,
+        reason: str,
+        hint: str,
+        *,
+        pause: float | None = None,
+        retries: int = 1000,
+        is_lost: bool = False,
     ) -> None:
         self.reason, self.hint, self.pause, self.retries = reason, hint, pause, retries
+        self.is_lost = is_lost
 
 
 class _Token(BaseModel):
