@@ -18,13 +18,12 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from edokit import read_predictions
-from edokit.ensemble.answers import _STEPS, ORDERED_STEP, _least_step
+from edokit.ensemble.answers import _STEPS, LOGS, ORDERED_STEP, least_steps
 from edokit.metrics import md_items, w1_items
 from reproduction.lewidi2025.data import read_labelled
 
 POOLS = (("MP", "annotators"), ("MP", "small"), ("CSC", "annotators"), ("CSC", "anonymous"))
 SIZES, DRAWS = (20, 50, 100, 200, 400), 300
-LOGS = np.append(0.0, np.linspace(np.log(0.05), np.log(20), 61))
 
 
 def losses_of(lewidi: Path, dataset: str, pool: str) -> np.ndarray:
@@ -51,7 +50,7 @@ def main(lewidi: Path) -> None:
             for draw in range(DRAWS):
                 order = rng.permutation(losses.shape[1])
                 fit, rest = losses[:, order[:size]], losses[:, order[size:]].mean(axis=1)
-                chosen = [fit.mean(axis=1).argmin(), _least_step(fit, np.abs(LOGS))]
+                chosen = [fit.mean(axis=1).argmin(), *least_steps(fit, np.ones((1, size)))]
                 changes[draw] = rest[chosen] - rest[0]
             cells = [f"{c.mean():+.4f} | {(c > 1e-12).mean():.0%}" for c in changes.T]
             print(f"| {dataset} {pool} | {size} | {' | '.join(cells)} | {best:+.4f} |", flush=True)
