@@ -231,18 +231,22 @@ def _texts_of_table(table: Any, path: Path, columns: Mapping[str, str]) -> Texts
         cells = [_filled(column, items) for column in cells]
     texts: list[Text] = [*cells[0]] if len(cells) == 1 else [*zip(*cells, strict=True)]
     if items is None:
-        others = [name for name in table.column_names if name not in names.values()]
-        if others:
-            warn(
-                f"{path} has no column item, so that its texts are numbered from 0; if another"
-                f" column has their ids: {option('columns', {'item': others[0]})}"
-            )
+        _note_numbers(path, [name for name in table.column_names if name not in names.values()])
         return _numbered(texts)
     text_of: dict[str, Text] = {}
     for item, text in zip(items, texts, strict=True):
         if text_of.setdefault(item, text) != text:
             raise InputError(f"{path}: item {item!r} has two texts", "give each item its own id")
     return Texts(tuple(text_of), tuple(text_of.values()))
+
+
+def _note_numbers(path: Path, columns: Sequence[str]) -> None:
+    """Say that texts are numbered, where one of these columns may have their ids."""
+    if columns:
+        warn(
+            f"{path} has no column item, so that its texts are numbered from 0; if another column"
+            f" has their ids: {option('columns', {'item': columns[0]})}"
+        )
 
 
 def _filled(cells: list[str], items: list[str]) -> list[str]:
