@@ -270,5 +270,5 @@ def parse_toml(text: str, name: str) -> Any:
         import tomli as tomllib
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
         raise InputError(f"{name} is not valid TOML: {error}", "correct the file") from None
