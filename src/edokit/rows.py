@@ -82,8 +82,11 @@ class Rows:
         if all(names is None for names in annotators):
             return cls.of(items)
         anonymous = [np.full(len(part), NOBODY, dtype=object) for part in parts]
-        pairs = zip(annotators, anonymous, strict=True)
-        return cls.of(items, np.concatenate([b if a is None else a for a, b in pairs]))
+        columns = [
+            blanks if names is None else names
+            for names, blanks in zip(annotators, anonymous, strict=True)
+        ]
+        return cls.of(items, np.concatenate(columns))
 
     def __len__(self) -> int:
         return len(self.item_codes)

@@ -387,3 +387,10 @@ def test_a_member_of_small_weight_is_not_listed_as_having_none(tmp_path: Path) -
     page = render(collect(tmp_path))
     assert "Why 1 member has no weight" in page
     assert re.findall(r"<dt><bdi>(.*?)</bdi></dt>", page) == ["noise"]
+
+
+def test_collected_data_need_a_place_for_the_page(tmp_path: Path) -> None:
+    people, pool = people_and_pool()
+    EDOEnsemble(ties="random").fit(pool, people).save(tmp_path)
+    with pytest.raises(InputError, match="no folder for the page; give out"):
+        write_report(collect(tmp_path))

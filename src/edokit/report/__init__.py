@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from edokit._errors import InputError, option
 from edokit.report.data import ReportData, collect
 
 __all__ = [
@@ -49,7 +50,8 @@ def write_report(
 
     data = run if isinstance(run, ReportData) else collect(run)
     if out is None:
-        assert not isinstance(run, ReportData)
+        if isinstance(run, ReportData):
+            raise InputError("collected data have no folder for the page", f"give {option('out')}")
         refuse_links(Path(run), REPORT)
         out = Path(run) / REPORT
     check_page(Path(out), overwrite=overwrite)

@@ -30,7 +30,7 @@ _FURTHEST = (1 - _MEAN_DECAY) / math.sqrt(1 - _SQUARE_DECAY)
 class Columns(NamedTuple):
     """What differs between configurations, each [R, 1].
 
-    They stand in this order: ``pooled`` of them with ``ce="mean"``, those with ``"all"``, and at
+    Configurations are sorted: ``pooled`` of them with ``ce="mean"``, those with ``"all"``, and at
     the end ``drawn`` with ``"random"``.
     """
 

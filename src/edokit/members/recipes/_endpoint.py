@@ -332,7 +332,7 @@ class Endpoint:
         problem = f"returned status {status} for the model {request.body['model']!r}"
         hint = f"check the option model and {option('base_url')}: most addresses end in /v1"
         if status in (401, 403):
-            problem = f"does not accept the key in {KEY}, or that it is empty (status {status})"
+            problem = f"does not accept the key in {KEY}, which may be empty (status {status})"
             hint = f"put a key for this server into the environment: export {KEY}=…"
         return InputError(f"{self.base_url} {problem}", hint)
 
