@@ -25,8 +25,8 @@ import numpy as np
 
 from edokit import EDOEnsemble, Predictions, read_annotations, simulate
 from edokit.annotations.core import Annotations
+from edokit.config import from_flat
 from edokit.datasets.simulate.regimes import REGIMES
-from edokit.ensemble.inputs import from_flat
 from edokit.members.recipe import MemberData
 from edokit.members.recipes.linear import LinearMember
 from edokit.members.supervision import most_active, per_annotator, random_select, soft

@@ -19,8 +19,8 @@ import numpy as np
 
 from edokit import EDOEnsemble, Predictions, simulate
 from edokit.annotations.core import Annotations
+from edokit.config import from_flat
 from edokit.demo import train_quick_members
-from edokit.ensemble.inputs import from_flat
 from edokit.metrics import ce
 
 REGIMES = {"three-voices": None, "two-camps": None, "partial-panel": 0.5}

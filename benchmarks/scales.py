@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 
 from edokit import EDOEnsemble, Predictions, simulate
 from edokit.annotations.core import Annotations
-from edokit.ensemble.inputs import from_flat
+from edokit.config import from_flat
 from edokit.metrics import compute_metrics
 
 METHODS: dict[str, dict[str, dict[str, Any]]] = {

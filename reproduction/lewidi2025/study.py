@@ -15,7 +15,7 @@ import numpy as np
 from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Codes, Floats, Ints
-from edokit.ensemble.inputs import from_flat
+from edokit.config import from_flat
 from edokit.metrics import ce_items, decisions, md_items, w1_items
 from edokit.rows import Rows
 from edokit.scales import Scale

@@ -22,7 +22,7 @@ from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import short_ends
 from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.ensemble.fitted import CLEARLY
-from edokit.ensemble.inputs import as_predictions
+from edokit.fitdata.inputs import as_predictions
 from edokit.metrics import METRIC, Interval, decisions, headline_metric, item_values
 from edokit.metrics.resampling import Resampling, intervals_and_tests, quantiles, resampled_means
 from edokit.predictions.core import Predictions

@@ -20,7 +20,7 @@ from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices
 from edokit.ensemble.fitted import Constant
-from edokit.ensemble.inputs import as_predictions, select_members
+from edokit.fitdata.inputs import as_predictions, select_members
 from edokit.metrics import (
     METRIC,
     Interval,

@@ -10,11 +10,11 @@ import pytest
 from ensemble_cases import people_and_pool
 
 from edokit import Annotations, EDOEnsemble, Objective, Predictions, simulate
+from edokit.config import Options, from_flat
 from edokit.demo import train_quick_members
 from edokit.ensemble._fit import GRID, UNIFORM
 from edokit.ensemble.answers import FOLDS
 from edokit.ensemble.fitted import describe_lambda_reg
-from edokit.ensemble.inputs import Options, from_flat
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items
 from edokit.objective.pools import pool

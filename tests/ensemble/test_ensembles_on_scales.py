@@ -27,9 +27,9 @@ from edokit import (
     Objective,
     Predictions,
 )
+from edokit.config import from_flat
 from edokit.ensemble._fit import choose_lambda_reg
 from edokit.ensemble.answers import STEPS, Answer
-from edokit.ensemble.inputs import from_flat
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, md, w1
 from edokit.objective.pools import pool

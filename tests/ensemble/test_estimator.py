@@ -19,7 +19,7 @@ from sklearn.utils import estimator_checks
 
 from edokit import Annotations, EDOEnsemble, Exact, Gumbel, Objective, Predictions
 from edokit._errors import EDOWarning, InputError
-from edokit.ensemble.inputs import OPTION_NAMES, PAPER_SOLVERS, Options, from_flat
+from edokit.config import OPTION_NAMES, PAPER_SOLVERS, Options, from_flat
 from edokit.metrics import ce
 from edokit.objective.pools import average_groups, pool
 from edokit.objective.settings import PRESETS

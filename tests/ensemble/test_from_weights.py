@@ -9,8 +9,8 @@ import pytest
 
 from edokit import Objective
 from edokit._errors import InputError
+from edokit.config import from_flat
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.inputs import from_flat
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], (40, 4))

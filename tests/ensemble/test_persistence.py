@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from edokit import EDOEnsemble
 from edokit._errors import InputError
-from edokit.ensemble.inputs import Options
+from edokit.config import Options
 
 PEOPLE, POOL = people_and_pool()
 KEPT = Path(__file__).parent / "fixtures"

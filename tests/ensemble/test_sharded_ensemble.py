@@ -12,7 +12,7 @@ import pytest
 
 from edokit import EDOEnsemble, Gumbel, Objective, fit
 from edokit._errors import EDOWarning, InputError
-from edokit.ensemble.inputs import from_flat
+from edokit.config import from_flat
 from edokit.fitdata.data import FitData
 from edokit.predictions.shards import Shards
 from shard_cases import Cut, cut

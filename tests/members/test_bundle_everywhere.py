@@ -18,7 +18,7 @@ from commands import assert_one_line, edo, status
 from edokit import Bundle, EDOEnsemble
 from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import read_table, write_table
-from edokit.ensemble.inputs import from_flat
+from edokit.config import from_flat
 from edokit.members import score_members, train_members
 from edokit.members.groups import parse_groups
 from edokit.members.score import LoadedMembers

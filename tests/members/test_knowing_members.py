@@ -15,7 +15,7 @@ from commands import status
 from edokit import Bundle, EDOEnsemble, Predictions
 from edokit._io.tables import read_table
 from edokit.annotations.core import Annotations
-from edokit.ensemble.inputs import from_flat
+from edokit.config import from_flat
 from edokit.members import Group, score_members, train_members
 from edokit.panels import Panel
 

@@ -8,7 +8,7 @@ import pytest
 
 from edokit import EDOEnsemble, Gumbel, SearchSpace
 from edokit._errors import InputError
-from edokit.ensemble.inputs import from_flat
+from edokit.config import from_flat
 from edokit.objective.settings import (
     CE,
     LARGEST,

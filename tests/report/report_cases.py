@@ -12,7 +12,7 @@ import pyarrow as pa
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
-from edokit.ensemble.inputs import from_flat
+from edokit.config import from_flat
 from edokit.predictions.files import write_predictions
 from edokit.runs import Input, RunRecord, digest
 

@@ -40,8 +40,8 @@ from edokit.baselines.scores import (
     worth,
 )
 from edokit.datasets.near_duplicates import near_duplicate_groups
-from edokit.ensemble import inputs
 from edokit.ensemble.estimator import EDOEnsemble
+from edokit.fitdata import inputs
 from edokit.fitdata.data import deal
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling

@@ -18,8 +18,8 @@ from edokit.annotations.core import Annotations, Ties
 from edokit.baselines.scores import constant_answer, same_label
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Constant
-from edokit.ensemble.inputs import align_inputs, pooled_members
 from edokit.fitdata.data import FitData
+from edokit.fitdata.inputs import align_inputs, pooled_members
 from edokit.metrics import CLIP, ce_items
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool, Settings

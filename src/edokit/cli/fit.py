@@ -22,10 +22,10 @@ from docstring_parser import parse
 
 from edokit._errors import counted
 from edokit.cli import console, options
+from edokit.config import SHARED, SOLVER_OPTIONS, from_flat
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.estimator import fit as fit_ensemble
 from edokit.ensemble.fitted import Fitted
-from edokit.ensemble.inputs import SHARED, SOLVER_OPTIONS, from_flat
 from edokit.objective.settings import FLAT_NAMES, Gumbel, Objective
 
 LOSS_TERMS = {

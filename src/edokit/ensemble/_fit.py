@@ -18,10 +18,11 @@ from scipy.stats import rankdata
 
 from edokit._errors import InputError, option
 from edokit._types import Floats
+from edokit.config import Options
 from edokit.ensemble.answers import FOLDS, MAX_ITEMS, fit_answers
 from edokit.ensemble.fitted import Constant, Fitted, Kind, Reason, on_simplex
-from edokit.ensemble.inputs import Options, align_inputs, class_labels
 from edokit.fitdata.data import FitData, pooled
+from edokit.fitdata.inputs import align_inputs, class_labels
 from edokit.metrics import ce_items
 from edokit.objective.loss import JointObjective, Linear
 from edokit.objective.pools import fit_temperature, pool, spread_weights

@@ -26,8 +26,8 @@ from edokit._types import Floats
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import FORMAT, EDOEnsemble, read_saved, write_fitted
 from edokit.ensemble.fitted import Reason
-from edokit.ensemble.inputs import as_annotations, class_labels, label_array
 from edokit.ensemble.pooled import Pooled
+from edokit.fitdata.inputs import as_annotations, class_labels, label_array
 from edokit.metrics import ce
 from edokit.predictions.core import Predictions
 from edokit.runs import output_folder

@@ -25,18 +25,11 @@ from edokit._names import as_name
 from edokit._package import __version__
 from edokit._types import Floats
 from edokit.annotations.core import Ties
+from edokit.config import Options, objective_in_force, solver_in_force
 from edokit.ensemble._fit import GIVEN, as_fit_data, fit_given_weights, fit_inputs, with_labels
 from edokit.ensemble.answers import Answer, find_answer
 from edokit.ensemble.fitted import Constant, Fitted, Reason, on_simplex
-from edokit.ensemble.inputs import (
-    Options,
-    align_inputs,
-    label_array,
-    objective_in_force,
-    pooled_members,
-    read_inputs,
-    solver_in_force,
-)
+from edokit.fitdata.inputs import align_inputs, label_array, pooled_members, read_inputs
 from edokit.metrics import ce as cross_entropy
 from edokit.metrics import main_metrics
 from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective, Pool

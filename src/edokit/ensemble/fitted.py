@@ -14,8 +14,8 @@ from typing_extensions import TypedDict
 from edokit._errors import InputError, counted
 from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Bools, Floats, Ints
+from edokit.config import Options, from_flat
 from edokit.ensemble.answers import Answer, Positive, Temperature
-from edokit.ensemble.inputs import Options, from_flat
 from edokit.metrics import entropy_items
 from edokit.objective.pools import average_groups, group_names, pool, sharpen
 from edokit.objective.settings import SOLVERS, TERMS, Exact, Gumbel, Objective

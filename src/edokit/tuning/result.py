@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import EDOWarning, local_path
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
+from edokit.config import from_flat
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.ensemble.inputs import align_inputs, from_flat, read_inputs
 from edokit.fitdata.data import FitData
+from edokit.fitdata.inputs import align_inputs, read_inputs
 from edokit.objective.settings import SCALE_TERMS
 from edokit.runs import (
     InputReader,
