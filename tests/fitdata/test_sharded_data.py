@@ -18,8 +18,9 @@ from edokit._errors import EDOWarning, InputError
 from edokit._io.tables import write_table
 from edokit._parallel import Workers, how_many_jobs, may_use_threads
 from edokit.fitdata import sharded as sharded_module
-from edokit.fitdata.data import FitData, deal
+from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
+from edokit.folds import stratified_folds
 from edokit.metrics import compute_metrics
 from edokit.objective.loss import CrossEntropy, Expansion, pool_terms
 from edokit.objective.pools import average_groups, pool
@@ -188,7 +189,8 @@ def test_folds_hold_every_label_evenly_by_the_rule_of_arrays(tmp_path: Path) -> 
 
 def test_folds_of_many_shards_are_of_one_size() -> None:
     y = np.zeros(3, dtype=int)
-    sizes = sum(np.bincount(deal(y, 5, 0, shard), minlength=5) for shard in range(50))
+    dealt = [stratified_folds(y, 5, [0, 5, shard], first_fold=shard) for shard in range(50)]
+    sizes = sum(np.bincount(folds, minlength=5) for folds in dealt)
     assert np.ptp(sizes) <= 5
 
 

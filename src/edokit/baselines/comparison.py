@@ -42,7 +42,7 @@ from edokit.baselines.scores import (
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata import inputs
-from edokit.fitdata.data import deal
+from edokit.folds import stratified_folds
 from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
@@ -385,15 +385,15 @@ def _folds(labels: Annotations, options: CompareOptions) -> Ints:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)  # of ties, which are counted below
         hard = labels.hard_labels()
-    y = np.unique(hard, axis=0, return_inverse=True)[1].reshape(-1)
-    units = len(y) if owner is None else len(set(owner.tolist()))
+    units = len(hard) if owner is None else len(set(owner.tolist()))
     if units < 2 * options.folds:
         raise InputError(
             f"{counted(units, 'item')} are too few to cross-validate in"
             f" {option('folds', options.folds)}",
             f"give {option('test_predictions')}, or fewer folds",
         )
-    return deal(y, options.folds, options.random_state, owner=owner)
+    seed = [options.random_state, options.folds, 0]
+    return stratified_folds(hard, options.folds, seed, groups=owner)
 
 
 def _method_names(

@@ -17,6 +17,7 @@ from edokit.diagnosis.vectors import (
     squares,
     totals,
 )
+from edokit.folds import random_folds
 
 BLOCKS = 20
 # Width of a 95 % interval from 20 blocks, in standard errors.
@@ -43,7 +44,7 @@ def decompose(
     are the same.
     """
     blocks = min(BLOCKS, vectors.items)
-    block = np.random.default_rng([random_state, 2]).permutation(vectors.items) % blocks
+    block = random_folds(vectors.items, blocks, [random_state, 2])
     several = vectors.per_item >= 2
     spread = vectors.scatter[several] / (vectors.per_item[several] - 1)
     within = _leave_out(spread, block[several], blocks)

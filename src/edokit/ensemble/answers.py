@@ -15,6 +15,7 @@ from pydantic import Field
 
 from edokit._errors import InputError, one_of
 from edokit._types import Floats
+from edokit.folds import random_folds
 from edokit.metrics import item_values
 from edokit.objective.pools import HIGHEST_TEMPERATURE, LOWEST_TEMPERATURE, sharpen
 from edokit.scales import Scale
@@ -135,7 +136,7 @@ def _best_temperature(losses: Floats) -> tuple[float, float, float]:
     On held-out items, each fold takes the temperature that the others choose.
     """
     items = losses.shape[1]
-    folds = np.random.default_rng(0).permutation(items) % FOLDS
+    folds = random_folds(items, FOLDS, seed=0)
     without_fold = [folds != fold for fold in range(min(FOLDS, items))]
     best, *by_fold = least_steps(losses, np.array([folds >= 0, *without_fold], dtype=np.float64))
     held_out = losses[np.array(by_fold)[folds], np.arange(items)]

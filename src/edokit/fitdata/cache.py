@@ -20,6 +20,7 @@ from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, no_split
 from edokit.datasets.read import read_annotations, table_files
 from edokit.fitdata.data import Arrays
+from edokit.fitdata.layout import Layout
 from edokit.predictions.core import view_labels
 from edokit.predictions.shards import Shards
 from edokit.rows import Keys, Rows, different_rows
@@ -205,6 +206,10 @@ class CachedShard:
     def keys(self) -> Keys:
         """A number per item id [n], in the order of the items, by which they are drawn."""
         return self._load("keys")
+
+    def layout(self) -> Layout:
+        """Which rows of the arrays belong together."""
+        return Layout.from_scale(self.scale, self.classes, self.owners())
 
     def owners(self) -> Ints | None:
         """The item of each pair of an item and an annotator [n], as a number; None of items."""

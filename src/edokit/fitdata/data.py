@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edokit._errors import InputError, counted, option
 from edokit._types import Floats, Ints
+from edokit.fitdata.layout import Layout
 from edokit.metrics import MetricSums, compute_metrics
 from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import (
@@ -50,13 +51,12 @@ class Arrays(NamedTuple):
     y: NDArray[Any]
 
     @classmethod
-    def of(cls, P: NDArray[Any], q: Floats, y: ArrayLike, scale: Scale) -> Arrays:
-        """The rows of arrays with one entry per item."""
+    def from_items(cls, P: NDArray[Any], q: Floats, y: ArrayLike, scale: Scale) -> Arrays:
+        """Return the rows of arrays with one entry per item."""
         return cls(scale.rows(P), scale.rows(q), scale.row_codes(np.asarray(y)))
 
-    def take(self, items: NDArray[Any], rows_per_item: int = 1) -> Arrays:
-        """These items (positions), each with all of its rows."""
-        rows = (items[:, None] * rows_per_item + np.arange(rows_per_item)).reshape(-1)
+    def take(self, rows: Ints) -> Arrays:
+        """Return the rows at these positions."""
         return Arrays(self.P[rows], self.q[rows], self.y[rows])
 
 
@@ -87,10 +87,14 @@ class FitData:
         The answer scale.
     groups : tuple of str or None
         The group (recipe) each member belongs to, where known.
-    rows : Rows or None
-        The ids of the items, where they are in memory.
     counts : AnnotationCounts or None
         Annotations and annotators behind the labels, where known.
+    all_rows : Rows or None
+        The ids of the items, where they are in memory; of a part of the data, those of the whole.
+    positions : ndarray of int or None
+        The positions of the items among ``all_rows``; None where these are all of them.
+    layout : Layout
+        Which rows of the arrays belong together, made of the scale and the rows if not given.
 
     Examples
     --------
@@ -108,10 +112,15 @@ class FitData:
     classes: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
     counts: AnnotationCounts | None = None
-    rows: Rows | None = None
+    all_rows: Rows | None = None
     scale: Scale = NOMINAL
+    positions: Ints | None = None
+    layout: Layout = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.layout is None:
+            groups = None if self.all_rows is None else self.all_rows.clusters
+            self.layout = Layout.from_scale(self.scale, self.classes, groups)
         self.prepared: dict[Hashable, Any] = {}
         """What solvers have made ready of these data, for their next call."""
         self._known_sums: dict[tuple[bool, bool], Summaries] = {}
@@ -152,15 +161,21 @@ class FitData:
         -------
         FitData
         """
-        *_, n_members, n_classes = np.shape(P)
-        names = tuple(map(str, range(n_classes)) if classes is None else classes)
-        answer_scale = DeclaredScale(scale).on(names)
-        P, q = np.asarray(P, dtype=np.float64), np.asarray(q, dtype=np.float64)
+        _, n_members, n_classes = np.shape(P)
+        if classes is None:
+            classes = [str(code) for code in range(n_classes)]
+        if members is None:
+            members = [str(number) for number in range(n_members)]
+        if groups is not None:
+            groups = tuple(groups)
+        answer_scale = DeclaredScale(scale).on(classes)
+        probabilities = np.asarray(P, dtype=np.float64)
+        soft_labels = np.asarray(q, dtype=np.float64)
         return FitData(
-            Arrays.of(P, q, y, answer_scale),
-            tuple(map(str, range(n_members)) if members is None else members),
-            names,
-            None if groups is None else tuple(groups),
+            Arrays.from_items(probabilities, soft_labels, y, answer_scale),
+            tuple(members),
+            tuple(classes),
+            groups,
             scale=answer_scale,
         )
 
@@ -195,7 +210,7 @@ class FitData:
         y = annotations.hard_labels(ties=ties, random_state=random_state)
         P = np.asarray(predictions.probabilities, dtype=np.float64)
         return FitData(
-            Arrays.of(P, annotations.soft_labels, y, scale),
+            Arrays.from_items(P, annotations.soft_labels, y, scale),
             predictions.members,
             predictions.classes,
             predictions.groups,
@@ -257,24 +272,32 @@ class FitData:
         return len(self.sample.y) // self.rows_per_item
 
     @property
+    def rows(self) -> Rows | None:
+        """The ids of the items, where they are in memory."""
+        if self.all_rows is None or self.positions is None:
+            return self.all_rows
+        return self.all_rows.take(self.positions)
+
+    @property
     def n_items(self) -> int:
         """The number of distinct items; of pairs, fewer than N."""
-        return len(self) if self.rows is None else len(self.rows.items)
+        groups = self.layout.groups
+        return len(self) if groups is None else len(np.unique(groups))
 
     @property
     def rows_per_item(self) -> int:
-        """One, or one per label of a set."""
-        return self.scale.rows_per_item(self.classes)
+        """One; for multi-label data, one per label."""
+        return self.layout.rows_per_item
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the labels of sets; none of other scales."""
-        return self.scale.row_labels(self.classes)
+        """Names of the labels of multi-label data; empty for other scales."""
+        return self.layout.labels
 
     @property
     def row_classes(self) -> tuple[str, ...]:
         """Names of the classes of a row [C]."""
-        return self.scale.row_classes(self.classes)
+        return self.layout.row_classes
 
     @property
     def is_sampled(self) -> bool:
@@ -299,7 +322,7 @@ class FitData:
             if contents >= (distances, log_losses):
                 return sums
         sums = Summaries.from_arrays(
-            *self.sample, distances=distances, log_losses=log_losses, steps=self.scale.steps
+            *self.sample, distances=distances, log_losses=log_losses, steps=self.layout.steps
         )
         self._known_sums[distances, log_losses] = sums
         return sums
@@ -319,7 +342,7 @@ class FitData:
             q if with_items else q[:0],
             sums.class_weights(self.row_classes) if settings.class_weights else None,
             settings.pool,
-            self.scale.steps,
+            self.layout.steps,
         )
 
     def _member_rows(self, kind: Pool) -> Floats:
@@ -363,14 +386,14 @@ class FitData:
 
     def per_item(self, rows: Floats) -> tuple[Floats, Floats, NDArray[Any]]:
         """Predictions [n, C] for the rows of the sample, soft and hard labels: as of items."""
-        width, (_, q, y) = self.rows_per_item, self.sample
-        p, soft = (self.scale.from_rows(values, width) for values in (rows, q))
-        return p, soft, y.reshape(-1, width) if self.labels else y
+        layout = self.layout
+        _, q, y = self.sample
+        return layout.item_shares(rows), layout.item_shares(q), layout.item_labels(y)
 
     def scores(self, weights: Floats, pools: Sequence[Pool]) -> Scores:
         """What a search compares of the pools with these weights [T, K], as sums; in one pass."""
         _, q, y = self.sample
-        classes, width, steps = q.shape[1], self.rows_per_item, self.scale.steps
+        classes, width, steps = q.shape[1], self.rows_per_item, self.layout.steps
         names = ("f1", "ce", "md", *(() if steps is None else ("rps", "w1")), "ce_squares")
         names += () if steps is None else ("rps_squares",)
         total = {name: np.zeros(len(weights)) for name in names}
@@ -405,39 +428,51 @@ class FitData:
         """
         if len(self) <= count:
             return self._take(by_content(self.sample, self.members, self.rows_per_item))
-        keys = np.arange(len(self)) if self.rows is None else self.rows.keys
+        if self.all_rows is None:
+            return self._take(np.arange(count)).draw(count)
+        keys = self.all_rows.keys
+        if self.positions is not None:
+            keys = keys[self.positions]
         return self._take(np.argsort(keys, kind="stable")[:count]).draw(count)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         """For each of ``count`` folds the data without it and the fold alone.
 
-        Every item is held out once; each hard label (of sets, each set) is spread evenly over the
-        folds.
+        Every item is held out once; each hard label (for multi-label data, each set of labels) is
+        spread evenly over the folds.
         """
         self._check_folds(count)
-        fold = deal(
-            self.sample.y,
-            count,
-            random_state,
-            rows_per_item=self.rows_per_item,
-            owner=None if self.rows is None else self.rows.clusters,
-        )
-        parts = [[np.flatnonzero(mask) for mask in (fold != k, fold == k)] for k in range(count)]
-        return [(self._take(fit_items), self._take(held_out)) for fit_items, held_out in parts]
+        folds = self.layout.folds(self.sample.y, count, random_state)
+        parts = []
+        for fold in range(count):
+            others = np.flatnonzero(folds != fold)
+            held_out = np.flatnonzero(folds == fold)
+            parts.append((self._take(others), self._take(held_out)))
+        return parts
 
     def _take(self, items: Ints) -> FitData:
-        rows = None if self.rows is None else self.rows.take(items)
-        return replace(self, arrays=self.sample.take(items, self.rows_per_item), rows=rows)
+        """The items at these positions."""
+        positions = items if self.positions is None else self.positions[items]
+        rows = self.layout.row_positions(items)
+        layout = self.layout.take(items)
+        return replace(self, arrays=self.sample.take(rows), positions=positions, layout=layout)
 
     def label_summaries(self) -> list[Summaries]:
-        """The summaries of each label of sets alone, as of a question with two classes."""
-        changes: Any = {"classes": self.row_classes, "scale": NOMINAL}
-        parts = [
-            [column[label :: self.rows_per_item] for column in self.sample]
-            for label in range(len(self.labels))
-        ]
-        questions = [replace(self, arrays=Arrays(*part), **changes) for part in parts]
-        return [question._sums(distances=False, log_losses=False) for question in questions]
+        """The summaries of each label of multi-label data, as of a question with two classes."""
+        P, q, y = self.sample
+        layout = self.layout.of_label()
+        summaries = []
+        for label in range(len(self.labels)):
+            rows = slice(label, None, self.rows_per_item)
+            question = replace(
+                self,
+                arrays=Arrays(P[rows], q[rows], y[rows]),
+                classes=self.row_classes,
+                scale=NOMINAL,
+                layout=layout,
+            )
+            summaries.append(question._sums(distances=False, log_losses=False))
+        return summaries
 
     def _check_folds(self, count: int) -> None:
         if count > len(self):
@@ -451,8 +486,7 @@ class FitData:
         names = self.member_groups()
         P, q, y = self.sample
         means = Arrays(average_groups(P, names), q, y)
-        changes: Any = {"members": tuple(group_names(names)), "groups": None}
-        return replace(self, arrays=means, **changes)
+        return replace(self, arrays=means, members=tuple(group_names(names)), groups=None)
 
     def member_groups(self) -> tuple[str, ...]:
         """The group of each member; one without a group is a group of its own."""
@@ -498,32 +532,6 @@ def by_content(arrays: Arrays, members: Sequence[str], rows_per_item: int = 1) -
     rows = np.concatenate([y[:, None], q, sums, by_member], axis=1).astype(">f8")
     rows = rows.reshape(len(y) // rows_per_item, -1)
     return np.argsort(rows.view(f"V{8 * rows.shape[1]}").ravel(), kind="stable")
-
-
-def deal(
-    y: NDArray[Any],
-    count: int,
-    random_state: int,
-    shard: int = 0,
-    rows_per_item: int = 1,
-    owner: Ints | None = None,
-) -> Ints:
-    """[N] the fold of each item of a shard: at random, and each hard label evenly over the folds.
-
-    Arrays in memory are shard 0. The first fold moves on from shard to shard, so that what does
-    not divide evenly does not always end up in the same one. Pairs with the same ``owner`` [N]
-    belong to one item and share a fold, dealt by the label of the first pair.
-    """
-    if rows_per_item > 1:  # each set of labels is a label of its own
-        y = np.unique(y.reshape(-1, rows_per_item), axis=0, return_inverse=True)[1].reshape(-1)
-    if owner is not None:
-        _, first_rows = np.unique(owner, return_index=True)
-        return deal(y[first_rows], count, random_state, shard)[owner]
-    shuffled = np.random.default_rng([random_state, count, shard]).permutation(len(y))
-    by_label = shuffled[np.argsort(y[shuffled], kind="stable")]
-    fold = np.empty(len(y), dtype=np.int64)
-    fold[by_label] = (np.arange(len(y)) + shard) % count
-    return fold
 
 
 class Scores(MetricSums):

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from edokit._errors import are, warn
 from edokit._io.atomic import drop_folder
 from edokit._parallel import LOCAL, Workers, how_many_jobs
-from edokit._types import Floats
+from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, contradiction_message
 from edokit.datasets.read import recognise
 from edokit.fitdata.cache import (
@@ -28,7 +28,8 @@ from edokit.fitdata.cache import (
     make_folder,
     write_labels,
 )
-from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, deal, pooled
+from edokit.fitdata.data import AnnotationCounts, Arrays, FitData, Scores, pooled
+from edokit.fitdata.layout import Layout
 from edokit.metrics import MetricSums
 from edokit.objective.loss import CrossEntropy, Expansion, PoolTerm
 from edokit.objective.pools import average_groups, group_names, one_thread, slices
@@ -75,17 +76,21 @@ class View(NamedTuple):
     groups: tuple[str, ...] | None = None
     """The group of each member, where groups are averaged."""
 
-    def of(self, part: CachedShard, positions: NDArray[Any] | None = None) -> tuple[Arrays, int]:
-        """The arrays of a shard's items (those at these positions), and the rows per item."""
-        arrays, width = part.arrays(), part.scale.rows_per_item(part.classes)
+    def arrays(self, part: CachedShard, positions: Ints | None = None) -> Arrays:
+        """The arrays of a shard's items (those at these positions), as far as the view shows."""
+        arrays = part.arrays()
+        layout = part.layout()
         if self.fold is not None:
             parts, number, held_out, seed = self.fold
-            dealt = deal(arrays.y, parts, seed, part.number, width, part.owners())
-            mask = (dealt == number) == held_out
-            positions = np.flatnonzero(mask) if positions is None else positions[mask[positions]]
-        if positions is not None:
-            arrays = arrays.take(positions, width)
-        return arrays, width
+            dealt = layout.folds(arrays.y, parts, seed, part.number)
+            is_shown = (dealt == number) == held_out
+            if positions is None:
+                positions = np.flatnonzero(is_shown)
+            else:
+                positions = positions[is_shown[positions]]
+        if positions is None:
+            return arrays
+        return arrays.take(layout.row_positions(positions))
 
     def averaged(self, P: NDArray[Any]) -> NDArray[Any]:
         """Members [n, K, C] in float64, or the means of groups [n, G, C]."""
@@ -332,14 +337,17 @@ def shard_total(
 ) -> list[Any]:
     """``work(block, *arguments)`` of a shard's items, block by block, in float64."""
     part, view = task
-    arrays, width = view.of(part)
+    arrays = view.arrays(part)
+    layout = Layout.from_scale(part.scale, part.classes)
+    width = layout.rows_per_item
     totals: list[Any] = []
     # Shards are what is done side by side; threads that wait for each other only cost.
     with threadpool_limits(1, user_api="blas"):
         items = max(1, _BLOCK // max(1, arrays.P[:width].size))
         for s in slices(len(arrays.y), items * width):
             rows = Arrays(view.averaged(arrays.P[s]), arrays.q[s], arrays.y[s])
-            result = work(FitData(rows, classes=part.classes, scale=part.scale), *arguments)
+            block = FitData(rows, classes=part.classes, scale=part.scale, layout=layout)
+            result = work(block, *arguments)
             totals = _added(totals, result if isinstance(result, list) else [result])
     return totals
 
@@ -366,4 +374,4 @@ def _first_keys(part: CachedShard, count: int) -> NDArray[np.uint64]:
 def _draw_first(task: tuple[CachedShard, np.uint64, View]) -> Arrays:
     """The items of a shard with keys up to a bound, as far as the view shows them."""
     part, bound, view = task
-    return view.of(part, np.flatnonzero(part.keys() <= bound))[0]
+    return view.arrays(part, np.flatnonzero(part.keys() <= bound))

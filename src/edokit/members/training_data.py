@@ -14,6 +14,7 @@ import numpy as np
 
 from edokit._errors import InputError, are, examples, option, warn
 from edokit._types import Codes, Ints
+from edokit.folds import balanced_folds
 from edokit.members.recipe import Text, joined
 from edokit.members.texts import Texts
 from edokit.scales import NOMINAL, Scale
@@ -199,23 +200,10 @@ def fold_numbers(data: TrainingData, n_folds: int, seed: int) -> Codes:
             "choose between 2 and the number of items; five folds are common",
         )
     groups = near_duplicate_groups([joined(data.texts[i]) for i in inside])
-    order = np.random.default_rng([seed, n_folds]).permutation(int(groups.max()) + 1)
-    sizes = np.bincount(groups)
-    # A hard label, or a set of labels.
-    distinct, labels = np.unique(data.hard[inside], axis=0, return_inverse=True)
-    labels = labels.reshape(-1)
-    counts = np.zeros((n_folds, len(distinct)), dtype=np.int64)
-    starts = np.argsort(groups, kind="stable")
-    ends = np.cumsum(sizes)
+    dealt = balanced_folds(data.hard[inside], n_folds, [seed, n_folds], groups=groups)
     folds = np.full(len(data), -1, dtype=np.int32)
-    # Large groups first; each goes where its class is rarest, then where there is most room.
-    for group in order[np.argsort(-sizes[order], kind="stable")]:
-        members = starts[ends[group] - sizes[group] : ends[group]]
-        tally = np.bincount(labels[members], minlength=len(distinct))
-        fold = int(np.lexsort((counts.sum(axis=1), counts[:, tally.argmax()]))[0])
-        counts[fold] += tally
-        folds[inside[members]] = fold
-    if (counts.sum(axis=1) == 0).any():
+    folds[inside] = dealt
+    if len(np.unique(dealt)) < n_folds:
         raise InputError(
             f"near-duplicate texts share a fold, which leaves some of the {n_folds} folds empty",
             "ask for fewer folds",

@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 from edokit._errors import EDOWarning, warn
 from edokit._types import Floats
 from edokit.annotator_effects import AnnotatorEffects
+from edokit.folds import random_folds
 from edokit.members.recipe import (
     Annotators,
     Context,
@@ -202,7 +203,7 @@ class ClassifierMember(Member):
         annotations = known_labels(data)
         held_out = self._model.predict(features)
         n = len(held_out)
-        folds = np.random.default_rng(n).permutation(n) % _FOLDS
+        folds = random_folds(n, _FOLDS, seed=n)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EDOWarning)  # reported of all targets above
             for fold in range(_FOLDS if n > _FOLDS else 0):

@@ -1,0 +1,130 @@
+"""Dealing items into folds: at random, evenly by label, and with groups kept together.
+
+All folds of the package are dealt here. A fold is a number from 0; functions return one per item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edokit._types import Ints
+
+Seed: TypeAlias = int | Sequence[int]
+
+
+def random_folds(n_items: int, n_folds: int, seed: Seed) -> Ints:
+    """Deal items into folds of nearly equal size, whatever their labels.
+
+    Parameters
+    ----------
+    n_items, n_folds : int
+    seed : int or sequence of int
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_items,)
+
+    Examples
+    --------
+    >>> np.bincount(random_folds(10, 5, seed=0))
+    array([2, 2, 2, 2, 2])
+    """
+    shuffled = np.random.default_rng(seed).permutation(n_items)
+    return np.asarray(shuffled % n_folds)
+
+
+def stratified_folds(
+    labels: NDArray[np.integer],
+    n_folds: int,
+    seed: Seed,
+    *,
+    groups: Ints | None = None,
+    first_fold: int = 0,
+) -> Ints:
+    """Deal items into folds at random, so that each label is spread evenly over the folds.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_items,) or (n_items, n_labels)
+        The hard label of each item; for multi-label data, whether each label is chosen: each set of
+        labels then counts as a label of its own.
+    n_folds : int
+    seed : int or sequence of int
+    groups : ndarray of int of shape (n_items,), default=None
+        Items with the same number share a fold, which is dealt by the label of the first of them.
+    first_fold : int, default=0
+        The fold that the first item gets. Parts of the data that are dealt one by one should start
+        at different folds, so that what does not divide evenly is spread over all of them.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_items,)
+
+    Examples
+    --------
+    >>> labels = np.array([0, 0, 0, 0, 1, 1])
+    >>> folds = stratified_folds(labels, 2, seed=0)
+    >>> np.bincount(folds[labels == 0]), np.bincount(folds[labels == 1])
+    (array([2, 2]), array([1, 1]))
+    """
+    if labels.ndim == 2:
+        _, codes = np.unique(labels, axis=0, return_inverse=True)
+        labels = codes.reshape(-1)
+    if groups is not None:
+        _, first_items, group_codes = np.unique(groups, return_index=True, return_inverse=True)
+        folds = stratified_folds(labels[first_items], n_folds, seed, first_fold=first_fold)
+        return folds[group_codes]
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    folds = np.empty(len(labels), dtype=np.int64)
+    folds[by_label] = (np.arange(len(labels)) + first_fold) % n_folds
+    return folds
+
+
+def balanced_folds(labels: NDArray[np.integer], n_folds: int, seed: Seed, *, groups: Ints) -> Ints:
+    """Deal groups of different sizes, so that folds are alike in size and in labels.
+
+    Large groups are dealt first. Each goes to the fold where its most frequent label is rarest, and
+    among those to the smallest. Slower than `stratified_folds`, which takes groups for alike.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_items,) or (n_items, n_labels)
+        As for `stratified_folds`.
+    n_folds : int
+    seed : int or sequence of int
+    groups : ndarray of int of shape (n_items,)
+        Items with the same number share a fold; numbers are 0, 1, 2, ….
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_items,)
+        A fold may be empty where there are few groups.
+
+    Examples
+    --------
+    >>> groups = np.array([0, 0, 0, 1, 2, 3])
+    >>> folds = balanced_folds(np.zeros(6, dtype=int), 2, seed=0, groups=groups)
+    >>> np.bincount(folds)
+    array([3, 3])
+    """
+    distinct, label_codes = np.unique(labels, axis=0, return_inverse=True)
+    label_codes = label_codes.reshape(-1)
+    sizes = np.bincount(groups)
+    items_by_group = np.argsort(groups, kind="stable")
+    ends = np.cumsum(sizes)
+    shuffled = np.random.default_rng(seed).permutation(len(sizes))
+    counts = np.zeros((n_folds, len(distinct)), dtype=np.int64)
+    folds = np.empty(len(groups), dtype=np.int64)
+    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+        items = items_by_group[ends[group] - sizes[group] : ends[group]]
+        group_counts = np.bincount(label_codes[items], minlength=len(distinct))
+        label_count = counts[:, group_counts.argmax()]
+        fold = int(np.lexsort((counts.sum(axis=1), label_count))[0])
+        counts[fold] += group_counts
+        folds[items] = fold
+    return folds
