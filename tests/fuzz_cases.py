@@ -17,6 +17,7 @@ import numpy as np
 
 from edokit import Annotations, Bundle, EDOClassifier, EDOEnsemble, Predictions, train_members
 from edokit._errors import EDOError, EDOWarning, errors_in
+from edokit._io.digests import digest_input
 from edokit._io.documents import read_json
 from edokit._io.tables import write_table
 from edokit.datasets.read import read_annotations
@@ -34,7 +35,7 @@ from edokit.report import write_report
 from edokit.report.data import ReportData
 from edokit.report.results import ranked_scores, read_comparison, read_search
 from edokit.report.summary import summarize
-from edokit.runs import RunRecord, digest
+from edokit.runs import RunRecord
 from edokit.tuning.storage import open_storage
 from fuzz_damage import another
 from fuzz_files import GROUPS, OTHERS, few_people, lewidi2025, whole_files, whole_folders
@@ -136,7 +137,7 @@ def _run(path: Path) -> RunRecord:
     record = RunRecord.load(path.parent)
     with errors_in(path):
         for role in record.inputs:
-            digest(record.path(role, path.parent) or path)
+            digest_input(record.path(role, path.parent) or path)
     record.annotations("annotations", path.parent)
     record.predictions("predictions", path.parent)
     record.save(_AGAIN)

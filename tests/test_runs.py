@@ -9,7 +9,8 @@ import pytest
 
 import edokit
 from edokit._errors import InputError
-from edokit.runs import Input, RunRecord, begin_run, command_text, digest
+from edokit._io.digests import digest_input
+from edokit.runs import Input, RunRecord, begin_run, command_text
 
 
 def rows(path: Path) -> Path:
@@ -43,9 +44,9 @@ def test_the_digest_of_a_folder_knows_names_and_bytes(tmp_path: Path) -> None:
     for folder, name in ((first, "x"), (second, "y")):
         folder.mkdir()
         (folder / name).write_text("same")
-    assert digest(first) != digest(second)
+    assert digest_input(first) != digest_input(second)
     (second / "y").rename(second / "x")
-    assert digest(first) == digest(second)
+    assert digest_input(first) == digest_input(second)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +82,9 @@ def test_new_results_withdraw_the_record_of_those_they_replace(tmp_path: Path) -
 
 def test_what_an_interrupted_writer_left_is_no_part_of_an_input(tmp_path: Path) -> None:
     rows(tmp_path / "part-0.csv")
-    before = digest(tmp_path)
+    before = digest_input(tmp_path)
     (tmp_path / ".edo-unfinished-abcdefgh.csv").write_text("item,ann", encoding="utf-8")
-    assert digest(tmp_path) == before
+    assert digest_input(tmp_path) == before
 
 
 @pytest.mark.parametrize("verb", [edokit.search, edokit.compare])

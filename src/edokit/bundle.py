@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +20,8 @@ from edokit._errors import (
     local_path,
     option,
 )
-from edokit._io.atomic import digest_of, files_below, whole_content
+from edokit._io.atomic import files_below, whole_content
+from edokit._io.digests import digest_file, digest_json
 from edokit._io.documents import Count, Document, read_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._package import __version__
@@ -84,7 +83,7 @@ class _Document(Document):
     @property
     def version(self) -> str:
         digests = [[name, file.sha256] for name, file in sorted(self.files.items())]
-        return hashlib.sha256(json.dumps(digests).encode()).hexdigest()[:12]
+        return digest_json(digests)[:12]
 
     @property
     def size(self) -> int:
@@ -400,7 +399,7 @@ class Bundle:
             _check_classes(loaded, fitted, "name the folder of the members that it was fitted on")
             models = _copy_members(loaded, folder)
             files = {
-                name: _File(size=path.stat().st_size, sha256=digest_of(path))
+                name: _File(size=path.stat().st_size, sha256=digest_file(path))
                 for name, path in _files(folder, folder).items()
             }
             document = _Document(edokit=__version__, models=models, files=files)
@@ -607,7 +606,7 @@ def _check_files(folder: Path, home: Path, files: Mapping[str, _File]) -> None:
     """Refuse a bundle unless its files are those that were bundled."""
     paths = _files(folder, home)
     unlike = files.keys() ^ paths.keys() or {
-        name for name, path in paths.items() if digest_of(path) != files[name].sha256
+        name for name, path in paths.items() if digest_file(path) != files[name].sha256
     }
     if unlike:
         raise InputError(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edokit._errors import InputError
+from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit.annotations.core import Annotations
@@ -25,7 +26,7 @@ from edokit.metrics import ce, entropy
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
-from edokit.runs import Input, RunRecord, begin_run, digest, output_folder
+from edokit.runs import Input, RunRecord, begin_run, output_folder
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50
@@ -121,9 +122,9 @@ def write_inputs(
     for split, role in (("dev", ""), ("test", "test_")):
         path = f"predictions/{split}.npz"
         write_predictions(predictions[split], out / path)
-        inputs[f"{role}predictions"] = Input(path, digest(out / path))
+        inputs[f"{role}predictions"] = Input(path, digest_input(out / path))
         path = "annotations.parquet"
-        inputs[f"{role}annotations"] = Input(path, digest(out / path), {"split": split})
+        inputs[f"{role}annotations"] = Input(path, digest_input(out / path), {"split": split})
     return inputs
 
 

@@ -36,6 +36,7 @@ from edokit._errors import (
     warn,
 )
 from edokit._io.atomic import whole_file
+from edokit._io.digests import digest_input
 from edokit._io.documents import read_json, write_json
 from edokit._types import Floats
 from edokit.annotations.core import Annotations
@@ -56,7 +57,6 @@ from edokit.runs import (
     Input,
     RunRecord,
     begin_run,
-    digest,
     merge_options,
     output_folder,
 )
@@ -355,7 +355,7 @@ def run(
         job = _Job(folder, source, options, started, step, command)
         results = job.results()
         write_json(results, folder / _RESULTS)
-        inputs = {"annotations": Input(str(source.path), digest(source.path), source.reading)}
+        inputs = {"annotations": Input(str(source.path), digest_input(source.path), source.reading)}
         RunRecord("run", inputs, options.random_state, command).save(folder)
     return Run(folder, results)
 
@@ -420,7 +420,7 @@ def _finished(folder: Path, source: _Source, options: RunOptions) -> Run | None:
         return None
     # Tuples are lists in the record.
     reading = to_jsonable_python(source.reading)
-    if (stored.sha256, stored.options) != (digest(source.path), reading):
+    if (stored.sha256, stored.options) != (digest_input(source.path), reading):
         raise InputError(
             f"{folder} holds a run on other annotations, or on annotations that were read with"
             " other options",

@@ -10,7 +10,6 @@ A folder for results is new, empty or holds earlier results of the same kind, un
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -33,7 +32,8 @@ from edokit._errors import (
     warn,
     without_credentials,
 )
-from edokit._io.atomic import cannot_read, cannot_write, keep_others, remove_empty
+from edokit._io.atomic import cannot_write, keep_others, remove_empty
+from edokit._io.digests import digest_input
 from edokit._io.documents import Count, Json, read_model, write_json
 from edokit._package import __version__
 from edokit.annotations.core import Annotations
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 RUN_RECORD = "run.json"
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
-_LIMIT = 2**30
 # An argument is known to its end, so that a password may hold spaces.
 _CREDENTIALS = re.compile(r"(?s)(?<=://).+@")
 
@@ -165,7 +164,7 @@ class InputReader:
         """Keep the digest of a file that is about to be read: it may change or go meanwhile."""
         sha256 = None
         with suppress(InputError):  # reading it says what is wrong
-            sha256 = digest(Path(path))
+            sha256 = digest_input(Path(path))
         self.inputs[role] = Input(str(path), sha256, options)
         return options
 
@@ -225,26 +224,6 @@ def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
     # Earlier records keep several splits under a name of their own.
     arguments["split"] = arguments.pop("splits", None) or arguments.get("split")
     return view_labels(read_annotations(path, **arguments), learn)
-
-
-def digest(path: Path) -> str | None:
-    """SHA-256 of a file, or of the names and bytes of a folder's files; None above one GiB."""
-    try:
-        # Hidden files are leftover temporary files of an interrupted writer.
-        inside = (file for file in path.rglob("[!.]*") if file.is_file())
-        files = sorted(inside) or [path]
-        if any(file.exists() and not file.is_file() for file in files):
-            raise OSError("it is no file")
-        if sum(file.stat().st_size for file in files) > _LIMIT:
-            return None
-        content_digest = hashlib.sha256()
-        for file in files:
-            if file != path:
-                content_digest.update(file.relative_to(path).as_posix().encode() + b"\0")
-            content_digest.update(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise cannot_read(path, error) from error
-    return content_digest.hexdigest()
 
 
 def command_text(arguments: Sequence[str]) -> str:

@@ -12,9 +12,10 @@ import pytest
 
 from commands import answer, assert_one_line, edo
 from edokit import Annotations, Predictions, compare
+from edokit._io.digests import digest_input
 from edokit._io.tables import write_table
 from edokit.predictions.files import write_predictions
-from edokit.runs import RunRecord, digest
+from edokit.runs import RunRecord
 
 METHODS = "top-5,greedy,linear-pool,edo"
 
@@ -128,7 +129,7 @@ def test_a_run_folder_can_be_read_again(files: Path) -> None:
     assert record.command == " ".join(map(str, ["edo", *sys.argv[1:]])) or record.command
     assert len(record.annotations("test_annotations", run).items) == 30
     assert record.predictions("test_predictions", run).members == ("good", "fair", "noise")
-    assert record.inputs["predictions"].sha256 == digest(files / "dev.npz")
+    assert record.inputs["predictions"].sha256 == digest_input(files / "dev.npz")
 
 
 def test_a_comparison_without_intervals_has_a_page_with_its_items(files: Path) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from edokit import Annotations, EDOEnsemble, Predictions
+from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit.config import from_flat
 from edokit.predictions.files import write_predictions
-from edokit.runs import Input, RunRecord, digest
+from edokit.runs import Input, RunRecord
 
 HOSTILE = [
     "<script>window.hacked = 1</script>",
@@ -139,10 +140,12 @@ def make_run(
         people, pool = people_and_pool(items, members, classes, texts, seed, prefix, opinions)
         write_table(people.to_table(), folder / f"{prefix}.parquet")
         write_predictions(pool, folder / f"{prefix}.npz")
-        inputs[f"{role}predictions"] = Input(f"{prefix}.npz", digest(folder / f"{prefix}.npz"))
+        inputs[f"{role}predictions"] = Input(
+            f"{prefix}.npz", digest_input(folder / f"{prefix}.npz")
+        )
         inputs[f"{role}annotations"] = Input(
             f"{prefix}.parquet",
-            digest(folder / f"{prefix}.parquet"),
+            digest_input(folder / f"{prefix}.parquet"),
             {"classes": list(classes)},
         )
         if not role:

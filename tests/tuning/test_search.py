@@ -14,10 +14,11 @@ import pytest
 from search_cases import QUICK, arrays, essence, written
 
 from edokit._errors import EDOWarning, InputError
+from edokit._io.digests import digest_input
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
 from edokit.predictions.shards import read_predictions
-from edokit.runs import RunRecord, digest
+from edokit.runs import RunRecord
 from edokit.tuning.result import SearchResult, search
 from edokit.tuning.space import SearchSpace
 
@@ -177,7 +178,7 @@ def test_from_files_to_a_folder_as_the_command_does(tmp_path: Path) -> None:
     }
     record = RunRecord.load(run)
     assert set(record.inputs) == set(files)
-    assert all(record.inputs[role].sha256 == digest(Path(one)) for role, one in files.items())
+    assert all(record.inputs[role].sha256 == digest_input(Path(one)) for role, one in files.items())
     assert record.command == ""
 
     again = search(**files, **HOW, out=run)

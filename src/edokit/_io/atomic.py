@@ -7,7 +7,6 @@ killed processes are those that nobody has locked.
 from __future__ import annotations
 
 import filecmp
-import hashlib
 import os
 import re
 import shutil
@@ -130,15 +129,6 @@ def files_below(folder: Path, home: Path | None = None) -> dict[str, Path]:
             raise InputError(f"{path} is not a regular file", "remove it")
         files[path.relative_to(folder).as_posix()] = path
     return files
-
-
-def digest_of(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def check_file(path: str | Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 import time
@@ -18,6 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from edokit._errors import InputError, check_number, one_of, option
 from edokit._io.atomic import whole_file
+from edokit._io.digests import digest_parts, git_digest
 from edokit._package import __version__
 
 REPOSITORY = "https://github.com/Le-Wi-Di/le-wi-di.github.io"
@@ -57,9 +57,7 @@ class Published(NamedTuple):
 
     def matches(self, content: bytes) -> bool:
         """Whether the content is the published one."""
-        blob = b"blob %d\0" % len(content) + content
-        git = hashlib.sha1(blob, usedforsecurity=False)
-        return self.digest in (hashlib.sha256(content).hexdigest(), git.hexdigest())
+        return self.digest in (digest_parts([content]), git_digest(content))
 
 
 DATASETS: dict[str, list[Published]] = {

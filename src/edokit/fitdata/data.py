@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edokit._errors import InputError, counted, option
+from edokit._io.digests import digest_parts
 from edokit._types import Floats, Ints
 from edokit.fitdata.layout import Layout
 from edokit.metrics import MetricSums, compute_metrics
@@ -512,10 +512,8 @@ class FitData:
 
     def _digest(self) -> str:
         P, q, y = self.sample
-        digest = hashlib.sha256()
-        for array in (P, q, y.astype(np.int64)):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+        arrays = (P, q, y.astype(np.int64))
+        return digest_parts(np.ascontiguousarray(array).tobytes() for array in arrays)
 
 
 def pooled(P: NDArray[Any], v: Floats, kind: str, temperature: float = 1.0) -> Floats:

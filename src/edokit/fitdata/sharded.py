@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
@@ -15,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from edokit._errors import are, warn
 from edokit._io.atomic import drop_folder
+from edokit._io.digests import digest_text
 from edokit._parallel import LOCAL, Workers, how_many_jobs
 from edokit._types import Floats, Ints
 from edokit.annotations.core import Annotations, PublishedLabelWarning, Ties, contradiction_message
@@ -283,11 +283,11 @@ class ShardedData(FitData):
 
     def _digest(self) -> str:
         sums = self.summaries()
-        digest = hashlib.sha256()
+        numbers = []
         for part in (sums.class_counts, sums.soft_counts, sums.hits, sums.log_losses):
             # The last digits of a sum depend on the machine.
-            digest.update(" ".join(f"{value:.9e}" for value in np.ravel(part)).encode())
-        return digest.hexdigest()
+            numbers.append(" ".join(f"{value:.9e}" for value in np.ravel(part)))
+        return digest_text("".join(numbers))
 
     def _seen(self, **changes: Any) -> ShardedData:
         """Another view of the same shards."""

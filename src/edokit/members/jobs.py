@@ -5,8 +5,6 @@ A job trains one member, or one fold of a member.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import platform
 import re
@@ -24,7 +22,8 @@ import numpy.typing as npt
 from pydantic import Field
 
 from edokit._errors import EDOWarning, InputError, check_seed, option
-from edokit._io.atomic import digest_of, files_below, whole_folder
+from edokit._io.atomic import files_below, whole_folder
+from edokit._io.digests import digest_file, digest_json
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
 from edokit._package import __version__
 from edokit._types import Codes, Floats
@@ -172,7 +171,7 @@ class TrainingPlan:
         options = {key: value for key, value in job.options.items() if key not in OPERATIONAL}
         folds = None if self.folds is None else self.folds.tolist()
         parts = [{**asdict(job), "options": options}, self.data.digest, folds]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+        return digest_json(parts)[:32]
 
 
 def make_plan(
@@ -422,7 +421,7 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     It is replaced in one step, so that a kill leaves the old card or the new one.
     """
     files = {name: path for name, path in files_below(folder).items() if name != CARD}
-    digests = {name: digest_of(path) for name, path in files.items()}
+    digests = {name: digest_file(path) for name, path in files.items()}
     write_json({**card, "sha256": digests}, folder / CARD)
 
 
@@ -431,7 +430,7 @@ def changed_files(folder: Path, card: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name, digest in card["sha256"].items()
-        if not os.path.isfile(folder / name) or digest_of(folder / name) != digest
+        if not os.path.isfile(folder / name) or digest_file(folder / name) != digest
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -14,7 +13,8 @@ from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from edokit._errors import EDOError, InputError, examples, missing_extra, option, warn
-from edokit._io.atomic import digest_of, files_below
+from edokit._io.atomic import files_below
+from edokit._io.digests import digest_file, digest_text
 from edokit._io.documents import read_json
 
 if TYPE_CHECKING:
@@ -135,10 +135,8 @@ def copy_model(model: str, out: Path) -> str:
             " they are loaded",
             "load it and save it again: AutoModel.from_pretrained(…).save_pretrained(…)",
         )
-    content = hashlib.sha256()
-    for name, path in files.items():
-        content.update(f"{name} {digest_of(path)}\n".encode())
-    name = content.hexdigest()[:16]
+    lines = [f"{name} {digest_file(path)}\n" for name, path in files.items()]
+    name = digest_text("".join(lines))[:16]
     for file, path in files.items():
         _copy_file(path, out / name / file)
     check_model(out / name)

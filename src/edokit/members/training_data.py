@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from edokit._errors import InputError, are, examples, option, warn
+from edokit._io.digests import digest_text
 from edokit._types import Codes, Ints
 from edokit.folds import balanced_folds
 from edokit.members.recipe import Text, joined
@@ -157,7 +157,7 @@ class TrainingData:
         if self.unlabelled:
             content["asked"] = dict(zip(self.items[n:], self.people[n:], strict=True))
         text = json.dumps(content, default=np.ndarray.tolist)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return digest_text(text)[:32]
 
 
 class JobRows(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
+from edokit._io.digests import digest_input
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
@@ -19,7 +20,7 @@ from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.formatting import listed
 from edokit.report.results import Comparison, Search, read_comparison, read_search
 from edokit.rows import in_order
-from edokit.runs import RUN_RECORD, RunRecord, digest
+from edokit.runs import RUN_RECORD, RunRecord
 
 Value = TypeVar("Value")
 ROLES = {
@@ -197,7 +198,7 @@ def _state(record: RunRecord, role: str, folder: Path) -> str:
     """Whether an input is still as the run read it."""
     path = record.path(role, folder)
     try:
-        checksum = "" if path is None else digest(path)
+        checksum = "" if path is None else digest_input(path)
     except EDOError:
         checksum = ""
     if checksum == "":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from functools import cache
-from hashlib import sha256
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from edokit._errors import printable
+from edokit._io.digests import policy_digest
 from edokit._io.documents import parse_json
 from edokit._package import __version__
 from edokit.metrics import METRIC, headline_metric
@@ -100,8 +99,7 @@ def _vega() -> str:
 
 def _policy(*scripts: str) -> str:
     """A content security policy: only these scripts run, and nothing is fetched."""
-    hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{value}'" for value in hashes)
+    allowed = " ".join(f"'{policy_digest(script)}'" for script in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline';"
         " img-src data: blob:; base-uri 'none'; form-action 'none'"

@@ -6,7 +6,6 @@ are cached under a digest of their request, and errors quote nothing that was se
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -25,6 +24,7 @@ from pydantic import AliasPath, BaseModel, Field, OnErrorOmit
 
 from edokit._errors import InputError, counted, is_loopback, missing_extra, option
 from edokit._io.atomic import whole_file
+from edokit._io.digests import digest_json
 from edokit.members.pretrained import cache_folder
 from edokit.members.recipe import Text
 from edokit.members.spending import Budget, current_session
@@ -166,7 +166,7 @@ class Endpoint:
     def key(self, request: Request) -> str:
         """A digest of everything that determines the answer."""
         parts = [self.base_url, dict(request.body), request.draw]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        return digest_json(parts)
 
     def ask(
         self, requests: Sequence[Request], report: Callable[[int], None] | None = None

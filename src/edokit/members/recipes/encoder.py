@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -18,6 +17,7 @@ from filelock import FileLock
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_file
+from edokit._io.digests import digest_parts
 from edokit._types import Floats
 from edokit.members.pretrained import (
     SAMPLE,
@@ -117,10 +117,9 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     They are kept under ``EDO_CACHE`` (else the user's cache folder), named after what the model
     and the texts hold, so that the same texts are never embedded twice.
     """
-    digest = hashlib.sha256(identity(local_folder(model)).encode())
-    for text in texts:
-        digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
-    path = cache_folder() / "embeddings" / f"{digest.hexdigest()[:32]}.npy"
+    parts = [identity(local_folder(model)).encode()]
+    parts += [b"\0" + text.encode("utf-8", "surrogatepass") for text in texts]
+    path = cache_folder() / "embeddings" / f"{digest_parts(parts)[:32]}.npy"
     with ExitStack() as stack:
         with suppress(OSError):  # members that train at a time wait for the first to embed
             path.parent.mkdir(parents=True, exist_ok=True)
