@@ -1,0 +1,528 @@
+"""How people differ from the pool: effects of persons and of their attributes, in log-odds.
+
+The pool answers item i with the log-odds z_i. Annotator a is modelled to answer with
+
+    z_i + M o_a + s_a z_i,   (o_a, s_a) = b + sum of the effects of a's attribute levels + u_a
+
+where ``M o`` moves the log-odds of the classes by the offsets o (of the thresholds between
+neighbouring points on an ordinal scale, of each label for multi-label data), and the slope s says
+how much more, or less, than the average person somebody follows the text. ``b`` calibrates the
+average person. The effects u_a of persons are drawn from a normal distribution with covariance Σ,
+those of the levels of an attribute g from one with covariance τ_g Σ. Σ and every τ_g are estimated
+from the data (empirical Bayes: Laplace approximation, MacKay's update for τ_g). Hence few labels
+move an answer little, and an attribute that explains nothing gets no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from edokit._errors import InputError, counted, examples, one_of
+from edokit._types import Floats, Ints, Strings
+from edokit.annotations.core import Annotations
+from edokit.annotator_effects import label_shares
+from edokit.scales import Scale
+
+SMALLEST_PROBABILITY = 1e-6
+"""Probabilities closer to 0 or 1 do not count as more certain."""
+MAX_LEVELS = 50
+"""An attribute with more levels (such as a name) says little about any of them."""
+_ROUNDS = 40
+_TOLERANCE = 1e-6
+_BLOCK = 1 << 16
+"""Annotations at a time, so that memory stays bounded."""
+_CALIBRATION_PENALTY = 1e-3
+"""Keeps the calibration finite where all annotators always agree."""
+_LEAST_SHARE = 1e-3
+"""An attribute whose variance is this small a share of the persons' explains nothing."""
+_DRAWS = 64
+"""Simulated persons over whom the answer of an attribute level is averaged; a power of two."""
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeEffects:
+    """The effects of one attribute.
+
+    Attributes
+    ----------
+    name : str
+        The attribute, such as ``gender``.
+    levels : tuple of str
+        Its values among the annotators of the fit, sorted.
+    people : tuple of int
+        How many annotators have each level.
+    share : float
+        Variance of its effects as a share of the variance between persons (τ); 0 if the attribute
+        explains nothing.
+    effects : ndarray of shape (n_levels, n_effects)
+        Offsets and slope of each level.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    people: tuple[int, ...]
+    share: float
+    effects: Floats
+
+    def level_codes(self, values: Sequence[str]) -> Ints:
+        """Return the position of each value among the levels; -1 where it is not one."""
+        position = {level: code for code, level in enumerate(self.levels)}
+        return np.array([position.get(value, -1) for value in values], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleEffects:
+    """How the annotators of a fit differ from its pool.
+
+    Attributes
+    ----------
+    annotators : tuple of str
+        The people who are known.
+    labels : ndarray of shape (n_people,)
+        How many labels each of them gave.
+    attributes : tuple of AttributeEffects
+        Their attributes.
+    levels : ndarray of shape (n_people, n_attributes)
+        Level of each person for each attribute; -1 where it is not known.
+    calibration : ndarray of shape (n_effects,)
+        Offsets and slope of the average person.
+    effects : ndarray of shape (n_people, n_effects)
+        Offsets and slope of each person, beyond calibration and attributes.
+    covariance : ndarray of shape (n_effects, n_effects)
+        How persons differ (Σ).
+    scale : Scale
+        The answer scale.
+
+    Examples
+    --------
+    Ann says yes where Ben says no:
+
+    >>> import numpy as np
+    >>> from edokit import Annotations
+    >>> from edokit.ensemble.people import PeopleEffects
+    >>> labels = np.array([[1, 0], [1, 0], [1, 1], [0, 0]] * 10)
+    >>> annotations = Annotations.from_matrix(labels, annotators=["ann", "ben"])
+    >>> pool = np.full((40, 2), 0.5)
+    >>> people = PeopleEffects.fit(pool, annotations)
+    >>> people.answers(pool[:2], people.person_codes(["ann", "ben"]))[:, 1].round(2)
+    array([0.73, 0.27])
+    """
+
+    annotators: tuple[str, ...]
+    labels: Ints
+    attributes: tuple[AttributeEffects, ...]
+    levels: Ints
+    calibration: Floats
+    effects: Floats
+    covariance: Floats
+    scale: Scale
+
+    @classmethod
+    def fit(
+        cls,
+        anonymous: Floats,
+        annotations: Annotations,
+        attributes: Sequence[str] | None = None,
+    ) -> PeopleEffects:
+        """Estimate the effects from cross-fitted answers and single labels.
+
+        Parameters
+        ----------
+        anonymous : ndarray of shape (n_items, n_classes)
+            The pool's answers, made by members that have not seen the item's labels; for
+            multi-label data the probability of each label.
+        annotations : Annotations
+            Who labelled which of these items how, in the same order of items.
+        attributes : sequence of str, default=None
+            Which attributes of the annotators to use; None for all with 2 to 50 levels.
+
+        Returns
+        -------
+        PeopleEffects
+
+        Raises
+        ------
+        InputError
+            If an attribute does not exist, or has too many levels.
+        """
+        scale = annotations.scale
+        names = tuple(str(name) for name in annotations.annotators)
+        names_of_attributes = _usable_attributes(annotations, attributes)
+        level_columns = []
+        levels_by_attribute = []
+        for name in names_of_attributes:
+            levels, codes = _levels(annotations.attributes[name])
+            levels_by_attribute.append(levels)
+            level_columns.append(codes)
+        level_codes = np.full((len(names), 0), -1, dtype=np.int64)
+        if level_columns:
+            level_codes = np.column_stack(level_columns)
+        n_levels = [len(levels) for levels in levels_by_attribute]
+        labels = _Labels.from_annotations(anonymous, annotations)
+        estimate = _estimate(labels, level_codes, n_levels)
+        effects_of_attributes = []
+        for g, name in enumerate(names_of_attributes):
+            people = np.bincount(level_codes[level_codes[:, g] >= 0, g], minlength=n_levels[g])
+            effects_of_attributes.append(
+                AttributeEffects(
+                    name=name,
+                    levels=levels_by_attribute[g],
+                    people=tuple(people.tolist()),
+                    share=float(estimate.shares[g]),
+                    effects=estimate.level_effects[g],
+                )
+            )
+        return cls(
+            annotators=names,
+            labels=np.bincount(annotations.annotator_codes, minlength=len(names)),
+            attributes=tuple(effects_of_attributes),
+            levels=level_codes,
+            calibration=estimate.calibration,
+            effects=estimate.person_effects,
+            covariance=estimate.covariance,
+            scale=scale,
+        )
+
+    def attribute(self, name: str) -> AttributeEffects:
+        """Return the attribute of this name; one that nobody has is refused."""
+        names = [attribute.name for attribute in self.attributes]
+        one_of("attribute", name, names)
+        return self.attributes[names.index(name)]
+
+    def person_codes(self, annotators: Sequence[str]) -> Ints:
+        """Return the position of each annotator among those known; -1 for people never seen."""
+        position = {name: code for code, name in enumerate(self.annotators)}
+        return np.array([position.get(str(name), -1) for name in annotators], dtype=np.int64)
+
+    def people_with(self, attribute: str, levels: Sequence[str]) -> Ints:
+        """Return the positions of the people who have one of these levels."""
+        known_levels = self.attribute(attribute).levels
+        for level in levels:
+            one_of(f"level of {attribute}", level, known_levels)
+        column = [found.name for found in self.attributes].index(attribute)
+        wanted = [known_levels.index(level) for level in levels]
+        return np.flatnonzero(np.isin(self.levels[:, column], wanted))
+
+    def answers(self, anonymous: Floats, people: Ints) -> Floats:
+        """Return what each person would answer.
+
+        Parameters
+        ----------
+        anonymous : ndarray of shape (n_rows, n_classes)
+            The pool's answers.
+        people : ndarray of shape (n_rows,)
+            Position of the person of each row (`person_codes`); -1 for people never seen, who get
+            the pool's answer.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        answers = np.array(anonymous, dtype=np.float64)
+        is_known = people >= 0
+        logits = _logits(answers[is_known], self.scale)
+        effects = self.person_totals()[people[is_known]]
+        answers[is_known] = _probabilities(logits, effects, self.scale)
+        return answers
+
+    def person_totals(self) -> Floats:
+        """Return offsets and slope of each person, calibration and attributes included."""
+        totals = self.calibration + self.effects
+        for g, attribute in enumerate(self.attributes):
+            has_level = self.levels[:, g] >= 0
+            totals[has_level] += attribute.effects[self.levels[has_level, g]]
+        return totals
+
+    def answers_by_attributes(self, anonymous: Floats, attributes: Mapping[str, str]) -> Floats:
+        """Return what a person never seen, of whom only attributes are known, would answer.
+
+        The pool's log-odds are shifted by how far the level effects move the mean answer of
+        simulated persons. Levels never seen, and attributes that explain nothing, move nothing.
+
+        Parameters
+        ----------
+        anonymous : ndarray of shape (n_rows, n_classes)
+            The pool's answers.
+        attributes : mapping of str to str
+            Level of each attribute that is known, as in ``{"gender": "f"}``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        level_effects = np.zeros_like(self.calibration)
+        for name, level in attributes.items():
+            attribute = self.attribute(name)
+            if level in attribute.levels:
+                level_effects = level_effects + attribute.effects[attribute.levels.index(level)]
+        if not level_effects.any():
+            return np.array(anonymous, dtype=np.float64)
+        logits = _logits(anonymous, self.scale)
+        average = self._mean_logits(logits, self.calibration)
+        with_attributes = self._mean_logits(logits, self.calibration + level_effects)
+        return np.asarray(self.scale.from_logits(logits + with_attributes - average))
+
+    def _mean_logits(self, logits: Floats, effects: Floats) -> Floats:
+        """Return log-odds of the mean answer of simulated persons around these effects."""
+        total = np.zeros_like(logits)
+        for person_effects in _simulated_effects(self.covariance):
+            rows = np.broadcast_to(effects + person_effects, (len(logits), len(effects)))
+            total += _probabilities(logits, rows, self.scale)
+        return _logits(total / _DRAWS, self.scale)
+
+
+def _usable_attributes(
+    annotations: Annotations, attributes: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Names of the attributes to use; those asked for must exist and have few enough levels."""
+    levels_by_name = {
+        name: len(_levels(values)[0]) for name, values in annotations.attributes.items()
+    }
+    if attributes is None:
+        return tuple(name for name, count in levels_by_name.items() if 2 <= count <= MAX_LEVELS)
+    for name in attributes:
+        one_of("attribute", name, list(levels_by_name))
+        if levels_by_name[name] > MAX_LEVELS:
+            raise InputError(
+                f"attribute {name!r} has {counted(levels_by_name[name], 'level')}, more than"
+                f" {MAX_LEVELS}: {examples(_levels(annotations.attributes[name])[0])}",
+                "group its values first, such as ages into bands",
+            )
+    return tuple(attributes)
+
+
+def _levels(values: Strings) -> tuple[tuple[str, ...], Ints]:
+    """Return the levels of an attribute, sorted, and the code of each value (-1 for blanks)."""
+    texts = [str(value).strip() for value in values]
+    levels = tuple(sorted({text for text in texts if text}))
+    position = {level: code for code, level in enumerate(levels)}
+    return levels, np.array([position.get(text, -1) for text in texts], dtype=np.int64)
+
+
+# --- The model ------------------------------------------------------------------------------------
+
+
+def offset_basis(scale: Scale, n_classes: int) -> Floats:
+    """Return M [n_classes, n_offsets], which turns offsets into shifts of the classes' log-odds.
+
+    An offset is that of a threshold between neighbouring points on an ordinal scale, of a label for
+    multi-label data, and of an orthonormal contrast between classes otherwise.
+    """
+    if scale.is_multi_label:
+        return np.eye(n_classes)
+    if scale.steps is not None:
+        above_threshold = np.tril(np.ones((n_classes, n_classes)), -1)[:, : n_classes - 1]
+        return np.asarray(above_threshold - above_threshold.mean(axis=0))
+    contrasts = np.zeros((n_classes, n_classes - 1))
+    for j in range(1, n_classes):
+        contrasts[:j, j - 1] = 1.0
+        contrasts[j, j - 1] = -j
+    return np.asarray(contrasts / np.linalg.norm(contrasts, axis=0))
+
+
+def _logits(p: Floats, scale: Scale) -> Floats:
+    return scale.logits(np.clip(p, SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY))
+
+
+def _probabilities(logits: Floats, effects: Floats, scale: Scale) -> Floats:
+    """Probabilities [n, C] of people with these effects [n, n_effects]."""
+    offsets = effects[:, :-1] @ offset_basis(scale, logits.shape[1]).T
+    slopes = effects[:, -1:]
+    return np.asarray(scale.from_logits(logits + offsets + slopes * logits))
+
+
+def _simulated_effects(covariance: Floats) -> Floats:
+    """Effects [_DRAWS, n_effects] of persons drawn from Σ, evenly spread and always the same."""
+    from scipy.stats import qmc  # slow to import
+
+    n_effects = len(covariance)
+    uniform = qmc.Sobol(n_effects, seed=0).random(_DRAWS)
+    normal = ndtri(uniform)
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(normal * np.sqrt(np.maximum(values, 0.0)) @ vectors.T)
+
+
+# --- The estimate ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Single labels in the order of annotators: a person's labels are a run of rows."""
+
+    logits: Floats
+    """Of the pool, by item [N, C]."""
+    items: Ints
+    people: Ints
+    targets: Floats
+    """What was answered [M, C]: one-hot, or indicators of labels."""
+    scale: Scale
+    n_people: int
+
+    @classmethod
+    def from_annotations(cls, anonymous: Floats, annotations: Annotations) -> _Labels:
+        if len(anonymous) != len(annotations.items):
+            raise InputError(
+                f"there are {counted(len(anonymous), 'answer')} for"
+                f" {counted(len(annotations.items), 'item')}",
+                "give one answer of the pool for each annotated item",
+            )
+        order = np.argsort(annotations.annotator_codes, kind="stable")
+        return cls(
+            logits=_logits(np.asarray(anonymous, dtype=np.float64), annotations.scale),
+            items=np.asarray(annotations.item_codes, dtype=np.int64)[order],
+            people=np.asarray(annotations.annotator_codes, dtype=np.int64)[order],
+            targets=label_shares(annotations, anonymous.shape[1])[order],
+            scale=annotations.scale,
+            n_people=len(annotations.annotators),
+        )
+
+    def derivatives(self, effects: Floats) -> tuple[Floats, Floats]:
+        """Gradient [A, E] and Hessian [A, E, E] of the cross-entropy, summed by person."""
+        n_effects = effects.shape[1]
+        gradient = np.zeros((self.n_people, n_effects))
+        hessian = np.zeros((self.n_people, n_effects, n_effects))
+        basis = offset_basis(self.scale, self.logits.shape[1])
+        for start in range(0, len(self.items), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            people = self.people[block]
+            logits = self.logits[self.items[block]]
+            p = _probabilities(logits, effects[people], self.scale)
+            offsets = np.broadcast_to(basis, (len(p), *basis.shape))
+            # X: how the log-odds [C] of a row change with its effects [E].
+            design = np.concatenate([offsets, logits[:, :, None]], axis=2)
+            slopes = np.einsum("mce,mc->me", design, p - self.targets[block])
+            weighted = p[:, :, None] * design
+            if self.scale.is_multi_label:
+                weighted = (1.0 - p[:, :, None]) * weighted
+            else:
+                weighted = weighted - p[:, :, None] * weighted.sum(axis=1, keepdims=True)
+            curvatures = np.einsum("mce,mcf->mef", design, weighted)
+            present, starts = np.unique(people, return_index=True)
+            gradient[present] += np.add.reduceat(slopes, starts, axis=0)
+            hessian[present] += np.add.reduceat(curvatures, starts, axis=0)
+        return gradient, hessian
+
+
+class _Estimate(NamedTuple):
+    calibration: Floats
+    person_effects: Floats
+    level_effects: list[Floats]
+    covariance: Floats
+    shares: Floats
+
+
+def _estimate(labels: _Labels, level_codes: Ints, n_levels: Sequence[int]) -> _Estimate:
+    """Alternate Newton steps for all effects with updates of the variances until both settle.
+
+    Persons enter the Hessian only within their own block, so they are eliminated first (Schur
+    complement): what remains has a block for the calibration and one for each level.
+    """
+    n_people = labels.n_people
+    n_effects = offset_basis(labels.scale, labels.logits.shape[1]).shape[1] + 1
+    membership, first_columns = _membership(level_codes, n_levels)
+    n_shared = membership.shape[1]
+    shared = np.zeros((n_shared, n_effects))  # calibration, then the levels of each attribute
+    persons = np.zeros((n_people, n_effects))
+    covariance = np.eye(n_effects) / 4
+    shares = np.full(len(n_levels), 0.3)
+    has_labels = np.bincount(labels.people, minlength=n_people) > 0
+    for _ in range(_ROUNDS):
+        gradient, hessian = labels.derivatives(membership @ shared + persons)
+        precision = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+        posterior = np.asarray(np.linalg.inv(hessian + precision), dtype=np.float64)
+        person_gradient = gradient + persons @ precision
+        # What persons leave for the shared effects to explain.
+        gain = hessian @ posterior
+        reduced_hessian = hessian - gain @ hessian
+        reduced_gradient = gradient - np.einsum("aef,af->ae", gain, person_gradient)
+        system = np.einsum(
+            "ai,aj,aef->iejf", membership, membership, reduced_hessian, optimize=True
+        )
+        system = system.reshape(n_shared * n_effects, n_shared * n_effects)
+        slope = membership.T @ reduced_gradient
+        for row in range(n_shared):
+            penalty = _CALIBRATION_PENALTY * np.eye(n_effects)
+            if row > 0:
+                g = int(np.searchsorted(first_columns, row, side="right")) - 1
+                penalty = precision / shares[g]
+            block = slice(row * n_effects, (row + 1) * n_effects)
+            system[block, block] += penalty
+            slope[row] += penalty @ shared[row]
+        shared_posterior = np.linalg.inv(system)
+        shared_step = -(shared_posterior @ slope.ravel()).reshape(shared.shape)
+        pull = person_gradient + np.einsum("aef,af->ae", hessian, membership @ shared_step)
+        person_step = -np.einsum("aef,af->ae", posterior, pull)
+        shared = shared + _limited(shared_step)
+        persons = persons + _limited(person_step)
+        new_covariance = _person_covariance(persons[has_labels], posterior[has_labels])
+        moved = np.abs(new_covariance - covariance).max() / np.abs(new_covariance).max()
+        covariance = new_covariance
+        precision = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+        for g, first in enumerate(first_columns):
+            levels = slice(first, first + n_levels[g])
+            shares[g] = _attribute_share(
+                shared[levels], shared_posterior, levels, precision, shares[g]
+            )
+        if moved < _TOLERANCE and np.abs(person_step).max() < _TOLERANCE:
+            break
+    level_effects = []
+    for g, first in enumerate(first_columns):
+        effects = shared[first : first + n_levels[g]]
+        if shares[g] < _LEAST_SHARE:
+            shares[g] = 0.0
+            effects = np.zeros_like(effects)
+        level_effects.append(effects)
+    return _Estimate(shared[0], persons, level_effects, covariance, shares)
+
+
+def _membership(level_codes: Ints, n_levels: Sequence[int]) -> tuple[Floats, list[int]]:
+    """Which shared effects each person has [A, 1 + levels], and each attribute's first column."""
+    n_people = len(level_codes)
+    membership = np.zeros((n_people, 1 + sum(n_levels)))
+    membership[:, 0] = 1.0
+    first_columns = []
+    column = 1
+    for g, count in enumerate(n_levels):
+        first_columns.append(column)
+        has_level = np.flatnonzero(level_codes[:, g] >= 0)
+        membership[has_level, column + level_codes[has_level, g]] = 1.0
+        column += count
+    return membership, first_columns
+
+
+def _limited(steps: Floats) -> Floats:
+    """Newton steps [n, E], each shortened to at most 1 in every effect."""
+    lengths = np.abs(steps).max(axis=1, keepdims=True)
+    return np.asarray(steps / np.maximum(lengths, 1.0))
+
+
+def _person_covariance(persons: Floats, posterior: Floats) -> Floats:
+    """Σ from effects [n, E] and the posterior covariance [n, E, E] of each (an EM step).
+
+    Shrunk towards a diagonal with equal variances of the offsets, which counts as much as E people:
+    five annotators can't tell a covariance of six effects.
+    """
+    n_people, n_effects = persons.shape
+    spread = persons.T @ persons + posterior.sum(axis=0)
+    variances = np.full(n_effects, np.trace(spread[:-1, :-1]) / (n_effects - 1))
+    variances[-1] = spread[-1, -1]
+    return np.asarray((spread + np.diag(variances / n_people) * n_effects) / (n_people + n_effects))
+
+
+def _attribute_share(
+    effects: Floats, posterior: Floats, levels: slice, precision: Floats, share: float
+) -> float:
+    """τ of an attribute by MacKay's update; it falls to 0 where its levels explain nothing."""
+    n_effects = effects.shape[1]
+    size = float(np.einsum("le,ef,lf->", effects, precision, effects))
+    uncertainty = 0.0
+    for row in range(levels.start, levels.stop):
+        block = slice(row * n_effects, (row + 1) * n_effects)
+        uncertainty += float(np.trace(precision @ posterior[block, block]))
+    determined = max(effects.size - uncertainty / share, 1e-6)
+    return float(np.clip(size / determined, 1e-6, 10.0))
