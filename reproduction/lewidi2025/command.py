@@ -15,7 +15,7 @@ import numpy as np
 from edokit._errors import InputError, one_of
 from edokit._io.atomic import whole_file
 from edokit._io.markup import Cell, Table
-from edokit.metrics import decisions
+from edokit.metrics.formulas import decisions
 from reproduction.lewidi2025.data import DATASETS, find_data, read_test
 from reproduction.lewidi2025.observations import observations
 from reproduction.lewidi2025.study import (

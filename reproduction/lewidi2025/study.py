@@ -16,7 +16,8 @@ from edokit import Annotations, EDOEnsemble, Predictions, read_predictions
 from edokit._errors import EDOWarning, InputError
 from edokit._types import Codes, Floats, Ints
 from edokit.config import from_flat
-from edokit.metrics import ce_items, decisions, md_items, w1_items
+from edokit.metrics import ce_items, md_items, w1_items
+from edokit.metrics.formulas import decisions
 from edokit.rows import Rows
 from edokit.scales import Scale
 from reproduction.lewidi2025.data import DATASETS, read_labelled

@@ -23,7 +23,8 @@ from edokit.baselines.scores import short_ends
 from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.ensemble.fitted import CLEARLY
 from edokit.fitdata.inputs import as_predictions
-from edokit.metrics import METRIC, Interval, decisions, headline_metric, item_values
+from edokit.metrics import METRIC, Interval, headline_metric, item_values
+from edokit.metrics.formulas import decisions
 from edokit.metrics.resampling import Resampling, intervals_and_tests, quantiles, resampled_means
 from edokit.predictions.core import Predictions
 from edokit.rows import sums

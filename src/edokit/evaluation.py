@@ -21,15 +21,8 @@ from edokit.baselines.scores import Score, constant_of, same_label, score_answer
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices
 from edokit.ensemble.fitted import Constant
 from edokit.fitdata.inputs import as_predictions, select_members
-from edokit.metrics import (
-    METRIC,
-    Interval,
-    annotation_errors,
-    best_possible,
-    bootstrap,
-    compute_metrics,
-    metrics_of,
-)
+from edokit.metrics import METRIC, Interval, best_possible, bootstrap, compute_metrics, metrics_of
+from edokit.metrics.compute import annotation_errors
 from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.join import model_from_table

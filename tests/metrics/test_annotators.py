@@ -7,7 +7,7 @@ import pytest
 from metric_cases import simulated
 
 from edokit import metrics
-from edokit.metrics import annotation_errors
+from edokit.metrics.compute import annotation_errors
 from edokit.scales import NOMINAL, Scale
 
 

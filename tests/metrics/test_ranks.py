@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import spearmanr
 
-from edokit.metrics import RankCorrelation
+from edokit.metrics.formulas import RankCorrelation
 
 
 @given(st.data(), st.integers(2, 15))

@@ -10,7 +10,7 @@ from scipy.stats import wasserstein_distance
 
 from edokit import InputError
 from edokit import metrics as m
-from edokit.metrics import medians
+from edokit.metrics.formulas import medians
 from edokit.scales import Scale
 
 

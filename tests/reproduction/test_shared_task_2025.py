@@ -13,7 +13,8 @@ import pytest
 from lewidi2025_cases import classes_of, write_data, write_pools
 
 from edokit import InputError, Predictions, Scale, read_predictions, write_predictions
-from edokit.metrics import decisions, item_values, medians
+from edokit.metrics import item_values
+from edokit.metrics.formulas import decisions, medians
 from reproduction.__main__ import main
 from reproduction.lewidi2025 import study as studies
 from reproduction.lewidi2025.data import DATASETS, read_labelled, read_test

@@ -20,7 +20,8 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.fitdata.data import FitData
 from edokit.fitdata.inputs import align_inputs, pooled_members
-from edokit.metrics import CLIP, ce_items
+from edokit.metrics import ce_items
+from edokit.metrics.formulas import CLIP
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool, Settings
 from edokit.predictions.core import Predictions

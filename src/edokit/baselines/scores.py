@@ -11,7 +11,8 @@ import numpy as np
 
 from edokit._types import Codes, Floats, Ints
 from edokit.ensemble.fitted import Constant
-from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics, pair
+from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
+from edokit.metrics.checks import pair
 from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.scales import NOMINAL, Scale
 

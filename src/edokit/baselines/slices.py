@@ -20,7 +20,8 @@ from edokit._types import Bools, Floats
 from edokit.annotations.core import Annotations
 from edokit.annotator_effects import label_shares
 from edokit.baselines.scores import CONSTANT, Score, score_methods
-from edokit.metrics import METRIC, floor_items, headline_metric
+from edokit.metrics import METRIC, headline_metric
+from edokit.metrics.compute import floor_items
 from edokit.metrics.resampling import Resampling
 
 # Values of a column; of more, each slice has too few items to say anything.

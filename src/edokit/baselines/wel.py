@@ -23,7 +23,7 @@ import numpy.typing as npt
 from edokit._types import Codes, Floats
 from edokit.annotations.core import Ties
 from edokit.baselines.methods import VotingPool, register_method
-from edokit.metrics import CLIP
+from edokit.metrics.formulas import CLIP
 
 Parts = npt.NDArray[np.floating]
 TERMS = ("alpha", "beta", "gamma", "mu")

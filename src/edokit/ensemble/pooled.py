@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from edokit._types import Floats, Strings
 from edokit.annotations.long_table import SCALE
-from edokit.metrics import entropy_items, medians
+from edokit.metrics import entropy_items
+from edokit.metrics.formulas import medians
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.rows import Rows

@@ -20,7 +20,8 @@ from edokit._package import __version__
 from edokit._types import Floats
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
-from edokit.metrics import entropy_items, medians
+from edokit.metrics import entropy_items
+from edokit.metrics.formulas import medians
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.predictions.shards import Shards, read_shards

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from edokit._errors import InputError, check_number, check_seed
 from edokit._types import Counts, Floats, Ints
-from edokit.metrics import METRIC, answers, checked_names, entropy_ranks, losses, values
+from edokit.metrics.checks import answers, losses
+from edokit.metrics.compute import entropy_ranks, values
+from edokit.metrics.registry import METRIC, checked_names
 from edokit.scales import NOMINAL, Scale
 
 Key = TypeVar("Key", bound=Hashable)

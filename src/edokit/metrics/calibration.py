@@ -1,0 +1,128 @@
+"""Calibration of predicted probabilities against soft labels: reliability curve and ECE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import check_number
+from edokit._types import Floats, Ints
+from edokit.metrics.checks import pair
+from edokit.scales import NOMINAL, Scale
+
+# Bins of equal width.
+BINS = 10
+# A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below.
+NUDGE = 1e-6
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability curve; every array [B] is over the bins that are not empty.
+
+    Attributes
+    ----------
+    low, high : ndarray
+        Edges of each bin.
+    predicted : ndarray
+        Mean predicted probability in the bin.
+    observed : ndarray
+        Mean share of annotators in the bin.
+    count : ndarray
+        Number of points in the bin.
+    """
+
+    low: Floats
+    high: Floats
+    predicted: Floats
+    observed: Floats
+    count: Ints
+
+    @property
+    def ece(self) -> float:
+        """Mean |predicted − observed|, each bin weighted by its points."""
+        gaps = np.abs(self.predicted - self.observed)
+        return float(gaps @ self.count / self.count.sum())
+
+
+def reliability_curve(
+    p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS, *, scale: Scale = NOMINAL
+) -> Reliability:
+    """Reliability curve of predicted probabilities against soft labels.
+
+    Each (item, class) is one point (p_ic, q_ic); of two classes only the second counts, since the
+    first mirrors it.
+
+    Parameters
+    ----------
+    p, q : array-like of shape [N, C], or [N, L] for sets
+        Predicted probabilities and soft labels.
+    bins : int, default=10
+        Number of bins of p, all of equal width. An edge belongs to the bin above.
+    scale : Scale, default=NOMINAL
+        The answer scale.
+
+    Returns
+    -------
+    Reliability
+
+    Examples
+    --------
+    >>> curve = reliability_curve([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]], bins=2)
+    >>> curve.predicted, curve.observed
+    (array([0.2, 0.6]), array([0. , 0.5]))
+    """
+    check_number("bins", bins, 1, whole=True)
+    points, shares = _points(*pair(p, q, scale), scale)
+    index, edges = _bin_of(points, bins).ravel(), np.linspace(0, 1, bins + 1)
+    count = np.bincount(index, minlength=bins)
+    filled = count > 0
+    predicted, observed = (
+        np.bincount(index, weights=values.ravel(), minlength=bins)[filled] / count[filled]
+        for values in (points, shares)
+    )
+    ends = edges[:-1][filled], edges[1:][filled]
+    return Reliability(*ends, predicted, observed, count[filled].astype(np.int64))
+
+
+def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS) -> float:
+    """Expected calibration error against soft labels.
+
+    Parameters
+    ----------
+    p, q : array-like of shape [N, C]
+        Predicted probabilities and soft labels.
+    bins : int, default=10
+        Number of calibration bins, as for `reliability_curve`.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> round(ece([[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]), 4)
+    0.15
+    """
+    return reliability_curve(p, q, bins).ece
+
+
+def gap_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
+    """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
+    points, shares = _points(p, q, scale)
+    cell = _bin_of(points, BINS) + BINS * np.arange(len(p))[:, None]
+    gaps = (points - shares) / points.shape[1]
+    parts = np.bincount(cell.ravel(), weights=gaps.ravel(), minlength=len(p) * BINS)
+    return parts.astype(np.float64, copy=False).reshape(len(p), BINS)
+
+
+def _points(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    return (p[:, 1:], q[:, 1:]) if scale.is_binary(p.shape[1]) else (p, q)
+
+
+def _bin_of(points: Floats, bins: int) -> npt.NDArray[np.intp]:
+    """The bin of each point."""
+    return np.minimum((points * bins + NUDGE).astype(np.intp), bins - 1)

@@ -1,0 +1,121 @@
+"""Checks of what metrics take: arrays of probabilities, soft labels and hard labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError
+from edokit._types import Bools, Floats, Ints
+from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
+
+
+def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> Floats:
+    """Checked probabilities [N, C], or [N, L] of sets, in double precision."""
+    array = _finite(name, values, 2, "give one row per item and one column per class")
+    if scale.rows(array).shape[1] < 2:
+        raise InputError(
+            f"{name} has fewer than two classes: its shape is {_shape(array)}",
+            "give a column for every class, also for those that nobody chose",
+        )
+
+    def refuse(fault: str, row: tuple[int, ...]) -> InputError:
+        numbers, hint = number_list(array[row]), "turn logits into probabilities first"
+        if "sum" in fault:
+            hint = f"divide each row by its sum, or {hint}"
+        wrong = int((~scale.are_distributions(array)).sum())
+        return InputError(
+            f"the probabilities {name}[{row[0]}] {fault}: ({numbers})"
+            f" ({wrong} of {len(array)} are wrong)",
+            hint,
+        )
+
+    return scale.distributions(array, TOLERANCE, refuse)
+
+
+def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Floats, Floats]:
+    """Checked predicted probabilities and soft labels, both [N, C], or [N, L] of sets."""
+    predicted, soft = distributions("p", p, scale), distributions("q", q, scale)
+    if predicted.shape != soft.shape:
+        raise InputError(
+            f"p has the shape {_shape(predicted)}, q has {_shape(soft)}",
+            "match the items by id, and give both the same classes in the same order",
+        )
+    if scale.positions is not None and len(scale.positions) != predicted.shape[1]:
+        raise InputError(
+            f"p has {predicted.shape[1]} classes, the scale {len(scale.positions)} positions",
+            "give one position per class",
+        )
+    return predicted, soft
+
+
+def answers(
+    p: npt.ArrayLike, q: npt.ArrayLike, y: npt.ArrayLike, scale: Scale
+) -> tuple[Floats, Floats, Ints]:
+    """Checked predicted probabilities, soft labels and hard labels."""
+    predicted, soft = pair(p, q, scale)
+    return predicted, soft, hard_labels(y, predicted, scale)
+
+
+def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
+    """Checked class codes [N], or [N, L] of sets: 1 for each label that is chosen."""
+    shape, classes = scale.hard(p).shape, scale.rows(p).shape[1]
+    array = as_array("y", y)
+    if array.shape != shape:
+        raise InputError(
+            f"y has the shape {_shape(array)}, not [{', '.join(map(str, shape))}]",
+            "give one class code each; of sets, 1 for each label that is chosen and 0 for others",
+        )
+    if array.dtype.kind not in "iub":
+        raise InputError(
+            f"y holds {array.dtype} values, not class codes (whole numbers)",
+            "give each class as its position in the list, counted from 0",
+        )
+    problem = f"but class codes are from 0 to {classes - 1}"
+    hint = "drop the missing ones, and count from 0"
+    _refuse("y", array, (array < 0) | (array >= classes), problem, hint)
+    return array.astype(np.int64)
+
+
+def losses(name: str, values: npt.ArrayLike) -> Floats:
+    """Checked per-item values [N]."""
+    return _finite(name, values, 1, "give one loss per item, for example from ce_items")
+
+
+def as_array(name: str, values: npt.ArrayLike, dtype: Any = None) -> npt.NDArray[Any]:
+    """An array of any type."""
+    try:
+        return np.asarray(values, dtype)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} is no array of numbers with rows of the same length",
+            "give every row the same length, and turn it into numbers first",
+        ) from None
+
+
+def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Floats:
+    """Finite numbers with so many axes, at least one row of them."""
+    array = as_array(name, values, np.float64)
+    if array.ndim != dimensions or not len(array):
+        axes = "[N]" if dimensions == 1 else "[N, C]"
+        raise InputError(f"{name} has the shape {_shape(array)}, not {axes} with N > 0", hint)
+    hint = "drop or fill in the items that have no value"
+    _refuse(name, array, ~np.isfinite(array), "not a finite number", hint)
+    return array
+
+
+def _refuse(name: str, values: npt.NDArray[Any], wrong: Bools, problem: str, hint: str) -> None:
+    """Refuse an array of which some values are wrong; the message names the first of them."""
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise InputError(
+            f"{name}[{', '.join(map(str, at))}] is {values[at]:.6g}, {problem}"
+            f" ({wrong.sum()} of {wrong.size} are wrong)",
+            hint,
+        )
+
+
+def _shape(array: npt.NDArray[Any]) -> str:
+    return "[" + ", ".join(map(str, array.shape)) + "]"

@@ -1,0 +1,197 @@
+"""Metrics computed by name: all at once, as sums over shards, and their best possible values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._types import Codes, Floats, Ints
+from edokit.metrics.checks import answers
+from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
+from edokit.metrics.registry import METRIC, checked_names, metrics_of
+from edokit.scales import NOMINAL, Scale
+
+
+def compute_metrics(
+    p: npt.ArrayLike,
+    q: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    metrics: Iterable[str] | None = None,
+    scale: Scale = NOMINAL,
+) -> dict[str, float | None]:
+    """Compute several metrics at once.
+
+    Parameters
+    ----------
+    p, q : array-like of shape [N, C], or [N, L] for sets
+        Predicted probabilities and soft labels.
+    y : array-like of int, shape [N], or [N, L] for sets
+        Hard labels as class codes; of sets, 1 for each label that is chosen.
+    metrics : iterable of str, default=None
+        Names of the metrics; all of the scale if None (`metrics_of`).
+    scale : Scale, default=NOMINAL
+        The answer scale. Of sets, metrics of distributions are averaged over the two-class
+        distributions of an item's labels.
+
+    Returns
+    -------
+    dict of str to float
+        The metrics by name; ``entropy_correlation`` is None where it is undefined.
+
+    Examples
+    --------
+    >>> from edokit.metrics import compute_metrics, main_metrics
+    >>> from edokit.scales import Scale
+    >>> p, q = [[0.8, 0.2], [0.4, 0.6]], [[1, 0], [0.5, 0.5]]
+    >>> found = compute_metrics(p, q, [0, 1], metrics=main_metrics())
+    >>> {name: round(value, 4) for name, value in found.items()}
+    {'f1': 1.0, 'ce': 0.4684, 'md': 0.3, 'bs': 0.05}
+    >>> points = Scale("ordinal", (1, 2, 4))
+    >>> found = compute_metrics([[0.5, 0.5, 0]], [[0, 0, 1]], [2], scale=points)
+    >>> found["w1"], found["rps"], found["mad"]
+    (2.5, 2.25, 3.0)
+    """
+    return values(checked_names(metrics, scale), *answers(p, q, y, scale), scale)
+
+
+def best_possible(
+    q: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    metrics: Iterable[str] | None = None,
+    scale: Scale = NOMINAL,
+) -> dict[str, float | None]:
+    """Return the best value of each metric that any answer can have on these labels.
+
+    Where annotators disagree, no answer has a CE of 0, and no single answer a distance of 0 to all
+    of them.
+
+    Parameters
+    ----------
+    q, y, metrics, scale
+        As for `compute_metrics`.
+
+    Returns
+    -------
+    dict of str to float
+        CE: the mean entropy of the soft labels; distances between distributions: 0; ``mad`` and
+        ``label_error``: those of the best single answer for each item.
+
+    Examples
+    --------
+    >>> best = best_possible([[1, 0], [0.5, 0.5]], [0, 1], metrics=["ce", "md", "f1"])
+    >>> {name: round(value, 4) for name, value in best.items()}
+    {'ce': 0.3466, 'md': 0.0, 'f1': 1.0}
+    """
+    names = checked_names(metrics, scale)
+    _, soft, hard = answers(q, q, y, scale)
+    best = values(names, soft, soft, hard, scale)
+    if "ce" in best:
+        best["ce"] = float(floor_items(soft, "ce", scale).mean())
+    certain = scale.indicators(hard, soft.shape[1]).astype(np.float64)
+    hard_names = [name for name in names if METRIC[name].hard]
+    return best | values(hard_names, certain, soft, hard, scale)
+
+
+def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
+    """The lowest possible CE of each item, or 0 for a distance to the soft labels [N]."""
+    if metric != "ce":
+        return np.zeros(len(q))
+    return scale.per_item(shannon(scale.rows(q)), len(q))
+
+
+def values(
+    names: Iterable[str], p: Floats, q: Floats, y: Ints, scale: Scale = NOMINAL
+) -> dict[str, float | None]:
+    """`compute_metrics` on checked arguments."""
+    results = MetricSums.of(p, q, y, scale, tuple(names)).values()
+    if "entropy_correlation" in results:
+        (rho,) = entropy_ranks(p, q, scale)(np.ones((1, len(p))))
+        results["entropy_correlation"] = None if np.isnan(rho) else float(rho)
+    return results
+
+
+def entropy_ranks(p: Floats, q: Floats, scale: Scale) -> RankCorrelation:
+    """Spearman's ρ of the entropies of p and q."""
+    return RankCorrelation(floor_items(p, "ce", scale), floor_items(q, "ce", scale))
+
+
+def annotation_errors(
+    p: Floats, items: Codes, labels: Floats, scale: Scale
+) -> tuple[Floats, Floats]:
+    """Cross-entropy and error of each annotation [M].
+
+    ``p`` [N, C] are predictions, ``items`` [M] the row of p and ``labels`` [M, C] the shares of
+    each annotation. The error is 1 minus the annotator's share of the predicted class; of sets both
+    are means over labels.
+    """
+    rows, shares = scale.rows(p[items]), scale.rows(labels)
+    chosen_shares = np.take_along_axis(shares, rows.argmax(axis=1)[:, None], axis=1)[:, 0]
+    losses = cross_entropy(rows, shares)
+    return scale.per_item(losses, len(items)), scale.per_item(1 - chosen_shares, len(items))
+
+
+_Sums = TypeVar("_Sums", bound="MetricSums")
+
+
+@dataclass(frozen=True, eq=False)
+class MetricSums:
+    """Metrics as sums over items, which add up over shards: ``a + b`` are those of both.
+
+    Attributes
+    ----------
+    items : int
+        N.
+    sums : mapping of str to ndarray
+        Summed parts of each metric; None for the entropy correlation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p, q, y = np.array([[0.8, 0.2]]), np.array([[1.0, 0.0]]), np.array([0])
+    >>> shards = [MetricSums.of(p, q, y), MetricSums.of(q, q, y)]
+    >>> round((shards[0] + shards[1]).values()["ce"], 4)
+    0.1116
+    """
+
+    items: int
+    sums: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        p: Floats,
+        q: Floats,
+        y: Ints | Codes,
+        scale: Scale = NOMINAL,
+        metrics: Iterable[str] | None = None,
+    ) -> MetricSums:
+        """The sums of one shard; parameters as for `compute_metrics`, not checked."""
+        sums: dict[str, Any] = dict.fromkeys(metrics_of(scale) if metrics is None else metrics)
+        for name in sums:
+            parts: Any = METRIC[name].parts
+            if parts is not None:
+                sums[name] = parts(p, q, y, scale).sum(axis=0)
+        return cls(len(p), sums)
+
+    def __add__(self: _Sums, other: _Sums) -> _Sums:
+        sums = {
+            name: None if total is None else total + other.sums[name]
+            for name, total in self.sums.items()
+        }
+        return type(self)(self.items + other.items, sums)
+
+    def values(self) -> dict[str, float | None]:
+        """The metrics by name.
+
+        ``entropy_correlation`` is None: ranks among all items are no sum over shards.
+        """
+        return {
+            name: None if total is None else float(METRIC[name].value(total, self.items))
+            for name, total in self.sums.items()
+        }

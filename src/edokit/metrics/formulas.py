@@ -1,0 +1,118 @@
+"""The formulas of metrics on checked arrays; those of distributions give a value per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._types import Codes, Floats, Ints
+from edokit.scales import Scale
+
+# Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
+CLIP = 1e-12
+# A cumulative share of one half may have been rounded by so much.
+ROUNDING = 1e-9
+# Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties.
+ENTROPY_DECIMALS = 9
+
+
+def right(p: Floats, y: Ints) -> Floats:
+    """1 where the most probable class is y [N]."""
+    return np.asarray((p.argmax(axis=1) == y).astype(np.float64))
+
+
+def cross_entropy(p: Floats, q: Floats) -> Floats:
+    logs = np.log(np.clip(p, CLIP, 1 - CLIP))
+    return np.asarray(-np.einsum("nc,nc->n", q, logs))
+
+
+def manhattan(p: Floats, q: Floats) -> Floats:
+    return np.asarray(np.abs(p - q).sum(axis=1))
+
+
+def brier(p: Floats, q: Floats) -> Floats:
+    return np.asarray(((p - q) ** 2).sum(axis=1))
+
+
+def shannon(p: Floats) -> Floats:
+    logs = np.log(np.where(p > 0, p, 1.0))  # 0 ln 0 = 0
+    total: Floats = -np.einsum("nc,nc->n", p, logs)
+    return np.maximum(total, 0.0)
+
+
+def jensen_shannon(p: Floats, q: Floats) -> Floats:
+    divergence = shannon((p + q) / 2) - (shannon(p) + shannon(q)) / 2
+    return np.clip(divergence, 0.0, np.log(2))  # rounding may step over the bounds
+
+
+def ranked_probability(p: Floats, q: Floats, positions: Floats) -> Floats:
+    return np.asarray(np.cumsum(p - q, axis=1)[:, :-1] ** 2 @ np.diff(positions))
+
+
+def wasserstein(p: Floats, q: Floats, positions: Floats) -> Floats:
+    return np.asarray(np.abs(np.cumsum(p - q, axis=1)[:, :-1]) @ np.diff(positions))
+
+
+def absolute_distance(p: Floats, q: Floats, positions: Floats) -> Floats:
+    """Mean distance between the median of p and the answers q."""
+    distances = np.abs(positions - positions[medians(p)][:, None])
+    return np.asarray(np.einsum("nc,nc->n", q, distances))
+
+
+def medians(p: Floats) -> npt.NDArray[np.intp]:
+    """The class at which the cumulative share reaches one half [N]; the lower one on a tie."""
+    reached = np.cumsum(p, axis=1) >= 0.5 - ROUNDING
+    positions: npt.NDArray[np.intp] = reached.argmax(axis=1)
+    return positions
+
+
+def decisions(p: Floats, scale: Scale) -> Codes:
+    """Return single answers: the median on a scale, else the most probable class or labels.
+
+    Returns
+    -------
+    numpy.ndarray of shape [N], or [N, L] for sets
+        Class codes, or 1 for each chosen label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> decisions(np.array([[0.4, 0.3, 0.3]]), Scale("ordinal", (1, 2, 3)))
+    array([1], dtype=int32)
+    """
+    return medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
+
+
+class RankCorrelation:
+    """Spearman's ρ of x and y [N] as a function of how often each item is taken.
+
+    Called with counts [B, N], it gives ρ of each multiset [B], NaN where undefined. Ranks follow
+    from counts of distinct values, so that a resample costs no sorting.
+    """
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self._sides = []
+        for values in (x, y):
+            _, codes, sizes = np.unique(
+                np.round(values, ENTROPY_DECIMALS), return_inverse=True, return_counts=True
+            )
+            first = np.cumsum(sizes) - sizes
+            self._sides.append((np.argsort(codes, kind="stable"), first, codes))
+
+    def __call__(self, counts: npt.NDArray[Any]) -> Floats:
+        ranks, spread = [], np.ones(len(counts))
+        for order, first, codes in self._sides:
+            per_value = counts.take(order, axis=1, mode="clip")  # quicker than with checks
+            if len(first) < len(order):
+                per_value = np.add.reduceat(per_value, first, axis=1, dtype=np.int64)
+            # Twice the mid-rank of each value, less the mean of all items.
+            centred = 2.0 * np.cumsum(per_value, axis=1, dtype=np.int64)
+            centred -= per_value
+            centred -= per_value.sum(axis=1, keepdims=True)
+            spread *= np.einsum("bu,bu,bu->b", per_value, centred, centred)
+            ranks.append(centred.take(codes, axis=1, mode="clip"))
+        together = np.einsum("bn,bn->b", counts * ranks[0], ranks[1])
+        rho = together / np.sqrt(np.where(spread > 0, spread, np.nan))
+        return np.asarray(np.clip(rho, -1.0, 1.0))
