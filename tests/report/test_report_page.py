@@ -366,7 +366,7 @@ def test_inputs_too_large_for_a_page_are_named(
     import edokit.report.data as module
 
     make_run(tmp_path)
-    monkeypatch.setattr(module, "digest", lambda path: None)
+    monkeypatch.setattr(module, "digest_input", lambda path: None)
     reader = page_of(tmp_path)
     assert "is over one GiB, too large for a page" in reader.text
 
