@@ -86,7 +86,7 @@ def annotations_of(texts: list[str], labels: np.ndarray) -> Any:
     answers = np.stack([shuffled(labels, k) for k in range(3)], axis=1)
     # Not from a table: machines with a GPU may have no pyarrow.
     return Annotations(
-        rows=Rows.of(range(n)),
+        rows=Rows.from_names(range(n)),
         annotators=three.astype(object),
         classes=("0", "1"),
         item_codes=np.repeat(np.arange(n), 3),

@@ -18,8 +18,8 @@ PAIRS = st.lists(st.tuples(NAMES, NAMES), unique=True, min_size=1)
 
 def rows_of(ids: list[str] | list[tuple[str, str]]) -> Rows:
     if ids and isinstance(ids[0], tuple):
-        return Rows.of(*zip(*ids, strict=True))
-    return Rows.of(ids)
+        return Rows.from_names(*zip(*ids, strict=True))
+    return Rows.from_names(ids)
 
 
 def ids_of(rows: Rows) -> list[str] | list[tuple[str, str]]:
@@ -63,16 +63,16 @@ def test_concatenated_rows_are_those_of_the_parts(ids: list[str], others: list[s
 
 
 def test_rows_about_items_are_anonymous_among_pairs() -> None:
-    pairs = Rows.of(["a", "a"], ["", "x"])
-    assert pairs.positions(Rows.of(["b", "a"])).tolist() == [-1, 0]
-    assert Rows.of(["b", "a"]).positions(pairs).tolist() == [1, -1]
-    assert ids_of(Rows.concatenate([Rows.of(["b"]), pairs]))[0] == ("b", "")
+    pairs = Rows.from_names(["a", "a"], ["", "x"])
+    assert pairs.positions(Rows.from_names(["b", "a"])).tolist() == [-1, 0]
+    assert Rows.from_names(["b", "a"]).positions(pairs).tolist() == [1, -1]
+    assert ids_of(Rows.concatenate([Rows.from_names(["b"]), pairs]))[0] == ("b", "")
 
 
 @given(st.lists(st.tuples(NAMES, st.floats(-9, 9)), min_size=1))
 def test_the_mean_of_an_item_is_that_of_its_rows(values: list[tuple[str, float]]) -> None:
     items, numbers = zip(*values, strict=True)
-    rows = Rows.of(items, [str(row) for row in range(len(items))])
+    rows = Rows.from_names(items, [str(row) for row in range(len(items))])
     literal = [np.mean([number for name, number in values if name == item]) for item in rows.items]
     np.testing.assert_allclose(rows.mean(np.array(numbers)), literal, atol=1e-12)
     weighted = rows.mean(np.array(numbers)[:, None], np.full(len(items), 3.0))
@@ -80,13 +80,13 @@ def test_the_mean_of_an_item_is_that_of_its_rows(values: list[tuple[str, float]]
 
 
 def test_keys_tell_pairs_apart_whatever_characters_their_names_have() -> None:
-    pairs = Rows.of(["a\tb", "a", "b", "a", "c"], ["c", "b\tc", "a", "b", "a\tb"])
+    pairs = Rows.from_names(["a\tb", "a", "b", "a", "c"], ["c", "b\tc", "a", "b", "a\tb"])
     assert len({*pairs.keys.tolist()}) == len(pairs)
-    assert pairs.take([3]).keys[0] == Rows.of(["x", "a"], ["x", "b"]).keys[1]
+    assert pairs.take([3]).keys[0] == Rows.from_names(["x", "a"], ["x", "b"]).keys[1]
 
 
 def test_ids_that_do_not_match_are_counted_with_three_examples() -> None:
-    wanted, given_ids = Rows.of(range(10)), Rows.of([*range(4), 90, 91, 92, 93])
+    wanted, given_ids = Rows.from_names(range(10)), Rows.from_names([*range(4), 90, 91, 92, 93])
     with pytest.raises(InputError) as caught:
         given_ids.match(wanted, "predictions", "annotations")
     assert caught.value.message == (
@@ -97,19 +97,22 @@ def test_ids_that_do_not_match_are_counted_with_three_examples() -> None:
 
 
 def test_pairs_that_do_not_match_are_named() -> None:
-    pairs, labelled = Rows.of(["a", "a"], ["x", "y"]), Rows.of(["a", "a"], ["x", "z"])
+    pairs, labelled = (
+        Rows.from_names(["a", "a"], ["x", "y"]),
+        Rows.from_names(["a", "a"], ["x", "z"]),
+    )
     with pytest.raises(
         InputError, match=r"different pairs.* missing: 'a · z'; 1 is extra: 'a · y'"
     ):
         pairs.match(labelled, "predictions", "annotations")
     for source, rows, against, others in (
-        ("predictions", pairs, "annotations", Rows.of(["a"])),
-        ("annotations", Rows.of(["a"]), "predictions", pairs),
+        ("predictions", pairs, "annotations", Rows.from_names(["a"])),
+        ("annotations", Rows.from_names(["a"]), "predictions", pairs),
     ):
         with pytest.raises(InputError, match=r"predictions are of pairs.*'a · x'.*learn='pairs'"):
             rows.match(others, source, against)
     with pytest.raises(InputError, match="predictions are of items, not of pairs"):
-        labelled.match(Rows.of(["a"]), "annotations", "predictions")
+        labelled.match(Rows.from_names(["a"]), "annotations", "predictions")
 
 
 @pytest.mark.parametrize(
@@ -120,13 +123,13 @@ def test_an_id_that_is_repeated_can_not_be_matched(
     wanted: list[str], given_ids: list[str], owner: str
 ) -> None:
     with pytest.raises(InputError, match=f"items of {owner} are not unique: 'a'"):
-        Rows.of(given_ids).match(Rows.of(wanted), "predictions", "annotations")
-    pairs = [Rows.of(names, ["x"] * len(names)) for names in (given_ids, wanted)]
+        Rows.from_names(given_ids).match(Rows.from_names(wanted), "predictions", "annotations")
+    pairs = [Rows.from_names(names, ["x"] * len(names)) for names in (given_ids, wanted)]
     with pytest.raises(InputError, match=f"pairs of {owner} are not unique: 'a · x'"):
         pairs[0].match(pairs[1], "predictions", "annotations")
 
 
 def test_seven_matches_seven_but_not_double_o_seven() -> None:
-    assert Rows.of(["7"]).match(Rows.of([7]), "a", "b").tolist() == [0]
+    assert Rows.from_names(["7"]).match(Rows.from_names([7]), "a", "b").tolist() == [0]
     with pytest.raises(InputError, match="1 of 1 is missing: '7'; 1 is extra: '007'"):
-        Rows.of(["007"]).match(Rows.of([7]), "a", "b")
+        Rows.from_names(["007"]).match(Rows.from_names([7]), "a", "b")

@@ -301,7 +301,7 @@ def join(pools: Sequence[Predictions]) -> Predictions:
 def asked_pairs(items: Sequence[str], annotators: Sequence[Sequence[str]]) -> Rows:
     """The pairs of items and their annotators, in this order."""
     every = [(item, name) for item, names in zip(items, annotators, strict=True) for name in names]
-    return Rows.of(*zip(*every, strict=True))
+    return Rows.from_names(*zip(*every, strict=True))
 
 
 def _renamed(pool: Predictions, ending: str) -> Predictions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,9 +32,9 @@ class Rows:
     Annotations, predictions and pooled answers are such an index with values. They are matched by
     these ids, never by position.
 
-    The labels of sets are no level of the index. Every item has every label, so labels are an axis
-    of the values, which `Scale.rows` unfolds: a level would repeat each id once per label, and
-    could only say what the axis says.
+    The labels of multi-label data are not a level of the index. Every item has every label, so
+    labels are an axis of the values, which `Scale.rows` unfolds: a level would repeat each id once
+    per label, and could only say what the axis says.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Rows:
 
     Examples
     --------
-    >>> rows = Rows.of(["a", "a", "b"], ["x", "y", "x"])
+    >>> rows = Rows.from_names(["a", "a", "b"], ["x", "y", "x"])
     >>> rows.items.tolist(), rows.item_codes.tolist()
     (['a', 'b'], [0, 0, 1])
     >>> rows.mean([1.0, 3.0, 5.0])
@@ -63,30 +63,34 @@ class Rows:
     annotators: Strings | None = None
     annotator_codes: Codes | None = None
 
-    @classmethod
-    def of(cls, items: Iterable[object], annotators: Iterable[object] | None = None) -> Rows:
+    @staticmethod
+    def from_names(items: Iterable[object], annotators: Iterable[object] | None = None) -> Rows:
         """Return the index of rows with these items, and these annotators, one name per row."""
         names = as_names(items)
         if annotators is None:
-            return cls(names, np.arange(len(names), dtype=np.int32))
-        (item_codes, distinct), (annotator_codes, people) = (
-            pd.factorize(column) for column in (names, as_names(annotators))
-        )
-        return cls(distinct, item_codes.astype(np.int32), people, annotator_codes.astype(np.int32))
+            return Rows(names, np.arange(len(names), dtype=np.int32))
+        item_codes, distinct = pd.factorize(names)
+        annotator_codes, people = pd.factorize(as_names(annotators))
+        return Rows(distinct, item_codes.astype(np.int32), people, annotator_codes.astype(np.int32))
 
-    @classmethod
-    def concatenate(cls, parts: Sequence[Rows]) -> Rows:
+    @staticmethod
+    def numbered(count: int) -> Rows:
+        """Return the index of items without ids, which are called 0, 1, 2, … if anybody asks."""
+        return NumberedRows(np.arange(count))
+
+    @staticmethod
+    def concatenate(parts: Sequence[Rows]) -> Rows:
         """Return the rows of several parts, such as shards, one after another."""
         items = np.concatenate([part.item_names for part in parts])
-        annotators = [part.annotator_names for part in parts]
-        if all(names is None for names in annotators):
-            return cls.of(items)
-        anonymous = [np.full(len(part), NOBODY, dtype=object) for part in parts]
-        columns = [
-            blanks if names is None else names
-            for names, blanks in zip(annotators, anonymous, strict=True)
-        ]
-        return cls.of(items, np.concatenate(columns))
+        if all(part.annotators is None for part in parts):
+            return Rows.from_names(items)
+        annotators = []
+        for part in parts:
+            names = part.annotator_names
+            if names is None:
+                names = np.full(len(part), NOBODY, dtype=object)
+            annotators.append(names)
+        return Rows.from_names(items, np.concatenate(annotators))
 
     def __len__(self) -> int:
         return len(self.item_codes)
@@ -94,12 +98,16 @@ class Rows:
     @cached_property
     def item_names(self) -> Strings:
         """The item of each row [R]."""
-        return self.items if self.annotators is None else self.items[self.item_codes]
+        if self.annotators is None:
+            return self.items
+        return np.asarray(self.items[self.item_codes])
 
     @cached_property
     def annotator_names(self) -> Strings | None:
         """The annotator of each row [R]; None where rows are about items."""
-        return None if self.annotators is None else self.annotators[self.annotator_codes]
+        if self.annotators is None:
+            return None
+        return np.asarray(self.annotators[self.annotator_codes])
 
     @property
     def names(self) -> list[str]:
@@ -117,14 +125,16 @@ class Rows:
     @property
     def people(self) -> list[str]:
         """The distinct annotators; anonymous rows and rows about items have none."""
-        return (
-            [] if self.annotators is None else [name for name in self.annotators if name != NOBODY]
-        )
+        if self.annotators is None:
+            return []
+        return [name for name in self.annotators if name != NOBODY]
 
     def columns(self) -> dict[str, Strings]:
         """The item and, of pairs, the annotator of each row [R], as columns of a table."""
-        columns = {"item": self.item_names, "annotator": self.annotator_names}
-        return {name: names for name, names in columns.items() if names is not None}
+        columns = {"item": self.item_names}
+        if self.annotator_names is not None:
+            columns["annotator"] = self.annotator_names
+        return columns
 
     @cached_property
     def is_named(self) -> Bools:
@@ -153,8 +163,9 @@ class Rows:
 
     @cached_property
     def _is_repeated(self) -> Bools:
-        index = self._item_index if self.annotators is None else self._pair_index
-        return index.duplicated()
+        if self.annotators is None:
+            return self._item_index.duplicated()
+        return self._pair_index.duplicated()
 
     def by_item(self) -> Rows:
         """Return a row for each item."""
@@ -170,7 +181,8 @@ class Rows:
             counts = np.bincount(self.item_codes, minlength=n)
             means = sums(values, self.item_codes, n)
             return np.asarray(means / counts.reshape(-1, *[1] * (means.ndim - 1)))
-        rows, shares = np.asarray(values), np.asarray(weights, dtype=np.float64)
+        rows = np.asarray(values)
+        shares = np.asarray(weights, dtype=np.float64)
         shares = shares / np.bincount(self.item_codes, shares, n)[self.item_codes]
         return sums(rows * shares.reshape(-1, *[1] * (rows.ndim - 1)), self.item_codes, n)
 
@@ -182,8 +194,10 @@ class Rows:
 
     def order(self) -> npt.NDArray[np.intp]:
         """Return the positions of the rows, sorted by item and by annotator."""
-        columns = [self.annotator_names, self.item_names]
-        return np.lexsort([names.astype(str) for names in columns if names is not None])
+        columns = [self.item_names.astype(str)]
+        if self.annotator_names is not None:
+            columns.insert(0, self.annotator_names.astype(str))
+        return np.lexsort(columns)
 
     @property
     def clusters(self) -> Ints | None:
@@ -202,11 +216,23 @@ class Rows:
             keys = keys * _ODD + _hashes(self.annotators)[self.annotator_codes]
         return keys
 
+    def draw(self, count: int) -> Ints:
+        """Return the positions of this many rows, which depend on their ids, not on their order.
+
+        These are the rows with the lowest `keys`, in the order of the keys.
+        """
+        return lowest(self.keys, count)
+
     def check_unique(self, what: str, hint: str) -> None:
         """Refuse repeated rows; ``what`` names them in the message."""
         if self._is_repeated.any():
             names = dict.fromkeys(self.take(self._is_repeated).names)
             raise InputError(f"{what} are not unique: {examples(names)}", hint)
+
+    def check_named(self) -> None:
+        """Refuse items whose name is empty."""
+        if "" in self.item_names:
+            raise InputError("one of the items has an empty name", "name every entry")
 
     def check_items(self, what: str) -> None:
         """Refuse pairs of an item and an annotator; ``what`` names the table in the message."""
@@ -248,13 +274,14 @@ class Rows:
     @cached_property
     def _pair_index(self) -> pd.MultiIndex:
         """The item and the annotator of each row; rows about items have nobody."""
-        annotators, codes = self.annotators, self.annotator_codes
-        if annotators is None:
-            annotators, codes = as_names([NOBODY]), np.zeros(len(self), dtype=np.int32)
-        people = pd.Index(annotators, dtype=object)
-        levels: list[Any] = [self._item_index, people]
-        level_codes: list[Any] = [self.item_codes, codes]
+        annotators = self.annotators
+        codes = self.annotator_codes
+        if annotators is None or codes is None:
+            annotators = as_names([NOBODY])
+            codes = np.zeros(len(self), dtype=np.int32)
         # Unverified, since the items of rows without annotators may be repeated.
+        levels: list[Any] = [self._item_index, pd.Index(annotators, dtype=object)]
+        level_codes: list[Any] = [self.item_codes, codes]
         return pd.MultiIndex(levels, level_codes, verify_integrity=False)
 
     def match(self, others: Rows, source: str, against: str) -> npt.NDArray[np.intp]:
@@ -262,12 +289,7 @@ class Rows:
 
         ``source`` names this table in messages, ``against`` that of the others.
         """
-        is_same = self is others or (
-            self.noun == others.noun == "item"
-            and len(self) == len(others)
-            and bool((self.items == others.items).all())
-        )
-        if is_same:
+        if self._has_same_items(others):
             return np.arange(len(self))
         if self.noun != others.noun:
             # Annotations define what a row is; the message is about the other table.
@@ -283,12 +305,104 @@ class Rows:
             raise different_rows(source, against, len(others), missing=missing, extra=extra)
         return places
 
+    def _has_same_items(self, others: Rows) -> bool:
+        """Whether both are the same items in the same order."""
+        if self is others:
+            return True
+        if self.annotators is not None or others.annotators is not None:
+            return False
+        return len(self) == len(others) and bool((self.items == others.items).all())
+
+
+class NumberedRows(Rows):
+    """An index of items that have no ids: each is a number, and its name is made when asked for.
+
+    Arrays of a million rows would otherwise pay for a million names that nobody looks at.
+
+    Parameters
+    ----------
+    numbers : ndarray of int of shape (R,)
+        The number of each item, each at most once.
+
+    Examples
+    --------
+    >>> rows = Rows.numbered(3)
+    >>> len(rows), rows.take([2, 0]).names
+    (3, ['2', '0'])
+    """
+
+    def __init__(self, numbers: Ints) -> None:
+        object.__setattr__(self, "numbers", numbers)
+        object.__setattr__(self, "annotators", None)
+        object.__setattr__(self, "annotator_codes", None)
+
+    numbers: Ints
+
+    @cached_property
+    def items(self) -> Strings:
+        """The names of the items [R]."""
+        return as_names(self.numbers)
+
+    @cached_property
+    def item_codes(self) -> Codes:
+        """The item of each row [R]."""
+        return np.arange(len(self), dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, positions: npt.ArrayLike) -> Rows:
+        """Return the rows at these positions (or where a mask is true), in this order."""
+        return NumberedRows(self.numbers[check_positions(positions, len(self))])
+
+    def by_item(self) -> Rows:
+        """Return a row for each item."""
+        return self
+
+    @cached_property
+    def _is_repeated(self) -> Bools:
+        return np.zeros(len(self), dtype=bool)
+
+    def check_named(self) -> None:
+        """Numbers are not empty."""
+
+    def check_unique(self, what: str, hint: str) -> None:
+        """Numbers are given once."""
+
+    def draw(self, count: int) -> Ints:
+        """Return the positions of this many rows, by the keys of the names they would have."""
+        if in_order(self.numbers):
+            return _draw_numbered(len(self), count)
+        return lowest(self.keys, count)
+
+    def _has_same_items(self, others: Rows) -> bool:
+        if isinstance(others, NumberedRows):
+            return np.array_equal(self.numbers, others.numbers)
+        return super()._has_same_items(others)
+
+
+@lru_cache(maxsize=8)
+def _draw_numbered(rows: int, count: int) -> Ints:
+    """The draw from 0, 1, 2, …: kept, since the keys of a million names take longer than a fit."""
+    positions = lowest(_hashes(as_names(np.arange(rows))), count)
+    positions.flags.writeable = False
+    return positions
+
+
+def lowest(keys: Keys, count: int) -> Ints:
+    """The positions of the lowest keys, in ascending order of keys; of equal keys, the first."""
+    if count >= len(keys):
+        return np.argsort(keys, kind="stable")
+    bound = np.partition(keys, count - 1)[count - 1]
+    candidates = np.flatnonzero(keys <= bound)
+    return candidates[np.argsort(keys[candidates], kind="stable")][:count]
+
 
 def _hashes(names: Strings) -> Keys:
     return np.asarray(pd.util.hash_array(np.asarray(names, dtype=object), categorize=False))
 
 
-def sums(values: npt.ArrayLike, codes: npt.NDArray[Any], groups: int) -> Floats:
+def sums(values: npt.ArrayLike, codes: npt.NDArray[np.integer], groups: int) -> Floats:
     """The sum of values [R, ...] by group [groups, ...]; ``codes`` [R] are the groups."""
     rows = np.asarray(values, dtype=np.float64)
     columns = rows.reshape(len(rows), math.prod(rows.shape[1:])).T
@@ -296,7 +410,7 @@ def sums(values: npt.ArrayLike, codes: npt.NDArray[Any], groups: int) -> Floats:
     return np.asarray(total.reshape(groups, *rows.shape[1:]), dtype=np.float64)
 
 
-def in_order(positions: npt.NDArray[Any]) -> bool:
+def in_order(positions: npt.NDArray[np.integer]) -> bool:
     """Whether these positions are 0, 1, 2, …"""
     return bool((positions == np.arange(len(positions))).all())
 
@@ -314,7 +428,8 @@ def different_rows(
     ``missing`` are those of the ``count`` rows of ``against`` that ``source`` lacks; ``extra`` are
     only in ``source``.
     """
-    absent, surplus = ([] if rows is None else rows.names for rows in (missing, extra))
+    absent = [] if missing is None else missing.names
+    surplus = [] if extra is None else extra.names
     parts = []
     if absent:
         parts.append(f"{are(len(absent), count)} missing: {examples(absent)}")

@@ -167,6 +167,21 @@ class Scale:
             f"do not sum to 1 (within {TOLERANCE:g})": off,
         }
 
+    def all_distributions(self, values: npt.NDArray[Any]) -> bool:
+        """Return whether all rows over classes [..., C] are distributions."""
+        if self._are_clearly_distributions(values, TOLERANCE / 2):
+            return True
+        return bool(self.are_distributions(values).all())
+
+    def _are_clearly_distributions(self, values: npt.NDArray[Any], tolerance: float) -> bool:
+        """Whether a quick look is enough, as mostly; the extremes are NaN if a number is."""
+        if not values.size or not (values.min() >= 0 and values.max() <= 1):
+            return False
+        if self.is_multi_label:
+            return True
+        sums = np.einsum("...c->...", values)  # fast, as it keeps the values' type
+        return bool(np.abs(sums - 1).max() <= tolerance)
+
     def are_distributions(self, values: npt.NDArray[Any]) -> Bools:
         """Return which of the rows over classes [..., C] are distributions."""
         return np.asarray(~np.logical_or.reduce(list(self.faults(values).values())))
@@ -185,11 +200,8 @@ class Scale:
         Invalid rows raise ``refuse(fault, position)``. Each row is treated by itself, so that
         shards give the same numbers as one table.
         """
-        # A quick check for the usual case; the extremes are NaN if a number is.
-        if values.size and values.min() >= 0 and values.max() <= 1:
-            rough = np.einsum("...c->...", values)  # fast, as it keeps the values' type
-            if self.is_multi_label or np.abs(rough - 1).max() <= exact / 2:
-                return values
+        if self._are_clearly_distributions(values, exact / 2):
+            return values
         for fault, rows in self.faults(values, normalize=normalize).items():
             if rows.any():
                 raise refuse(fault, tuple(int(axis[0]) for axis in np.nonzero(rows)))

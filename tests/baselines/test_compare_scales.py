@@ -233,8 +233,8 @@ def test_a_named_scale_keeps_its_order_and_numbers_may_widen_one() -> None:
 def test_bare_arrays_take_the_scale_of_the_annotations(scale: Scale) -> None:
     (dev, people), (test, others) = sample(scale, "dev"), sample(scale, "test")
     found = compare(dev, people, test, others, methods=["greedy", "log-pool"], samples=0)
-    people, others = (replace(each, rows=Rows.of(range(60))) for each in (people, others))
-    others = replace(others, rows=Rows.of(range(60, 120)))
+    people, others = (replace(each, rows=Rows.from_names(range(60))) for each in (people, others))
+    others = replace(others, rows=Rows.from_names(range(60, 120)))
     named = Predictions.from_arrays(
         test.probabilities, items=others.items, classes=test.classes, layout="NKC", scale=scale
     )

@@ -397,6 +397,6 @@ def test_items_without_predictions_are_left_out_by_a_command_that_the_error_name
     assert f"{sum(SIZES) - len(pool) + 2} of {sum(SIZES)} items are left out" in made.stdout
     assert edo(*learn, "--annotations", kept).returncode == 0
     other = tmp_path / "other.npz"
-    write_predictions(replace(pool, rows=Rows.of(pool.items + "x")), other)
+    write_predictions(replace(pool, rows=Rows.from_names(pool.items + "x")), other)
     nothing = edo("data", "convert", shelf / "data.csv", tmp_path / "no.csv", "--items", other)
     assert_one_line(nothing, "no item of", "check the ids")

@@ -31,7 +31,7 @@ def pooled(
     p: list[list[float]], spread: list[float], classes: tuple[str, ...] = ("no", "yes")
 ) -> Pooled:
     names = as_names(f"item-{i}" for i in range(len(p)))
-    return Pooled(Rows.of(names), classes, np.array(p), np.array(spread))
+    return Pooled(Rows.from_names(names), classes, np.array(p), np.array(spread))
 
 
 CASES = pooled(
@@ -94,11 +94,11 @@ def test_shard_by_shard_gives_the_same_queue() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], size=60)
     spread = rng.random(60) / 2
-    whole = Pooled(Rows.of(range(60)), ("a", "b", "c"), p, spread)
+    whole = Pooled(Rows.from_names(range(60)), ("a", "b", "c"), p, spread)
     queue: list[Any] = []
     for start in range(0, 60, 7):
         rows = slice(start, start + 7)
-        part = Pooled(Rows.of(whole.items[rows]), whole.classes, p[rows], spread[rows])
+        part = Pooled(Rows.from_names(whole.items[rows]), whole.classes, p[rows], spread[rows])
         queue = review(part, 10, queue)
     assert queue == review(whole, 10)
 

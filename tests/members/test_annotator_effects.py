@@ -55,7 +55,7 @@ def simulated(
         below = np.cumsum(softmax(z[items] + offsets[whose], axis=1), axis=1)
         codes = (rng.random((len(items), 1)) > below).sum(axis=1).astype(np.int32)
         chosen = None
-    rows = Rows.of(f"item{i}" for i in range(labels))
+    rows = Rows.from_names(f"item{i}" for i in range(labels))
     people = as_names(f"person{i}" for i in range(annotators))
     classes = tuple(map(str, range(1, c + 1)))
     found = Annotations(rows, people, classes, items, whose, codes, chosen, scale=scale)

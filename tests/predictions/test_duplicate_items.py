@@ -20,7 +20,7 @@ def check(parts: list[Rows], names: list[str]) -> None:
 
 @given(st.lists(NAMES, min_size=2, max_size=5))
 def test_an_item_in_two_shards_is_refused_and_none_else(shards: list[list[str]]) -> None:
-    parts = [Rows.of(shard) for shard in shards]
+    parts = [Rows.from_names(shard) for shard in shards]
     names = [f"shard-{number}" for number in range(len(parts))]
     if len({name for shard in shards for name in shard}) < sum(map(len, shards)):
         with pytest.raises(InputError, match=r"shard-. repeats . items? of shard-"):
@@ -30,12 +30,12 @@ def test_an_item_in_two_shards_is_refused_and_none_else(shards: list[list[str]])
 
 
 def test_the_shards_and_the_items_are_named() -> None:
-    parts = [Rows.of(list("ab")), Rows.of(list("cd")), Rows.of(list("exb"))]
+    parts = [Rows.from_names(list("ab")), Rows.from_names(list("cd")), Rows.from_names(list("exb"))]
     with pytest.raises(InputError, match=r"three repeats 1 item of one: 'b'"):
         check(parts, ["one", "two", "three"])
 
 
 def test_two_items_with_one_key_are_two_items() -> None:
-    parts = [Rows.of(list("ab")), Rows.of(list("cd"))]
+    parts = [Rows.from_names(list("ab")), Rows.from_names(list("cd"))]
     keys: Keys = np.array([1, 5], dtype=np.uint64)
     check_once([keys, keys], ["one", "two"], parts.__getitem__)

@@ -108,10 +108,10 @@ def test_ids_and_order_of_a_panel_do_not_matter(seed):
     people = np.array([f"r{k}" for _ in range(4) for k in range(3)], dtype=object)
     p = rng.dirichlet(np.ones(3), 12)
     weights = rng.random(3) + 0.1
-    one = Panel(("r0", "r1", "r2"), weights).answer(Rows.of(items, people), p)
+    one = Panel(("r0", "r1", "r2"), weights).answer(Rows.from_names(items, people), p)
     order, back = rng.permutation(12), [2, 0, 1]
     other = Panel(("r2", "r0", "r1"), weights[back]).answer(
-        Rows.of(items[order], people[order]), p[order]
+        Rows.from_names(items[order], people[order]), p[order]
     )
     place = [other.items.tolist().index(name) for name in one.items]
     np.testing.assert_allclose(one.probabilities, other.probabilities[place])
@@ -124,7 +124,7 @@ def votes_of(n_people: int, p: np.ndarray, weights=None, **options):
     people = tuple(f"r{k}" for k in range(n_people))
     items = np.repeat([f"i{k}" for k in range(len(p))], n_people).astype(object)
     rows = np.stack([1 - p.ravel(), p.ravel()], axis=1)
-    answer = Panel(people, weights, **options).answer(Rows.of(items, people * len(p)), rows)
+    answer = Panel(people, weights, **options).answer(Rows.from_names(items, people * len(p)), rows)
     return answer.low[:, 1], answer.high[:, 1]
 
 
@@ -164,7 +164,7 @@ def test_a_larger_panel_is_less_uncertain():
     p = np.array([[0.3, 0.7], [0.6, 0.4]])
     widths = []
     for size in (5, 50, 500):
-        answer = Panel(("x", "y"), size=size).answer(Rows.of(items, people), p)
+        answer = Panel(("x", "y"), size=size).answer(Rows.from_names(items, people), p)
         widths.append(float((answer.high - answer.low)[0, 1]))
     assert widths[0] > widths[1] > widths[2]
 
@@ -232,5 +232,5 @@ def test_panels_part_ways_where_their_people_do():
     items = np.array(["a", "a", "b", "b"], dtype=object)
     who = np.array(["x", "y"] * 2, dtype=object)
     p = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
-    one, other = (Panel((name,), name=name).answer(Rows.of(items, who), p) for name in "xy")
+    one, other = (Panel((name,), name=name).answer(Rows.from_names(items, who), p) for name in "xy")
     assert PanelComparison(one, other, ("no", "yes")).distances.tolist() == [2.0, 0.0]

@@ -39,7 +39,7 @@ def compared(p: np.ndarray, scale: Scale = NOMINAL) -> PanelComparison:
     pooled = rows.probabilities[:, 0]
     whose = rows.annotators
     return Pooled(
-        Rows.of(rows.items, whose), rows.classes, pooled, np.zeros(len(rows)), scale
+        Rows.from_names(rows.items, whose), rows.classes, pooled, np.zeros(len(rows)), scale
     ).compare(ONE, OTHER)
 
 
@@ -81,7 +81,8 @@ def test_a_gap_beyond_the_draw_of_a_panel_needs_many_people():
     p = np.array([[0.7, 0.3], [0.3, 0.7], [0.5, 0.5]])
     for size, apart in ((5, False), (500, True)):
         both = (
-            Panel((who,), size=size, name=who).answer(Rows.of(items, people), p) for who in "uw"
+            Panel((who,), size=size, name=who).answer(Rows.from_names(items, people), p)
+            for who in "uw"
         )
         assert PanelComparison(*both, ("no", "yes")).beyond_chance.tolist() == [apart]
 

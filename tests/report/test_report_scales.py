@@ -179,7 +179,7 @@ def test_a_minority_above_a_point_is_lost_below_half_of_its_share() -> None:
 
 
 def queue_of(scale: Scale, classes: str, p: list[float], spread: float = 0.0) -> list[object]:
-    pooled = Pooled(Rows.of(["a"]), tuple(classes), np.array([p]), np.array([spread]))
+    pooled = Pooled(Rows.from_names(["a"]), tuple(classes), np.array([p]), np.array([spread]))
     return review(
         Pooled(pooled.rows, pooled.classes, pooled.probabilities, pooled.spread, scale), 1
     )

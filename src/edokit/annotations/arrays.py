@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +10,23 @@ import pandas as pd
 
 from edokit._errors import HAVE, InputError, are, examples
 from edokit._io.tables import PROBABILITY
-from edokit._names import column_of, positions
-from edokit._types import Bools
+from edokit._names import as_names, column_of, encode, warn_variants
+from edokit._types import Bools, Floats
 from edokit.annotations.core import Annotations
-from edokit.annotations.long_table import from_long_table, unique_ids
-from edokit.scales import DeclaredScale, ScaleLike
+from edokit.annotations.labels import (
+    as_points,
+    checked_shares,
+    list_labels_as_text,
+    ordered_classes,
+    read_labels,
+    unique_ids,
+)
+from edokit.rows import Rows
+from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike
 
 
 def from_wide_matrix(
-    matrix: Any,
+    matrix: npt.ArrayLike,
     items: Iterable[object] | None,
     annotators: Iterable[object] | None,
     classes: Sequence[object] | None,
@@ -31,33 +37,54 @@ def from_wide_matrix(
         items = matrix.index.tolist() if items is None else items
         annotators = matrix.columns.tolist() if annotators is None else annotators
     values, gaps = _labels_and_gaps(matrix)
-    n, a = values.shape
-    item_names = unique_ids(items, n, "item ids", "row")
-    annotator_names = unique_ids(annotators, a, "annotator ids", "column")
-    empty = item_names[gaps.all(axis=1)]
-    if len(empty):
+    n_items, n_annotators = values.shape
+    rows = _item_rows(items, n_items)
+    annotator_names = unique_ids(annotators, n_annotators, "annotator ids", "column")
+    is_empty = gaps.all(axis=1)
+    if is_empty.any():
         raise InputError(
-            f"{are(len(empty), n, HAVE)} no annotation: {examples(empty)}", "drop these rows"
+            f"{are(int(is_empty.sum()), n_items, HAVE)} no annotation:"
+            f" {examples(rows.take(is_empty).names)}",
+            "drop these rows",
         )
-    rows, columns = np.nonzero(~gaps)
+    item_codes, annotator_codes = np.nonzero(~gaps)
 
     def place(entry: int) -> str:
-        item, annotator = item_names[rows[entry]], annotator_names[columns[entry]]
+        item = rows.items[item_codes[entry]]
+        annotator = annotator_names[annotator_codes[entry]]
         return f"item {item!r} of annotator {annotator!r}"
 
-    table = {
-        "item": item_names[rows],
-        "annotator": annotator_names[columns],
-        "label": column_of(values[rows, columns], "label", place),
-    }
-    annotations = from_long_table(table, classes=classes, scale=scale, place=place)
-    # Annotators in the order of the columns, also those without an answer.
-    codes = positions(annotations.annotators, annotator_names)[annotations.annotator_codes]
-    return replace(annotations, annotators=annotator_names, annotator_codes=codes.astype(np.int32))
+    declared = DeclaredScale(scale or NOMINAL)
+    declared_classes = declared.classes
+    if classes is not None:
+        declared_classes = ordered_classes(classes, ())
+    is_set = declared.kind == "multi-label"
+    column = column_of(values[item_codes, annotator_codes], "label", place)
+    encoded = encode(list_labels_as_text(column), "label")
+    points = {}
+    if declared.kind == "ordinal":
+        points = as_points(encoded.names, declared_classes)
+    labels = read_labels(
+        encoded, "label", place, classes=declared_classes, label_map=points, sets=is_set
+    )
+    if annotators is not None:
+        column_of(annotator_names, "annotator")  # refuses names that are not valid Unicode
+        warn_variants(annotator_names, "annotators")
+    answers = labels.answers(declared_classes, n_items, place, sets=is_set)
+    return Annotations(
+        rows=rows,
+        annotators=annotator_names,
+        classes=answers.classes,
+        item_codes=item_codes.astype(np.int32),
+        annotator_codes=annotator_codes.astype(np.int32),
+        label_codes=answers.codes,
+        label_probabilities=answers.probabilities,
+        scale=declared.on(answers.classes, labels.first(place)),
+    )
 
 
 def from_shares(
-    soft_labels: Any,
+    soft_labels: npt.ArrayLike,
     items: Iterable[object] | None,
     classes: Sequence[object] | None,
     scale: ScaleLike | None,
@@ -66,6 +93,46 @@ def from_shares(
     if isinstance(soft_labels, pd.DataFrame):
         items = soft_labels.index.tolist() if items is None else items
         classes = soft_labels.columns.tolist() if classes is None else classes
+    shares = _shares(soft_labels)
+    n_items, n_classes = shares.shape
+    rows = _item_rows(items, n_items)
+    declared = DeclaredScale(scale or NOMINAL)
+    order = tuple(unique_ids(declared.classes or classes, n_classes, "class names", "column"))
+    is_set = declared.kind == "multi-label"
+    if n_classes < 2 and not is_set:
+        columns = examples([PROBABILITY + name for name in order])
+        raise InputError(
+            f"the probability columns are {columns}, not one p_<class> for each of two or more"
+            f" classes ({columns})",
+            "complete or rename the columns",
+        )
+    row_scale = Scale("multi-label") if is_set else NOMINAL
+    return Annotations(
+        rows=rows,
+        annotators=as_names(["soft"]),
+        classes=order,
+        item_codes=np.arange(n_items, dtype=np.int32),
+        annotator_codes=np.zeros(n_items, dtype=np.int32),
+        label_codes=None,
+        label_probabilities=checked_shares(
+            shares, row_scale, lambda row: f"item {rows.items[row]!r}"
+        ),
+        scale=declared.on(order),
+    )
+
+
+def _item_rows(items: Iterable[object] | None, n_items: int) -> Rows:
+    """The index of items with these ids, or of items without ids."""
+    if items is None:
+        return Rows.numbered(n_items)
+    names = unique_ids(items, n_items, "item ids", "row")
+    column_of(names, "item")  # refuses names that are not valid Unicode
+    warn_variants(names, "items", case=False)
+    return Rows.from_names(names)
+
+
+def _shares(soft_labels: npt.ArrayLike) -> Floats:
+    """Soft labels as numbers [N, C], with NaN where they are masked."""
     try:
         shares = np.asarray(soft_labels, dtype=np.float64)
         if shares.ndim != 2 or 0 in shares.shape:
@@ -75,26 +142,24 @@ def from_shares(
             f"soft labels are numbers of shape [items, classes]; these are not: {error}",
             "give one row of shares per item, all of one length",
         ) from error
-    shares = np.ma.filled(np.ma.masked_array(shares, np.ma.getmask(soft_labels)), np.nan)
-    n, c = shares.shape
-    item_names = unique_ids(items, n, "item ids", "row")
-    declared = DeclaredScale(scale or "nominal").classes or classes
-    order = tuple(unique_ids(declared, c, "class names", "column"))
-    table = {"item": item_names, "annotator": ["soft"] * n}
-    table |= {PROBABILITY + name: column for name, column in zip(order, shares.T, strict=True)}
-    return from_long_table(
-        table, classes=order, scale=scale, place=lambda row: f"item {item_names[row]!r}"
-    )
+    if isinstance(soft_labels, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(soft_labels), np.nan, shares)
+    return shares
 
 
-def _labels_and_gaps(matrix: Any) -> tuple[npt.NDArray[Any], Bools]:
+def _labels_and_gaps(matrix: npt.ArrayLike) -> tuple[npt.NDArray[np.generic], Bools]:
     """The matrix [N, A] as an array, and a mask of its gaps."""
+    problem = ""
     try:
-        values = matrix.to_numpy(object) if isinstance(matrix, pd.DataFrame) else np.asarray(matrix)
+        if isinstance(matrix, pd.DataFrame):
+            values = matrix.to_numpy(object)
+        else:
+            values = np.asarray(matrix)
         if values.dtype.kind not in "biufO":
             # numpy turns [1, "a", None] into text; objects keep their types.
             values = np.asarray(matrix, dtype=object)
-        problem = f"this one has {values.shape}" if values.ndim != 2 or 0 in values.shape else ""
+        if values.ndim != 2 or 0 in values.shape:
+            problem = f"this one has {values.shape}"
     except ValueError:
         problem = "its rows differ in length"
     if problem:
@@ -102,7 +167,9 @@ def _labels_and_gaps(matrix: Any) -> tuple[npt.NDArray[Any], Bools]:
             f"a matrix of labels has the shape [items, annotators]; {problem}",
             "give one row per item and one column per annotator, all rows of one length",
         )
-    gaps: Bools = np.asarray(pd.isna(values)) | np.ma.getmaskarray(matrix)
+    gaps: Bools = np.asarray(pd.isna(values))
+    if isinstance(matrix, np.ma.MaskedArray):
+        gaps |= np.ma.getmaskarray(matrix)
     if values.dtype.kind == "O":
         # Compared only where there is a value: comparing pandas' NA gives NA.
         gaps[~gaps] = np.asarray(values[~gaps] == "", dtype=bool)

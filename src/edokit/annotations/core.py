@@ -291,22 +291,27 @@ class Annotations:
     @cached_property
     def counts(self) -> Floats:
         """Annotations per item and class [N, C]; probabilities are added up."""
-        n, c = len(self.items), len(self.classes)
+        n = len(self.rows)
+        c = len(self.classes)
         if self.label_codes is not None:
             flat = np.bincount(_cells(self.item_codes, self.label_codes, c), minlength=n * c)
             return flat.reshape(n, c).astype(np.float64)
+        if len(self) == n and in_order(self.item_codes):
+            return np.asarray(self.labels, dtype=np.float64)
         return sums(self.labels, self.item_codes, n)
 
     @cached_property
     def soft_labels(self) -> Floats:
         """Share of annotators per class [N, C]."""
+        if len(self) == len(self.rows) and in_order(self.item_codes):
+            return self.counts  # one annotation of each item
         shares: Floats = self.counts / self.annotations_per_item[:, None]
         return shares
 
     @cached_property
     def annotations_per_item(self) -> npt.NDArray[np.int64]:
         """Number of annotations per item [N]."""
-        return np.bincount(self.item_codes, minlength=len(self.items))
+        return np.bincount(self.item_codes, minlength=len(self.rows))
 
     @cached_property
     def annotations_per_annotator(self) -> npt.NDArray[np.int64]:
@@ -317,7 +322,7 @@ class Annotations:
     def coverage(self) -> Floats:
         """Share of the items that each annotator labelled [A]."""
         repeats = np.bincount(self.annotator_codes[self.repeated], minlength=len(self.annotators))
-        covered: Floats = (self.annotations_per_annotator - repeats) / len(self.items)
+        covered: Floats = (self.annotations_per_annotator - repeats) / len(self.rows)
         return covered
 
     @cached_property
@@ -332,16 +337,16 @@ class Annotations:
         q = self.scale.rows(self.soft_labels)
         terms = q * np.log(np.where(q > 0, q, 1.0))
         # The zero turns -0 into 0.
-        nats: Floats = self.scale.per_item(0.0 - terms.sum(axis=1), len(self.items))
+        nats: Floats = self.scale.per_item(0.0 - terms.sum(axis=1), len(self.rows))
         return nats
 
     @cached_property
     def contradicted(self) -> Bools:
         """Whether the published label is none of the classes that were chosen most often [N]."""
         if self.published is None:
-            return np.zeros(len(self.items), dtype=bool)
+            return np.zeros(len(self.rows), dtype=bool)
         near = 1e-12 if self.label_probabilities is None else _ROUNDED
-        published_shares = self.soft_labels[np.arange(len(self.items)), self.published]
+        published_shares = self.soft_labels[np.arange(len(self.rows)), self.published]
         behind: Bools = published_shares < self.soft_labels.max(axis=1) - near
         return behind & (self.published >= 0)
 
@@ -375,8 +380,8 @@ class Annotations:
             labels = np.where(self.published < 0, labels, self.published)
             tied &= self.published < 0
         if not tied.any():
-            return self.scale.from_row_codes(labels, len(self.items))
-        tied_items = are(int(self.tied.sum()), len(self.items), noun="item")
+            return self.scale.from_row_codes(labels, len(self.rows))
+        tied_items = are(int(self.tied.sum()), len(self.rows), noun="item")
         # Sorted, so that the same items in another order make the same note.
         tied_items += f" tied: {examples(sorted(self.rows.take(self.tied).names))}"
         if ties == "error":
@@ -387,7 +392,7 @@ class Annotations:
             labels[tied] = np.where(best, draw, -1.0)[tied].argmax(axis=1)
         else:
             warn(f"{tied_items}; {self.scale.tie_rule}")
-        return self.scale.from_row_codes(labels, len(self.items))
+        return self.scale.from_row_codes(labels, len(self.rows))
 
     @cached_property
     def _best(self) -> Bools:
@@ -400,7 +405,7 @@ class Annotations:
     @property
     def evenly_split(self) -> Bools:
         """Whether the annotators of each item are evenly split [N]."""
-        return np.asarray((self._best.sum(axis=1) > 1).reshape(len(self.items), -1).any(axis=1))
+        return np.asarray((self._best.sum(axis=1) > 1).reshape(len(self.rows), -1).any(axis=1))
 
     @property
     def tied(self) -> Bools:
@@ -427,8 +432,8 @@ class Annotations:
         >>> annotations.take([1])
         Annotations(1 item, 1 annotator, 1 annotation, classes no, yes)
         """
-        positions_taken = check_positions(positions, len(self.items))
-        new_codes = np.full(len(self.items), -1, dtype=np.int32)
+        positions_taken = check_positions(positions, len(self.rows))
+        new_codes = np.full(len(self.rows), -1, dtype=np.int32)
         new_codes[positions_taken] = np.arange(len(positions_taken), dtype=np.int32)
         rows = np.flatnonzero(new_codes[self.item_codes] >= 0)
         if (positions_taken[1:] < positions_taken[:-1]).any():
@@ -476,7 +481,7 @@ class Annotations:
         >>> annotations.align(["b", "a"]).items.tolist()
         ['b', 'a']
         """
-        target_rows = rows if isinstance(rows, Rows) else Rows.of(rows)
+        target_rows = rows if isinstance(rows, Rows) else Rows.from_names(rows)
         order = self.rows.match(target_rows, "annotations", against)
         return self if in_order(order) else self.take(order)
 
@@ -578,7 +583,7 @@ class Annotations:
         owner, annotator = np.divmod(cells, width)
         return replace(
             self,
-            rows=Rows.of(self.items[owner], self.annotators[annotator]),
+            rows=Rows.from_names(self.items[owner], self.annotators[annotator]),
             item_codes=codes.astype(np.int32),
             item_columns=rows_of_each(self.item_columns, owner),
             published=None,

@@ -13,16 +13,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from edokit._errors import InputError, counted, examples, option, warn, word
-from edokit._names import Encoded, as_name, as_names, recode, renamed, spelling_key
-from edokit._types import Floats
+from edokit._names import (
+    Encoded,
+    as_name,
+    as_names,
+    check_unique,
+    class_order,
+    recode,
+    renamed,
+    spelling_key,
+)
+from edokit._types import Codes, Floats, Strings
+from edokit.scales import Scale, number_list
 
 _SEPARATORS = re.compile(r"[,;|/+]")
+# Sums this close to 1 are not rescaled.
+_SUM_TOLERANCE = 1e-12
+# A label column with texts or ids would fill the memory with counts [N, C].
+_MOST_COUNTS = 1 << 30
+
+
+class LabelAnswers(NamedTuple):
+    """The classes, and the label of each annotation: codes [M], or probabilities [M, C]."""
+
+    classes: tuple[str, ...]
+    codes: Codes | None
+    probabilities: Floats | None = None
 
 
 class Labels(NamedTuple):
-    """Labels of rows; of sets, cells with the labels in each."""
+    """Labels of rows; for multi-label data, cells with the labels in each."""
 
     encoded: Encoded
     sets: Mapping[str, Sequence[str]]
@@ -67,6 +90,32 @@ class Labels(NamedTuple):
         chosen = np.zeros((len(cells), len(classes)))
         chosen[np.repeat(np.arange(len(cells)), lengths), codes] = 1
         return np.asarray(chosen[self.encoded.codes])
+
+    def answers(
+        self,
+        classes: Sequence[str] | None,
+        n_items: int,
+        place: Callable[[int], str],
+        *,
+        sets: bool,
+    ) -> LabelAnswers:
+        """The labels as annotations hold them; ``classes`` are declared, or None."""
+        order = ordered_classes(classes, self.names)
+        if not order:
+            raise InputError(
+                "no row has a label: all sets are empty",
+                f"declare the labels, as in {option('scale', 'multi-label:rude,mocking')}",
+            )
+        if len(order) * n_items > _MOST_COUNTS:
+            raise InputError(
+                f"there are {len(order):,} different labels for {n_items:,} items; the"
+                " column seems to hold something else",
+                f"map the right column with {option('columns', {'label': 'NAME'})}",
+            )
+        if sets:
+            return LabelAnswers(order, None, self.indicators(order, place))
+        codes = recode(self.encoded, order, "label", "classes", place, can_map=True)
+        return LabelAnswers(order, codes)
 
 
 def read_labels(
@@ -249,3 +298,52 @@ def _variants(
             f"fill them in, or choose {option('empty', 'drop')}",
         )
     return mapping, "; ".join(listed[:3]) + remainder
+
+
+def ordered_classes(
+    declared: Sequence[object] | None, names_found: Iterable[str]
+) -> tuple[str, ...]:
+    """The declared classes in their order, else those found in class order."""
+    if declared is None:
+        return class_order(names_found)
+    names = as_names(declared)
+    if not len(names):
+        raise InputError(f"{option('classes')} is empty", "name the classes, or leave it out")
+    return tuple(unique_ids(names, len(names), "classes", "class"))
+
+
+def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) -> Floats:
+    """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
+
+    ``place`` names a row in the message.
+    """
+
+    def refuse(fault: str, row: tuple[int, ...]) -> InputError:
+        count = counted(int((~scale.are_distributions(values)).sum()), "such row")
+        return InputError(
+            f"{place(row[0])} has ({number_list(values[row])}), which are not probabilities: they"
+            f" {fault} ({count})",
+            "correct or drop these rows",
+        )
+
+    return scale.distributions(values, _SUM_TOLERANCE, refuse)
+
+
+def list_labels_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of lists of labels, as Parquet and JSON have them, as text; others unchanged."""
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        return column
+    cells = [None if cell is None else json.dumps(cell) for cell in column.to_pylist()]
+    return pa.chunked_array([pa.array(cells, pa.string())])
+
+
+def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str) -> Strings:
+    ids = as_names(range(length) if names is None else names)
+    if len(ids) != length:
+        raise InputError(
+            f"there are {len(ids)} {kind}, but {length} {per}s", f"give {length} {kind}"
+        )
+    check_unique(ids, kind, f"give each {per} its own")
+    if "" in ids:
+        raise InputError(f"one of the {kind} is empty text", f"name every {per}")
+    return ids

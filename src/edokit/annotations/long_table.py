@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -18,7 +17,6 @@ from edokit._names import (
     as_name,
     as_names,
     check_unique,
-    class_order,
     column_of,
     encode,
     one_spelling,
@@ -41,11 +39,14 @@ from edokit.annotations.labels import (
     Labels,
     as_label_map,
     as_points,
+    checked_shares,
+    list_labels_as_text,
+    ordered_classes,
     read_labels,
     single_label,
 )
 from edokit.rows import Rows
-from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, number_list
+from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike
 
 Place = Callable[[int], str]
 ROLES = ("item", "annotator", "label", "text", "context", "split", "hard_label")
@@ -54,10 +55,6 @@ TEXTS = ("text", "context")
 """Roles whose values messages do not quote."""
 SCALE = "answer_scale"
 """Column that notes the answer scale with its classes, the same in every row."""
-_SUM_TOLERANCE = 1e-12
-"""Sums this close to 1 are not rescaled."""
-_MOST_COUNTS = 1 << 30
-"""A label column with texts or ids would fill the memory with counts [N, C]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +129,7 @@ def from_long_table(
     if splits is not None and not policies.ignore_case:
         warn_variants(as_names(dict.fromkeys(splits)), "splits")
     annotations = Annotations(
-        rows=Rows.of(item.names),
+        rows=Rows.from_names(item.names),
         annotators=annotator.names,
         classes=order,
         item_codes=item.codes,
@@ -185,8 +182,10 @@ class _LongTable:
 
     def column(self, role: str) -> Encoded:
         name = self.names[role]
-        table = lists_as_text(self.table, name) if role == "label" else self.table
-        encoded = encode(table[name], name)
+        values = self.table[name]
+        if role == "label":
+            values = list_labels_as_text(values)
+        encoded = encode(values, name)
         if self.policies.ignore_case and role in ("annotator", "split"):
             return one_spelling(encoded, f"{role}s")
         return encoded
@@ -320,23 +319,9 @@ class _LongTable:
         if labels is None:
             order, shares = self._shares()
             return order, {"label_codes": None, "label_probabilities": shares}
-        order = ordered_classes(self.classes, labels.names)
-        if not order:
-            raise InputError(
-                "no row has a label: all sets are empty",
-                f"declare the labels, as in {option('scale', 'multi-label:rude,mocking')}",
-            )
-        if len(order) * len(item.names) > _MOST_COUNTS:
-            raise InputError(
-                f"there are {len(order):,} different labels for {len(item.names):,} items; the"
-                " column seems to hold something else",
-                f"map the right column with {option('columns', {'label': 'NAME'})}",
-            )
-        if self.is_set:
-            chosen = labels.indicators(order, self.place)
-            return order, {"label_codes": None, "label_probabilities": chosen}
-        codes = recode(labels.encoded, order, "label", "classes", self.place, can_map=True)
-        return order, {"label_codes": codes}
+        answers = labels.answers(self.classes, len(item.names), self.place, sets=self.is_set)
+        fields = {"label_codes": answers.codes, "label_probabilities": answers.probabilities}
+        return answers.classes, fields
 
     def _shares(self) -> tuple[tuple[str, ...], Floats]:
         """The classes, and the probabilities of each row in columns ``p_<class>``."""
@@ -422,35 +407,6 @@ class _LongTable:
         return columns
 
 
-def ordered_classes(
-    declared: Sequence[object] | None, names_found: Iterable[str]
-) -> tuple[str, ...]:
-    """The declared classes in their order, else those found in class order."""
-    if declared is None:
-        return class_order(names_found)
-    names = as_names(declared)
-    if not len(names):
-        raise InputError(f"{option('classes')} is empty", "name the classes, or leave it out")
-    return tuple(unique_ids(names, len(names), "classes", "class"))
-
-
-def checked_shares(values: Floats, scale: Scale, place: Callable[[int], str]) -> Floats:
-    """Distributions [M, C], rescaled where rounding left their sum off 1; others are refused.
-
-    ``place`` names a row in the message.
-    """
-
-    def refuse(fault: str, row: tuple[int, ...]) -> InputError:
-        count = counted(int((~scale.are_distributions(values)).sum()), "such row")
-        return InputError(
-            f"{place(row[0])} has ({number_list(values[row])}), which are not probabilities: they"
-            f" {fault} ({count})",
-            "correct or drop these rows",
-        )
-
-    return scale.distributions(values, _SUM_TOLERANCE, refuse)
-
-
 def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> DeclaredScale:
     """The scale that is declared, else the one that the table notes, else nominal."""
     noted = encode(table[SCALE], SCALE).names if SCALE in table.column_names else ()
@@ -466,23 +422,8 @@ def scale_of_table(table: pa.Table, declaration: ScaleLike | None) -> DeclaredSc
 
 def lists_as_text(table: pa.Table, name: str) -> pa.Table:
     """The table with lists of labels in this column, as Parquet and JSON have them, as text."""
-    column = table[name]
-    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
-        return table
-    cells = [None if cell is None else json.dumps(cell) for cell in column.to_pylist()]
-    return table.set_column(table.column_names.index(name), name, pa.array(cells, pa.string()))
-
-
-def unique_ids(names: Iterable[object] | None, length: int, kind: str, per: str) -> Strings:
-    ids = as_names(range(length) if names is None else names)
-    if len(ids) != length:
-        raise InputError(
-            f"there are {len(ids)} {kind}, but {length} {per}s", f"give {length} {kind}"
-        )
-    check_unique(ids, kind, f"give each {per} its own")
-    if "" in ids:
-        raise InputError(f"one of the {kind} is empty text", f"name every {per}")
-    return ids
+    column = list_labels_as_text(table[name])
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _first_codes(owner: Encoded, encoded: Encoded) -> Codes:

@@ -142,7 +142,7 @@ class LabelCounts(NamedTuple):
     def of(cls, annotations: Annotations) -> LabelCounts:
         masks = annotations.tied, annotations.contradicted
         tied, against = map(int, map(np.count_nonzero, masks))
-        return cls(len(annotations), Rows.of(annotations.annotators).keys, tied, against)
+        return cls(len(annotations), Rows.from_names(annotations.annotators).keys, tied, against)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from edokit.objective.pools import (
 )
 from edokit.objective.settings import CE, Pool, Settings
 from edokit.objective.summaries import Problem, Summaries
-from edokit.rows import Rows
+from edokit.rows import Rows, lowest
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
 if TYPE_CHECKING:
@@ -430,10 +430,9 @@ class FitData:
             return self._take(by_content(self.sample, self.members, self.rows_per_item))
         if self.all_rows is None:
             return self._take(np.arange(count)).draw(count)
-        keys = self.all_rows.keys
-        if self.positions is not None:
-            keys = keys[self.positions]
-        return self._take(np.argsort(keys, kind="stable")[:count]).draw(count)
+        if self.positions is None:
+            return self._take(self.all_rows.draw(count)).draw(count)
+        return self._take(lowest(self.all_rows.keys[self.positions], count)).draw(count)
 
     def folds(self, count: int, random_state: int = 0) -> list[tuple[FitData, FitData]]:
         """For each of ``count`` folds the data without it and the fold alone.

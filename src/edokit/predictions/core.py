@@ -164,30 +164,51 @@ class Predictions:
         if logits:
             on_labels = Scale("multi-label") if declared.kind == "multi-label" else NOMINAL
             array = _from_logits(array, is_binary, names.get("K"), on_labels)
-        lengths = dict(zip("NKC", array.shape, strict=True))
-        names |= {axis: as_names(range(lengths[axis])) for axis in lengths.keys() - names.keys()}
-        whose = None if annotators is None else as_names(annotators)
-        if whose is not None and len(whose) != len(names["N"]):
-            raise _wrong_length("annotators", len(whose), array.shape, len(names["N"]))
-        order = tuple(names["C"])
-        fields = Rows.of(names["N"], whose), tuple(names["K"]), order, grouped
-        predictions = cls(array, *fields, declared.on(order)).with_info(member_info or {})
-        return predictions.checked(invalid)
+        n_items, n_members, n_classes = array.shape
+        if "K" not in names:
+            names["K"] = as_names(range(n_members))
+        if "C" not in names:
+            names["C"] = as_names(range(n_classes))
+        if annotators is not None:
+            item_names = names.get("N", as_names(range(n_items)))
+            annotator_names = as_names(annotators)
+            if len(annotator_names) != n_items:
+                raise _wrong_length("annotators", len(annotator_names), array.shape, n_items)
+            rows = Rows.from_names(item_names, annotator_names)
+        elif "N" in names:
+            rows = Rows.from_names(names["N"])
+        else:
+            rows = Rows.numbered(n_items)
+        predictions = cls(
+            array,
+            rows,
+            members=tuple(names["K"]),
+            classes=tuple(names["C"]),
+            groups=grouped,
+            scale=declared.on(tuple(names["C"])),
+        )
+        return predictions.with_info(member_info or {}).checked(invalid)
 
     def check_names(self) -> None:
         """Refuse names that repeat or do not fit the shape."""
-        n, k, c = self.probabilities.shape
-        for axis, length in {"items": n, "members": k, "classes": c, "groups": k}.items():
-            names = getattr(self, axis)
-            if names is not None and len(names) != length:
-                raise _wrong_length(axis, len(names), self.probabilities.shape, length)
-            if axis != "groups" and "" in names:
+        shape = n_items, n_members, n_classes = self.probabilities.shape
+        if len(self.rows) != n_items:
+            raise _wrong_length("items", len(self.rows), shape, n_items)
+        self.rows.check_named()
+        for axis, names, length in (
+            ("members", self.members, n_members),
+            ("classes", self.classes, n_classes),
+        ):
+            if len(names) != length:
+                raise _wrong_length(axis, len(names), shape, length)
+            if "" in names:
                 raise InputError(f"one of the {axis} has an empty name", "name every entry")
+        if self.groups is not None and len(self.groups) != n_members:
+            raise _wrong_length("groups", len(self.groups), shape, n_members)
         noun = self.rows.noun
         self.rows.check_unique(f"names of {noun}s", f"rename or drop the {noun}s")
-        for axis in ("members", "classes"):
-            names = as_names(getattr(self, axis))
-            check_unique(names, f"names of {axis}", f"rename or drop the {axis}")
+        check_unique(as_names(self.members), "names of members", "rename or drop the members")
+        check_unique(as_names(self.classes), "names of classes", "rename or drop the classes")
 
     def with_info(self, member_info: MemberInfo) -> Predictions:
         """The same predictions with these values about members added, names and values checked."""
@@ -334,7 +355,7 @@ class Predictions:
 
         ``rows`` are item ids, or the rows of annotations or of other predictions.
         """
-        target_rows = rows if isinstance(rows, Rows) else Rows.of(rows)
+        target_rows = rows if isinstance(rows, Rows) else Rows.from_names(rows)
         order = self.rows.match(target_rows, "predictions", against)
         return self if in_order(order) else self.take(order)
 

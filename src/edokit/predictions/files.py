@@ -249,7 +249,7 @@ class Lines(NamedTuple):
 def read_lines(table: pa.Table, path: Path, member: Encoded) -> Lines:
     """What the lines of a table are about; the columns of annotators and groups are optional."""
     items = name_column(table, "item", path)
-    rows, codes, groups = Rows.of(items.names), items.codes, None
+    rows, codes, groups = Rows.from_names(items.names), items.codes, None
     if "annotator" in table.column_names:
         pairs = annotator_column(table)
         lines = Rows(items.names, items.codes, pairs.names, pairs.codes)

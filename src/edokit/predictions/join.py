@@ -29,7 +29,8 @@ from edokit._errors import (
 from edokit._io.tables import PROBABILITY, class_columns, number_column, read_table
 from edokit._names import as_names, check_unique, class_order, encode, look_alike
 from edokit._types import Bools, Strings
-from edokit.annotations.long_table import lists_as_text, ordered_classes, scale_of_table
+from edokit.annotations.labels import ordered_classes
+from edokit.annotations.long_table import lists_as_text, scale_of_table
 from edokit.predictions.core import SOURCES, Invalid, Predictions
 from edokit.predictions.files import Lines, is_stored, name_column, read_lines
 from edokit.predictions.sampled import (

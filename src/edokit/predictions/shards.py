@@ -254,7 +254,7 @@ class Shards:
                 names = encode(column, "item").names
         except Exception:  # whatever is wrong, the reader names it
             return self.read(number).rows
-        return Rows.of(names)
+        return Rows.from_names(names)
 
     def __iter__(self) -> Iterator[Predictions]:
         """One shard after the other."""
