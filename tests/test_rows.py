@@ -133,3 +133,21 @@ def test_seven_matches_seven_but_not_double_o_seven() -> None:
     assert Rows.from_names(["7"]).match(Rows.from_names([7]), "a", "b").tolist() == [0]
     with pytest.raises(InputError, match="1 of 1 is missing: '7'; 1 is extra: '007'"):
         Rows.from_names(["007"]).match(Rows.from_names([7]), "a", "b")
+
+
+def test_rows_without_ids_are_what_rows_called_by_number_are() -> None:
+    numbered = Rows.numbered(50)
+    named = Rows.from_names(range(50))
+    places = [7, 3, 40]
+    assert numbered.names == named.names
+    assert numbered.take(places).names == ["7", "3", "40"]
+    assert numbered.take(places).take([2]).names == ["40"]
+    np.testing.assert_array_equal(numbered.keys, named.keys)
+    np.testing.assert_array_equal(numbered.draw(20), named.draw(20))
+    np.testing.assert_array_equal(numbered.take(places).draw(2), named.take(places).draw(2))
+    np.testing.assert_array_equal(numbered.match(named, "a", "b"), np.arange(50))
+    np.testing.assert_array_equal(
+        named.take(places).match(numbered.take(places), "a", "b"), [0, 1, 2]
+    )
+    with pytest.raises(InputError, match="different items"):
+        numbered.match(named.take(places), "a", "b")

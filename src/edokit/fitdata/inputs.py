@@ -88,16 +88,19 @@ def _refuse_doubtful(values: npt.NDArray[Any], scale: ScaleLike | None) -> None:
     """Refuse numbers [N, A] that may be gaps (−1 beside 0), or shares that do not sum to 1."""
     if values.dtype.kind not in "iuf" or values.shape[1] < 2:
         return
-    if scale in (None, NOMINAL) and {-1, 0} <= set(np.unique(values).tolist()):
+    lowest = values.min()
+    may_be_gaps = scale in (None, NOMINAL) and not lowest >= 0  # NaN is not
+    if may_be_gaps and (values == -1).any() and (values == 0).any():
         raise InputError(
             f"y holds −1 beside 0 ({counted(int((values == -1).sum()), 'such entry')}): it may be a"
             " class, or stand for no label",
             "put NaN or None where there is no label; if it is a class, name the classes:"
             " Annotations.from_matrix(y, classes=[-1, 0, 1])",
         )
-    sums = values.sum(axis=1)
-    is_share = (values >= 0).all() and (values <= 1).all() and (values != np.round(values)).any()
-    if is_share and not NOMINAL.are_distributions(values).all():
+    if values.dtype.kind != "f" or not lowest >= 0 or not values.max() <= 1:
+        return
+    if not NOMINAL.all_distributions(values) and (values != np.round(values)).any():
+        sums = values.sum(axis=1)
         raise InputError(
             f"y holds shares whose rows sum to {sums.min():.3g} to {sums.max():.3g}, not to 1",
             "divide each row by its sum: y / y.sum(axis=1, keepdims=True)",
@@ -318,7 +321,7 @@ def _is_soft(values: npt.NDArray[Any], classes: Sequence[str] | None) -> bool:
         return False
     if classes is not None and values.shape[1] != len(classes):
         return False
-    if not NOMINAL.are_distributions(values).all():
+    if not NOMINAL.all_distributions(values):
         return False
     if (values != np.round(values)).any():
         return True
