@@ -24,10 +24,13 @@ import results
 
 import edokit
 from edokit import Annotations, Predictions
-from edokit.auditing import Answers
+from edokit.analysis.human_labels import HumanLabels
+from edokit.analysis.plan import plan
+from edokit.analysis.plan.comparison import difference_spreads
+from edokit.analysis.plan.options import PlanOptions
+from edokit.analysis.plan.soft_labels import soft_label_errors
 from edokit.members.recipe import MemberData, find_recipe
 from edokit.metrics import item_values
-from edokit.planning import PlanOptions, difference_spreads, plan, soft_label_errors
 
 ROOT = Path(__file__).resolve().parent
 PAGE = ROOT.parent / "docs" / "plan.md"
@@ -106,7 +109,9 @@ def label_cases(data: Annotations, labels: int, pilots: int) -> dict[str, list[t
     scale, values, counts = data.scale, item_values(data.scale), [1, 2, 3]
     reference = labels - counts[-1]
     for pilot, others in small_pilots(data, labels, pilots):
-        errors = soft_label_errors(Answers(pilot), counts, OPTIONS, reference)
+        errors = soft_label_errors(
+            HumanLabels(pilot), counts, OPTIONS.samples, OPTIONS.random_state, reference
+        )
         target = soft_labels(others, labels - reference, labels, labels)
         for k, count in enumerate(counts):
             drawn = soft_labels(others, 0, count, labels)
@@ -132,7 +137,9 @@ def comparison_cases(
             ]
             for part in (pilot, others)
         )
-        spreads = difference_spreads(Answers(pilot), models, counts, OPTIONS)
+        spreads = difference_spreads(
+            HumanLabels(pilot), *models, counts, OPTIONS.samples, OPTIONS.random_state
+        )
         for k, count in enumerate(counts):
             drawn = soft_labels(others, 0, count, labels)
             y = scale.hard(drawn)
@@ -198,8 +205,8 @@ def trained_loss(data: Annotations, test: Annotations, labels: int, seed: int) -
     member = find_recipe("linear")(len(train.classes))
     member.fit(MemberData(list(texts), lambda epoch: train.soft_labels, **about))
     p = member.predict_proba(list(test.whole_texts))
-    answers = Answers(test)
-    return float(answers.losses(p[answers.item_codes]).mean())
+    human_labels = HumanLabels(test)
+    return float(human_labels.losses(p[human_labels.item_codes]).mean())
 
 
 def models(lewidi2023: Path, lewidi2025: Path, pilots: int) -> str:

@@ -61,10 +61,10 @@ def test_the_verbs_of_the_commands_can_be_imported() -> None:
 
 
 def test_a_submodule_does_not_replace_a_verb() -> None:
-    import edokit.auditing
+    import edokit.analysis.audit
+    import edokit.analysis.plan
     import edokit.diagnosis
     import edokit.evaluation
-    import edokit.planning
     import edokit.tuning
 
     assert all(inspect.isfunction(getattr(edokit, name)) for name in VERBS)

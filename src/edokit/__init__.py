@@ -11,8 +11,9 @@ from edokit._package import __version__, lazy_names
 
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
+    from edokit.analysis.audit import audit
+    from edokit.analysis.plan import plan
     from edokit.annotations.core import Annotations
-    from edokit.auditing import audit
     from edokit.baselines.comparison import compare
     from edokit.bundle import Bundle, load
     from edokit.datasets.read import read_annotations, write_annotations
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from edokit.objective.settings import Exact, Gumbel, Objective
     from edokit.panels import Panel
     from edokit.pipeline import Run, RunOptions, run
-    from edokit.planning import plan
     from edokit.predictions.core import Predictions
     from edokit.predictions.files import write_predictions
     from edokit.predictions.shards import read_predictions
@@ -79,7 +79,7 @@ __getattr__ = lazy_names(
     {
         "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
         "annotations.core": ("Annotations",),
-        "auditing": ("audit",),
+        "analysis.audit": ("audit",),
         "baselines.comparison": ("compare",),
         "bundle": ("Bundle", "load"),
         "datasets.read": ("read_annotations", "write_annotations"),
@@ -91,7 +91,7 @@ __getattr__ = lazy_names(
         "members": ("add_member", "score_members", "train_members"),
         "objective.settings": ("Exact", "Gumbel", "Objective"),
         "panels": ("Panel",),
-        "planning": ("plan",),
+        "analysis.plan": ("plan",),
         "predictions.core": ("Predictions",),
         "predictions.files": ("write_predictions",),
         "predictions.shards": ("read_predictions",),

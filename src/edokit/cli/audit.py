@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from edokit.auditing import AuditOptions
+from edokit.analysis.audit.options import AuditOptions
 from edokit.cli import console, options
 
 
@@ -28,7 +28,7 @@ def audit(
     ensemble : Path, optional
         With --replace, one more candidate; it should not have been fitted on these items.
     """
-    from edokit.auditing import audit as run_audit
+    from edokit.analysis.audit import audit as run_audit
 
     result = run_audit(
         predictions, annotations, auditing, ensemble=ensemble, **options.keywords(reading)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from edokit.analysis.plan.options import ANNOTATORS, PlanOptions
 from edokit.cli import console, options
-from edokit.planning import ANNOTATORS, PlanOptions
 
 
 @options.evaluated
@@ -38,7 +38,7 @@ def plan(
         Answers of models to the items of the pilot: how large a difference between the two best a
         comparison can show.
     """
-    from edokit.planning import plan as make_plan
+    from edokit.analysis.plan import plan as make_plan
 
     result = make_plan(annotations, planning, predictions=predictions, **options.keywords(reading))
     console.print_answer(result, json)

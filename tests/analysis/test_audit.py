@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control, ttest_1samp
 import edokit
 from commands import answer, edo
 from edokit import Annotations, InputError, Predictions, write_annotations, write_predictions
-from edokit.auditing import AuditOptions
+from edokit.analysis.audit.options import AuditOptions
 from edokit.baselines.slices import agreement_strata, find_slices
 
 

@@ -13,15 +13,15 @@ from scipy.stats import norm
 import edokit
 from commands import answer, assert_one_line, edo
 from edokit import Annotations, InputError, Predictions, Scale, write_annotations
-from edokit.auditing import Answers
-from edokit.metrics import item_values
-from edokit.planning import (
-    PlanOptions,
-    _best,
+from edokit.analysis.human_labels import HumanLabels
+from edokit.analysis.plan import best_counts
+from edokit.analysis.plan.options import PlanOptions
+from edokit.analysis.plan.soft_labels import (
     draw_distributions,
     draw_soft_labels,
     soft_label_errors,
 )
+from edokit.metrics import item_values
 
 QUICK = {"train": False, "samples": 50}
 
@@ -110,7 +110,7 @@ def test_what_pilots_predict_is_what_other_items_show(
             },
             scale=f"{scale.kind}:{','.join(classes)}",
         )
-        soft = soft_label_errors(Answers(pilot), (1, 2, 5), PlanOptions(samples=60))
+        soft = soft_label_errors(HumanLabels(pilot), (1, 2, 5), samples=60, random_state=0)
         for k, count in enumerate((1, 2, 5)):
             drawn = draw_soft_labels(q, count, scale, rng)
             for name in metrics:
@@ -256,4 +256,4 @@ def test_as_good_is_what_the_interval_does_not_put_above_the_lowest() -> None:
     rng = np.random.default_rng(0)
     gaps = np.array([0.5, 0.0, 0.02, 0.5])  # of two, three, five and eight annotators
     noise = 0.1 * rng.normal(size=(500, 4)) * [1, 0, 1, 1]
-    assert _best(1 + gaps + noise, [2, 3, 5, 8], 0.95) == [3, 5]
+    assert best_counts(1 + gaps + noise, [2, 3, 5, 8], 0.95) == [3, 5]

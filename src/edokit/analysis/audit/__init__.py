@@ -1,0 +1,284 @@
+"""`audit`: is a jury several judges or one, and can it replace annotators?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError, option
+from edokit._types import Floats
+from edokit.analysis.audit.options import AuditOptions
+from edokit.analysis.audit.replacement import AlternativeAnnotatorTest
+from edokit.analysis.audit.result import (
+    ALL,
+    CONSTANT,
+    ENSEMBLE,
+    PASS_RATE,
+    UNIFORM,
+    AnnotatorRow,
+    Audit,
+    CandidateRow,
+    MemberRow,
+    StratumRow,
+    Verdict,
+)
+from edokit.analysis.audit.statistics import (
+    ROUNDING,
+    DroppedMember,
+    JuryErrors,
+    agreements,
+    dropped_members,
+    effective_judges,
+    mean_correlation,
+)
+from edokit.analysis.human_labels import HumanLabels, match_jury
+from edokit.annotations.core import Annotations
+from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
+from edokit.metrics import Interval, headline_metric
+from edokit.metrics.resampling import Resampling, intervals_and_tests
+from edokit.predictions.core import Predictions
+from edokit.runs import InputReader, merge_options
+
+if TYPE_CHECKING:
+    from edokit.ensemble.estimator import EDOEnsemble
+
+# A member is free to drop if the loss grows by at most this share of it, interval included.
+_FREE = 0.01
+
+
+def audit(
+    predictions: Predictions | npt.ArrayLike | str | Path,
+    annotations: Annotations | str | Path,
+    options: AuditOptions | None = None,
+    *,
+    ensemble: EDOEnsemble | str | Path | None = None,
+    split: str | Sequence[str] | None = None,
+    **settings: object,
+) -> Audit:
+    """Audit a jury: whether it is several judges or one, and can replace annotators.
+
+    Errors are measured against the distribution of the annotators' answers. The noise due to few
+    annotators is estimated from how those of an item differ, and subtracted.
+
+    Parameters
+    ----------
+    predictions : Predictions, array of shape (N, K, C), str or Path
+        The members' answers.
+    annotations : Annotations, str or Path
+        Annotations of the same items, of which some have two annotators or more.
+    options : AuditOptions, default=None
+        What is audited, and how surely.
+    ensemble : EDOEnsemble, str or Path, default=None
+        One more candidate; it should not have been fitted on these items.
+    split : str or sequence of str, default=None
+        Only these splits of the annotations.
+    **settings
+        Single fields of `AuditOptions`, such as ``replace=True``, and further arguments of
+        `read_annotations` for annotations that are files.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    InputError
+        If no item has two annotators, there is one member and no ``replace``, no annotator shares
+        enough items, or items and classes do not match.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> simulation = edokit.simulate("two-camps", random_state=0, items=(1, 80, 1))
+    >>> people = simulation.annotations.split("dev")
+    >>> truth = simulation.truth[simulation.rows("dev")]
+    >>> jury = {"plain": 0.4 * truth + 0.3, "copy": 0.4 * truth + 0.3}
+    >>> names = {"items": people.items, "classes": people.classes}
+    >>> predictions = edokit.Predictions.from_arrays(jury, **names)
+    >>> audit = edokit.audit(predictions, people)
+    >>> round(audit.judges.estimate, 2), round(audit.correlations["plain"]["copy"], 2)
+    (1.0, 1.0)
+    """
+    options, reading = merge_options(AuditOptions, options, settings)
+    files = InputReader(**reading)
+    labelled = files.annotations("annotations", annotations, split)
+    jury, labelled = match_jury(files.predictions("predictions", predictions), labelled)
+    if not (labelled.annotations_per_item > 1).any():
+        raise InputError(
+            "no item has labels of two annotators, so there is nothing to compare a jury with",
+            "have at least 50 items labelled by two annotators or more",
+        )
+    if len(jury.members) < 2 and not options.replace:
+        raise InputError(
+            f"a jury of one ({jury.members[0]!r}) is one judge",
+            f"give the predictions of several members (`edo predictions join`), or ask with"
+            f" {option('replace')} whether it can replace an annotator",
+        )
+    labels = HumanLabels(labelled)
+    judges = None
+    correlation = None
+    correlations: dict[str, dict[str, float | None]] = {}
+    members: list[MemberRow] = []
+    if len(jury.members) > 1:
+        P = np.asarray(jury.probabilities, dtype=np.float64)
+        errors = JuryErrors.from_predictions(P, labels)
+        judges = effective_judges(errors, options.samples, options.level, options.random_state)
+        if judges.estimate is not None:
+            correlation = mean_correlation(judges.estimate, len(jury.members))
+        matrix = errors.correlations(judges.estimate)
+        for name, row in zip(jury.members, matrix, strict=True):
+            correlations[name] = dict(zip(jury.members, map(_none_if_nan, row), strict=True))
+        members = _member_rows(jury, labels, errors, judges)
+    replacement: list[CandidateRow] = []
+    if options.replace:
+        replacement = _candidate_rows(jury, labels, ensemble, options)
+    return Audit(
+        items=len(labelled.items),
+        annotators=len(labelled.annotators),
+        metric=headline_metric(labelled.scale),
+        level=options.level,
+        judges=judges,
+        correlation=correlation,
+        correlations=correlations,
+        members=members,
+        strata=_strata_rows(jury.uniform, labels, options),
+        replacement=replacement,
+        epsilon=options.epsilon,
+    )
+
+
+def _member_rows(
+    jury: Predictions, labels: HumanLabels, errors: JuryErrors, judges: Interval
+) -> list[MemberRow]:
+    """What each member adds to the uniform mean; lowest loss first."""
+    P = np.asarray(jury.probabilities, dtype=np.float64)
+    matrix = errors.correlations(judges.estimate)
+    # The more judges, the lower their correlations.
+    low_matrix = errors.correlations(judges.high)
+    high_matrix = errors.correlations(judges.low)
+    rows: list[MemberRow] = []
+    for k, dropped in enumerate(dropped_members(P, jury.uniform, labels)):
+        correlations = np.delete(matrix[k], k)
+        correlation = None
+        if not np.isnan(correlations).all():
+            correlation = float(np.nanmean(correlations))
+        low = np.delete(low_matrix[k], k).mean()
+        high = np.delete(high_matrix[k], k).mean()
+        rows.append(
+            {
+                "member": jury.members[k],
+                "loss": dropped.loss,
+                "correlation": correlation,
+                "correlation_interval": [_none_if_nan(low), _none_if_nan(high)],
+                "uniform": {
+                    "difference": dropped.difference,
+                    "interval": (dropped.low, dropped.high),
+                    "verdict": _verdict(dropped),
+                },
+            }
+        )
+    return sorted(rows, key=lambda row: row["loss"])
+
+
+def _verdict(dropped: DroppedMember) -> Verdict:
+    """Whether the uniform mean is worse or better without a member, or it is free to drop."""
+    if dropped.high <= _FREE * dropped.pool_loss:
+        return "better" if dropped.high < -ROUNDING else "free"
+    return "worse" if dropped.low > 0 else "unclear"
+
+
+def _strata_rows(p: Floats, labels: HumanLabels, options: AuditOptions) -> list[StratumRow]:
+    """Agreement of a jury [N, C] beside that of people, by division of votes."""
+    agreement = agreements(p, labels)
+    gaps = agreement.jury - agreement.person
+    strata = agreement_strata(labels.annotations)
+    strata[ALL] = np.ones(len(p), dtype=bool)
+    rows: list[StratumRow] = []
+    for name, mask in strata.items():
+        chosen = mask & labels.has_several
+        count = int(chosen.sum())
+        if not count:
+            continue
+        interval = None
+        if count >= FEWEST_ITEMS:
+            resampling = Resampling(options.samples, options.level, options.random_state)
+            intervals, _ = intervals_and_tests({"gap": gaps[chosen]}, (), resampling)
+            interval = intervals["gap"]
+        rows.append(
+            {
+                "stratum": name,
+                "items": count,
+                "agreement": float(agreement.jury[chosen].mean()),
+                "human": float(agreement.person[chosen].mean()),
+                "best": float(agreement.best[chosen].mean()),
+                "above_human": float(gaps[chosen].mean()),
+                "interval": interval,
+            }
+        )
+    return rows
+
+
+def _candidate_rows(
+    jury: Predictions,
+    labels: HumanLabels,
+    ensemble: EDOEnsemble | str | Path | None,
+    options: AuditOptions,
+) -> list[CandidateRow]:
+    """The alternative annotator test of every candidate; highest advantage first."""
+    test = AlternativeAnnotatorTest(labels, options.epsilon, options.min_items, options.level)
+    names = labels.annotations.annotators[test.annotators]
+    rows: list[CandidateRow] = []
+    for candidate, p in _candidates(jury, labels, ensemble).items():
+        tested = test.test(p)
+        annotators: list[AnnotatorRow] = []
+        for a, name in enumerate(names.tolist()):
+            annotators.append(
+                {
+                    "annotator": name,
+                    "items": int(test.counts[a]),
+                    "advantage": float(tested.advantages[a]),
+                    "human_advantage": float(tested.human_advantages[a]),
+                    "p": float(tested.p_values[a]),
+                    "wins": bool(tested.wins[a]),
+                }
+            )
+        rows.append(
+            {
+                "candidate": candidate,
+                "winning_rate": tested.winning_rate,
+                "advantage": tested.advantage,
+                "interval": (tested.low, tested.high),
+                "passes": tested.winning_rate >= PASS_RATE,
+                "annotators": annotators,
+            }
+        )
+    return sorted(rows, key=lambda row: -row["advantage"])
+
+
+def _candidates(
+    jury: Predictions, labels: HumanLabels, ensemble: EDOEnsemble | str | Path | None
+) -> dict[str, Floats]:
+    """Probabilities [N, C] of each candidate: pools, members, and a constant answer."""
+    candidates: dict[str, Floats] = {}
+    if len(jury.members) > 1:
+        candidates[UNIFORM] = jury.uniform
+    if ensemble is not None:
+        from edokit.ensemble.estimator import EDOEnsemble
+
+        if isinstance(ensemble, str | Path):
+            ensemble = EDOEnsemble.load(ensemble)
+        pooled = ensemble.describe(jury).as_predictions()
+        candidates[ENSEMBLE] = pooled.order_classes(jury.classes).align(jury.rows).uniform
+    P = np.asarray(jury.probabilities, dtype=np.float64)
+    for k, name in enumerate(jury.members):
+        candidates[name] = P[:, k]
+    candidates[CONSTANT] = np.tile(labels.shares.mean(axis=0), (len(jury), 1))
+    return candidates
+
+
+def _none_if_nan(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,147 @@
+"""The alternative annotator test: can a candidate replace an annotator?
+
+Calderon, Reichart and Dror: The Alternative Annotator Test for LLM-as-a-Judge (ACL 2025).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit._errors import InputError, option
+from edokit._types import Bools, Floats, Ints
+from edokit.analysis.audit.statistics import ROUNDING, STANDARD_ERRORS
+from edokit.analysis.human_labels import HumanLabels
+from edokit.rows import sums
+
+
+@dataclass(frozen=True, eq=False)
+class TestedCandidate:
+    """The test of one candidate against each annotator [A].
+
+    Attributes
+    ----------
+    advantages : Floats
+        How often the candidate is as close to the others as the annotator, or closer (ρ).
+    human_advantages : Floats
+        How often the annotator is as close to the others as the candidate, or closer.
+    p_values : Floats
+        Of the hypothesis that the annotator is better by ε or more (Benjamini–Yekutieli).
+    wins : Bools
+        Whether it is rejected.
+    low, high : float
+        Interval of the mean advantage.
+    """
+
+    advantages: Floats
+    human_advantages: Floats
+    p_values: Floats
+    wins: Bools
+    low: float
+    high: float
+
+    @property
+    def advantage(self) -> float:
+        """The mean over annotators."""
+        return float(self.advantages.mean())
+
+    @property
+    def winning_rate(self) -> float:
+        """The share of annotators that the candidate wins against (ω)."""
+        return float(self.wins.mean())
+
+
+class AlternativeAnnotatorTest:
+    """Who is closer to the other annotators of an item: a candidate, or the one left out?
+
+    Attributes
+    ----------
+    annotators : Ints
+        The annotators who share enough items with others, by their code [A].
+    counts : Ints
+        The items that each of them shares with others [A].
+    """
+
+    def __init__(self, labels: HumanLabels, epsilon: float, min_items: int, level: float) -> None:
+        self.labels = labels
+        self.epsilon = epsilon
+        self.level = level
+        shared = np.flatnonzero(labels.has_several[labels.item_codes])
+        codes = labels.annotator_codes[shared]
+        names = labels.annotations.annotators
+        counts = np.bincount(codes, minlength=len(names))
+        self.annotators: Ints = np.flatnonzero(counts >= min_items)
+        if not len(self.annotators):
+            raise InputError(
+                f"no annotator shares {min_items} items with others;"
+                f" {names[counts.argmax()]!r} shares most, {counts.max()}",
+                f"annotate more items together, or lower {option('min_items')} (a test on fewer"
+                " than 30 items is rough)",
+            )
+        self.counts: Ints = counts[self.annotators]
+        # The labels of these annotators [R]: the item of each, and its annotator's place in [A].
+        is_compared = np.isin(codes, self.annotators)
+        rows = shared[is_compared]
+        self._items = labels.item_codes[rows]
+        self._places = np.searchsorted(self.annotators, codes[is_compared])
+        # The mean vector of the item's other labels, and their mean squared length.
+        vectors = labels.vectors(labels.shares, absolute=False)
+        columns = np.column_stack([vectors, np.square(vectors).sum(axis=1)])
+        totals = sums(columns, labels.item_codes, len(labels.counts))
+        others = (labels.counts[self._items] - 1)[:, None]
+        means = (totals[self._items] - columns[rows]) / others
+        self._mean_of_others = means[:, :-1]
+        self._length_of_others = means[:, -1]
+        self._human_distances = self._distances_to_others(vectors[rows])
+
+    def _distances_to_others(self, vectors: Floats) -> Floats:
+        """Mean squared distance between vectors [R, D] and the other labels of their items [R]."""
+        products = np.einsum("rd,rd->r", vectors, self._mean_of_others)
+        return np.asarray(np.square(vectors).sum(axis=1) - 2 * products + self._length_of_others)
+
+    def test(self, p: Floats) -> TestedCandidate:
+        """The test of a candidate with these probabilities [N, C]."""
+        from scipy.stats import false_discovery_control
+
+        single = self.labels.vectors(self.labels.single_answers(p), absolute=False)
+        distances = self._distances_to_others(single[self._items])
+        as_good = (distances <= self._human_distances + ROUNDING).astype(np.float64)
+        human_as_good = (self._human_distances <= distances + ROUNDING).astype(np.float64)
+        advantages = self._means(as_good)
+        p_values = self._p_values(human_as_good - as_good)
+        corrected = np.asarray(false_discovery_control(p_values, method="by"))
+        low, high = self._interval(as_good, advantages)
+        return TestedCandidate(
+            advantages=advantages,
+            human_advantages=self._means(human_as_good),
+            p_values=corrected,
+            wins=corrected <= 1 - self.level,
+            low=low,
+            high=high,
+        )
+
+    def _interval(self, as_good: Floats, advantages: Floats) -> tuple[float, float]:
+        """Normal interval of the mean advantage over items, cut at 0 and 1."""
+        mean = float(advantages.mean())
+        # The influence of each item on the mean over annotators: annotators share items.
+        deviations = as_good - advantages[self._places]
+        weights = deviations / (self.counts[self._places] * len(self.annotators))
+        influences = np.bincount(self._items, weights)
+        margin = STANDARD_ERRORS * float(np.sqrt(np.square(influences).sum()))
+        return max(mean - margin, 0.0), min(mean + margin, 1.0)
+
+    def _means(self, values: Floats) -> Floats:
+        """The mean over the labels of each annotator [A]."""
+        return np.asarray(np.bincount(self._places, values) / self.counts)
+
+    def _p_values(self, gaps: Floats) -> Floats:
+        """One-sided paired t-tests of the hypothesis that people are better by ε or more [A]."""
+        from scipy.special import stdtr  # Student's t
+
+        means = self._means(gaps)
+        variances = self._means(np.square(gaps - means[self._places])) * self.counts
+        errors = np.sqrt(variances / (self.counts - 1) / self.counts)
+        # Where nothing varies, the sign decides.
+        t = (means - self.epsilon) / np.maximum(errors, ROUNDING)
+        return np.asarray(stdtr(self.counts - 1, t))

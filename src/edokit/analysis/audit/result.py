@@ -1,0 +1,160 @@
+"""The result of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal, TypedDict
+
+from edokit._errors import counted
+from edokit._io.markup import Table
+from edokit.metrics import Interval
+
+UNIFORM = "uniform"
+CONSTANT = "constant"
+ENSEMBLE = "ensemble"
+ALL = "all"
+# The share of annotators that a candidate must win against to pass.
+PASS_RATE = 0.5
+
+Verdict = Literal["worse", "unclear", "free", "better"]
+
+
+class Dropped(TypedDict):
+    """What the uniform mean loses without a member."""
+
+    difference: float
+    interval: tuple[float, float]
+    verdict: Verdict
+
+
+class MemberRow(TypedDict):
+    """A member of the jury."""
+
+    member: str
+    loss: float
+    correlation: float | None
+    correlation_interval: list[float | None]
+    uniform: Dropped
+
+
+class StratumRow(TypedDict):
+    """Agreement on the items whose votes are divided alike."""
+
+    stratum: str | None
+    items: int
+    agreement: float
+    human: float
+    best: float
+    above_human: float
+    interval: tuple[float, float] | None
+
+
+class AnnotatorRow(TypedDict):
+    """A candidate beside one annotator."""
+
+    annotator: str
+    items: int
+    advantage: float
+    human_advantage: float
+    p: float
+    wins: bool
+
+
+class CandidateRow(TypedDict):
+    """The alternative annotator test of a candidate."""
+
+    candidate: str
+    winning_rate: float
+    advantage: float
+    interval: tuple[float, float]
+    passes: bool
+    annotators: list[AnnotatorRow]
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What was found about a jury, as `edokit.audit` returns it.
+
+    Attributes
+    ----------
+    items, annotators : int
+        How many items and annotators the audit is about.
+    metric : str
+        The loss in which members are compared: ``ce``, on an ordinal scale ``rps``.
+    level : float
+        Level of the intervals.
+    judges : Interval or None
+        The effective number of independent judges: how many with independent errors would, as a
+        uniform mean, have the error of these members'; from 1 to the number of members. Estimate
+        and ends are None where copies have no error. None for a jury of one.
+    correlation : float or None
+        The mean correlation of the members' errors against the human distribution; the
+        reciprocal is what ever more members of this kind would count as.
+    correlations : dict of str to dict
+        That of each two members, given that all count as the estimated number of judges; None
+        where a member has no error beyond the noise of the labels.
+    members : list of dict
+        Of each ``member`` its ``loss``, the mean ``correlation`` of its errors with those of the
+        others (``correlation_interval``: as the ends of ``judges`` imply), and what the uniform
+        mean loses without it (``uniform``): ``difference``, ``interval`` and ``verdict`` ("free":
+        worse by 1 % at most).
+    strata : list of dict
+        By division of votes (``stratum``: ``3:0``, ``2:1`` …) and for all items, the
+        ``agreement`` with an annotator of the jury's answer, of another annotator (``human``) and
+        of the best single answer (``best``), and ``above_human`` with its interval.
+    replacement : list of dict
+        With ``replace``, of each candidate the ``winning_rate``, ``advantage`` (the mean
+        probability to be as good as or better than the annotator who is left out) with
+        ``interval``, whether it ``passes``, and a row for each annotator.
+    epsilon : float
+        The margin of the replacement test.
+    """
+
+    items: int
+    annotators: int
+    metric: str
+    level: float
+    judges: Interval | None = None
+    correlation: float | None = None
+    correlations: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    members: Sequence[MemberRow] = ()
+    strata: Sequence[StratumRow] = ()
+    replacement: Sequence[CandidateRow] = ()
+    epsilon: float = 0.1
+
+    def __repr__(self) -> str:
+        judges = ""
+        if self.judges is not None and self.judges.estimate is not None:
+            judges = f", {self.judges.estimate:.1f} judges"
+        members = counted(len(self.members), "member")
+        return f"Audit({counted(self.items, 'item')}, {members}{judges})"
+
+    @property
+    def headline(self) -> list[str]:
+        """The answers in sentences."""
+        from edokit.analysis.audit.text import headline
+
+        return headline(self)
+
+    def tables(self) -> list[Table]:
+        """Return what a terminal and a page show.
+
+        Returns
+        -------
+        list of Table
+            Members, strata of agreement and candidates, as far as there are some.
+        """
+        from edokit.analysis.audit.text import tables
+
+        return tables(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return everything as plain values, as ``edo audit --json`` prints it.
+
+        Returns
+        -------
+        dict
+            The attributes, and ``headline``.
+        """
+        return {**asdict(self), "headline": self.headline}

@@ -1,0 +1,187 @@
+"""Statistics of a jury: its effective number of judges, what each member adds, its agreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edokit._types import Floats
+from edokit.analysis.human_labels import HumanLabels
+from edokit.metrics import Interval
+from edokit.metrics.resampling import quantiles, resampled_means
+
+# Squared distances that differ by rounding alone are ties.
+ROUNDING = 1e-9
+# Half the width of a 95 % interval, in standard errors.
+STANDARD_ERRORS = 1.96
+
+
+@dataclass(frozen=True, eq=False)
+class JuryErrors:
+    """Second moments of the members' errors on items with two annotators or more.
+
+    The error of a member on an item is its answer less the soft label, as vectors.
+
+    Attributes
+    ----------
+    spread : Floats
+        Mean squared distance of the members from their mean, by item [N].
+    mean_error : Floats
+        Squared error of the members' mean, without the noise of the soft label, by item [N].
+    noisy_mean_error : float
+        The mean of the same over items, with that noise.
+    products : Floats
+        Mean product of the errors of each two members [K, K].
+    """
+
+    spread: Floats
+    mean_error: Floats
+    noisy_mean_error: float
+    products: Floats
+
+    @classmethod
+    def from_predictions(cls, P: Floats, labels: HumanLabels) -> JuryErrors:
+        """The moments of members with these probabilities [N, K, C]."""
+        several = labels.has_several
+        soft_labels = labels.vectors(labels.soft_labels[several])
+        errors = labels.vectors(P[several]) - soft_labels[:, None]
+        mean = errors.mean(axis=1)
+        squared_mean = np.square(mean).sum(axis=1)
+        # A soft label of n annotators has 1/n of the variance between annotators.
+        noise = (labels.variance / labels.counts)[several]
+        return cls(
+            spread=np.square(errors - mean[:, None]).sum(axis=2).mean(axis=1),
+            mean_error=squared_mean - noise,
+            noisy_mean_error=float(squared_mean.mean()),
+            products=np.einsum("nkd,nld->kl", errors, errors) / len(errors),
+        )
+
+    @property
+    def members(self) -> int:
+        """Number of members, K."""
+        return len(self.products)
+
+    def correlations(self, judges: float | None) -> Floats:
+        """Correlation of the errors of each two members [K, K]; NaN where a member has none.
+
+        ``judges`` is the number of judges that all count as; it says how large the error of their
+        mean is without the noise of the soft labels. None: as large as it is estimated.
+        """
+        if judges is None or judges - 1 < ROUNDING:
+            mean_error = self.mean_error.mean()
+        else:
+            mean_error = self.spread.mean() / (judges - 1)
+        covariance = self.products - self.noisy_mean_error + mean_error
+        variances = np.diag(covariance)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deviations = np.sqrt(np.where(variances > 0, variances, np.nan))
+            return np.asarray(np.clip(covariance / np.outer(deviations, deviations), -1, 1))
+
+
+def effective_judges(errors: JuryErrors, samples: int, level: float, random_state: int) -> Interval:
+    """How many judges with independent errors K members count as, with a bootstrap interval.
+
+    If errors correlate by ρ, that is K / (1 + (K − 1) ρ), the effective sample size of equally
+    correlated measurements (Kish 1965); it equals 1 + spread / error of the mean. It is at most K:
+    errors are taken not to correlate negatively. The noise of the labels may hide the error of the
+    mean. The estimate is the median over those resamples that leave enough of it.
+    """
+    if errors.spread.max() < ROUNDING:
+        # All members are copies of one.
+        judges = None
+        if errors.mean_error.mean() > 0:
+            judges = 1.0
+        return Interval(judges, judges, judges)
+    rng = np.random.default_rng(random_state)
+    columns = [errors.spread, errors.mean_error]
+    spread, mean_error = resampled_means(columns, samples, rng, None)
+    smallest_error = spread / (errors.members - 1)
+    counts = 1 + spread / np.maximum(mean_error, smallest_error)
+    low, high = quantiles(counts, level)
+    is_visible = mean_error > smallest_error
+    estimate = high
+    if is_visible.any():
+        estimate = float(np.median(counts[is_visible]))
+    return Interval(float(np.clip(estimate, low, high)), low, high)
+
+
+def mean_correlation(judges: float, members: int) -> float:
+    """The correlation ρ of the errors of K members that count as so many judges."""
+    return (members / judges - 1) / (members - 1)
+
+
+@dataclass(frozen=True)
+class DroppedMember:
+    """What the uniform mean loses without a member, with an interval over items.
+
+    Attributes
+    ----------
+    loss : float
+        Of the member alone.
+    pool_loss : float
+        Of the uniform mean of all members.
+    difference, low, high : float
+        How much higher the loss of the uniform mean is without the member.
+    """
+
+    loss: float
+    pool_loss: float
+    difference: float
+    low: float
+    high: float
+
+
+def dropped_members(P: Floats, uniform: Floats, labels: HumanLabels) -> list[DroppedMember]:
+    """What each member adds to the uniform mean [N, C] of all members [N, K, C].
+
+    The interval is normal: 1.96 standard errors of the mean over items on both sides.
+    """
+    members = P.shape[1]
+    pool_losses = labels.losses(uniform[labels.item_codes])
+    dropped = []
+    for k in range(members):
+        without = (members * uniform - P[:, k]) / (members - 1)
+        losses = labels.losses(without[labels.item_codes])
+        gaps = losses - pool_losses
+        difference = float(gaps.mean())
+        margin = STANDARD_ERRORS * float(gaps.std() / np.sqrt(max(len(gaps) - 1, 1)))
+        dropped.append(
+            DroppedMember(
+                loss=float(labels.losses(P[labels.item_codes, k]).mean()),
+                pool_loss=float(losses.mean()) - difference,
+                difference=difference,
+                low=difference - margin,
+                high=difference + margin,
+            )
+        )
+    return dropped
+
+
+@dataclass(frozen=True, eq=False)
+class Agreements:
+    """Agreement with an annotator of each item [N], from 0 to 1.
+
+    Attributes
+    ----------
+    jury : Floats
+        Of the jury's single answer.
+    person : Floats
+        Of another annotator; NaN where there is none.
+    best : Floats
+        Of the best single answer.
+    """
+
+    jury: Floats
+    person: Floats
+    best: Floats
+
+
+def agreements(p: Floats, labels: HumanLabels) -> Agreements:
+    """Agreement of a jury with these probabilities [N, C], beside that of people."""
+    return Agreements(
+        jury=1 - labels.disagreement(p),
+        # Two annotators differ by twice the variance.
+        person=1 - 2 * labels.variance,
+        best=1 - labels.disagreement(labels.soft_labels),
+    )

@@ -1,0 +1,187 @@
+"""Sentences and tables made of an audit."""
+
+from __future__ import annotations
+
+from edokit._errors import counted, examples
+from edokit._io.markup import Table
+from edokit.analysis.audit.result import (
+    CONSTANT,
+    ENSEMBLE,
+    PASS_RATE,
+    UNIFORM,
+    Audit,
+    MemberRow,
+)
+from edokit.baselines.scores import short_ends
+from edokit.metrics import METRIC, Interval
+
+# A correlation of errors that hardly matters.
+_UNCORRELATED = 0.05
+_SUBJECTS = {UNIFORM: "The plain average of the members", ENSEMBLE: "The ensemble"}
+
+
+def headline(audit: Audit) -> list[str]:
+    """The answers in sentences."""
+    lines = []
+    if audit.judges is not None:
+        lines.append(_judges_sentence(audit, audit.judges))
+        lines.append(_members_sentence(audit))
+    if audit.replacement:
+        lines.append(_replacement_sentence(audit))
+        if any(row["passes"] for row in audit.replacement if row["candidate"] == CONSTANT):
+            lines.append(
+                "A constant answer passes, too: the labels are so uneven, or the annotators agree"
+                " so little, that passing says little."
+            )
+    return lines
+
+
+def can_tell(judges: Interval, members: int) -> bool:
+    """Whether the interval of the number of judges excludes the few or the many.
+
+    It can't tell if it begins in the first quarter of 1 … K and ends in the last.
+    """
+    assert judges.low is not None
+    assert judges.high is not None
+    quarter = (members - 1) / 4
+    return judges.low >= 1 + quarter or judges.high <= 1 + 3 * quarter
+
+
+def _judges_sentence(audit: Audit, judges: Interval) -> str:
+    count = counted(len(audit.members), "member")
+    if judges.estimate is None:
+        return (
+            f"The mean of the {count} has no error beyond the noise of the annotators: these"
+            " items can't show how many independent judges they are."
+        )
+    ends = f"{judges.low:.1f} to {judges.high:.1f}"
+    if not can_tell(judges, len(audit.members)):
+        return (
+            f"These items can't tell how many independent judges the {count} are: {ends} are"
+            f" possible ({audit.level:.0%} interval). Ask more annotators, or about more items."
+        )
+    errors = "Their errors are hardly correlated."
+    if audit.correlation is not None and audit.correlation > _UNCORRELATED:
+        errors = (
+            f"Their errors correlate by {audit.correlation:.2f}: however many more of this kind"
+            f" were asked, they would count as {1 / audit.correlation:.1f}."
+        )
+    return (
+        f"{count} count as {judges.estimate:.1f} independent judges ({audit.level:.0%} interval"
+        f" {ends}). {errors}"
+    )
+
+
+def _members_sentence(audit: Audit) -> str:
+    missed = [row["member"] for row in audit.members if row["uniform"]["verdict"] == "worse"]
+    if not missed:
+        return "No member is clearly missed if it goes alone."
+    return f"Clearly missed if it goes: {examples(missed, 5)}."
+
+
+def _replacement_sentence(audit: Audit) -> str:
+    """Whether the ensemble, else the uniform mean, else the only member can replace a person."""
+    candidates = {row["candidate"]: row for row in audit.replacement}
+    name = next(name for name in (ENSEMBLE, UNIFORM, *candidates) if name in candidates)
+    row = candidates[name]
+    verdict = "can't be shown to be able to"
+    if row["passes"]:
+        verdict = "can"
+    beaten = sum(annotator["wins"] for annotator in row["annotators"])
+    low, high = row["interval"]
+    return (
+        f"{_SUBJECTS.get(name, name)} {verdict} replace an annotator: it wins against"
+        f" {beaten} of {counted(len(row['annotators']), 'annotator')} (winning rate"
+        f" {row['winning_rate']:.2f}, {PASS_RATE:g} is asked for, ε {audit.epsilon:g}); it is"
+        f" as good as or better than the one left out with probability {row['advantage']:.2f}"
+        f" ({low:.2f} to {high:.2f})."
+    )
+
+
+def tables(audit: Audit) -> list[Table]:
+    """Members, strata of agreement and candidates, as far as there are some."""
+    shown = []
+    if audit.judges is not None:
+        shown.append(_member_table(audit))
+    if audit.strata:
+        shown.append(_strata_table(audit))
+    if audit.replacement:
+        shown.append(_candidate_table(audit))
+    return shown
+
+
+def _member_table(audit: Audit) -> Table:
+    short = METRIC[audit.metric].short
+    records = []
+    for row in audit.members:
+        dropped = row["uniform"]
+        record = {
+            "member": row["member"],
+            short: row["loss"],
+            "corr.": _correlation_cell(row),
+            f"without it: Δ{short} {UNIFORM}": (
+                f"{short_ends(dropped['interval'], 4)} {dropped['verdict']}"
+            ),
+        }
+        records.append(record)
+    note = (
+        "corr.: of its errors with those of the others, without the noise of the labels, and as"
+        f" the interval of the number of judges implies; ?: lost in it. Δ{short}: interval of"
+        " what the uniform mean loses without it alone; free: 1% at most."
+    )
+    return Table.of("What each member adds", records, [note])
+
+
+def _correlation_cell(row: MemberRow) -> str:
+    """``0.72 (0.10–0.95)``, with ``?`` where it is lost in the noise of the labels."""
+    texts = []
+    for value in (row["correlation"], *row["correlation_interval"]):
+        texts.append("?" if value is None else f"{value:.2f}")
+    estimate, low, high = texts
+    return f"{estimate} ({low}–{high})"
+
+
+def _strata_table(audit: Audit) -> Table:
+    records = []
+    for row in audit.strata:
+        interval = None
+        if row["interval"] is not None:
+            interval = short_ends(row["interval"])
+        record = {
+            "votes": row["stratum"],
+            "items": row["items"],
+            "jury": row["agreement"],
+            "person": row["human"],
+            "best": row["best"],
+            "jury − person": interval,
+        }
+        records.append(record)
+    note = (
+        "Agreement with an annotator of the item: of the jury's answer, of another person, of"
+        " the best single answer. Where votes are known to be divided, a person agrees seldom,"
+        " and so does everybody: compare within a row."
+    )
+    return Table.of("By agreement", records, [note], digits=3)
+
+
+def _candidate_table(audit: Audit) -> Table:
+    records = []
+    for row in audit.replacement:
+        low, high = row["interval"]
+        record = {
+            "candidate": row["candidate"],
+            "winning rate": row["winning_rate"],
+            "advantage": row["advantage"],
+            f"{audit.level:.0%}": f"{low:.3f}–{high:.3f}",
+            "passes": "yes" if row["passes"] else "no",
+        }
+        records.append(record)
+    notes = [
+        f"Winning rate: share of the annotators than whom it is better, or not worse by ε ="
+        f" {audit.epsilon:g}, at a false discovery rate of {1 - audit.level:.0%}"
+        " (Benjamini–Yekutieli)."
+    ]
+    left_out = audit.annotators - len(audit.replacement[0]["annotators"])
+    if left_out:
+        notes.append(f"{counted(left_out, 'annotator')} shared too few items with others.")
+    return Table.of("Can it replace an annotator?", records, notes, digits=3)

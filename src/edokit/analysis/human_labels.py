@@ -1,0 +1,104 @@
+"""The labels of the annotators as vectors, for audits of juries and plans of annotation.
+
+Labels are compared as vectors whose squared distance says how much two of them disagree, from 0 to
+1 (`Scale.vectors`), so that one formula serves nominal, ordinal and multi-label data.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._types import Bools, Codes, Floats, Ints
+from edokit.annotations.core import Annotations
+from edokit.annotator_effects import label_shares
+from edokit.fitdata.inputs import as_predictions
+from edokit.metrics import headline_metric, item_values
+from edokit.metrics.formulas import decisions
+from edokit.predictions.core import Predictions
+from edokit.rows import sums
+
+
+def match_jury(
+    predictions: Predictions | npt.ArrayLike, annotations: Annotations
+) -> tuple[Predictions, Annotations]:
+    """Members' predictions and the annotations, with the same items and classes in one order."""
+    jury = as_predictions(predictions).annotated(annotations)
+    jury = jury.on_scale(annotations.scale, "annotations")
+    if set(annotations.classes) < set(jury.classes):
+        annotations = annotations.with_classes(jury.classes)
+    jury = jury.order_classes(annotations.classes).panel_means()
+    return jury.align(annotations.rows), annotations
+
+
+class HumanLabels:
+    """The first label of each annotator for each item, M in all, and how those of an item differ.
+
+    Attributes
+    ----------
+    annotations : Annotations
+    scale : Scale
+    classes : int
+        Number of classes, C.
+    shares : Floats
+        The labels as distributions over the classes [M, C].
+    item_codes, annotator_codes : Ints
+        Item and annotator of each label [M].
+    counts : Ints
+        Labels per item [N].
+    """
+
+    def __init__(self, annotations: Annotations) -> None:
+        is_first = ~annotations.repeated
+        self.annotations = annotations
+        self.scale = annotations.scale
+        self.classes = len(annotations.classes)
+        self.shares: Floats = label_shares(annotations, self.classes)[is_first]
+        self.item_codes: Ints = annotations.item_codes[is_first].astype(np.int64)
+        self.annotator_codes: Codes = annotations.annotator_codes[is_first]
+        self.counts: Ints = np.bincount(self.item_codes, minlength=len(annotations.items))
+
+    def vectors(self, shares: Floats, *, absolute: bool = True) -> Floats:
+        """Distributions [..., C] as vectors [..., D]."""
+        return shares @ self.scale.vectors(self.classes, absolute=absolute)
+
+    def single_answers(self, p: Floats) -> Floats:
+        """The single answer of each distribution, with all probability on it [N, C]."""
+        codes = decisions(p, self.scale)
+        return self.scale.indicators(codes, self.classes).astype(np.float64)
+
+    def mean_by_item(self, values: Floats) -> Floats:
+        """The mean of the labels' values [M, ...] over those of each item [N, ...]."""
+        totals = sums(values, self.item_codes, len(self.counts))
+        counts = self.counts.reshape(-1, *[1] * (totals.ndim - 1))
+        return np.asarray(totals / counts)
+
+    @cached_property
+    def soft_labels(self) -> Floats:
+        """The mean label of each item [N, C]."""
+        return self.mean_by_item(self.shares)
+
+    @cached_property
+    def variance(self) -> Floats:
+        """The unbiased variance between the annotators of each item [N]; NaN where there is one."""
+        vectors = self.vectors(self.shares)
+        squares = np.square(vectors - self.mean_by_item(vectors)[self.item_codes]).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.mean_by_item(squares) * self.counts / (self.counts - 1)
+
+    @property
+    def has_several(self) -> Bools:
+        """Whether each item has labels of two annotators or more [N]."""
+        return np.asarray(self.counts > 1)
+
+    def disagreement(self, p: Floats) -> Floats:
+        """The mean distance between an item's single answer and its labels [N]."""
+        single = self.vectors(self.single_answers(p))[self.item_codes]
+        return self.mean_by_item(np.square(single - self.vectors(self.shares)).sum(axis=1))
+
+    def losses(self, p: Floats) -> Floats:
+        """The headline loss of predictions for each label [M, C], averaged by item [N]."""
+        loss = item_values(self.scale)[headline_metric(self.scale)]
+        return self.mean_by_item(loss(p, self.shares, self.scale.hard(self.shares)))

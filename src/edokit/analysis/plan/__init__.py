@@ -1,0 +1,196 @@
+"""`plan`: how many annotators an item needs, how many items, and what they buy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._errors import InputError, option
+from edokit._types import Floats
+from edokit.analysis.human_labels import HumanLabels, match_jury
+from edokit.analysis.plan import text
+from edokit.analysis.plan.comparison import detectable, difference_spreads
+from edokit.analysis.plan.learning import FEWEST_TEXTS, planned_losses, train_on_parts
+from edokit.analysis.plan.options import PlanOptions
+from edokit.analysis.plan.result import CurveRow, Plan
+from edokit.analysis.plan.soft_labels import soft_label_errors
+from edokit.annotations.core import Annotations
+from edokit.metrics import headline_metric
+from edokit.metrics.resampling import quantiles
+from edokit.predictions.core import Predictions
+from edokit.runs import InputReader, merge_options
+
+
+def plan(
+    annotations: Annotations | str | Path,
+    options: PlanOptions | None = None,
+    *,
+    predictions: Predictions | npt.ArrayLike | str | Path | None = None,
+    split: str | Sequence[str] | None = None,
+    **settings: object,
+) -> Plan:
+    """Plan annotation from a pilot: how many annotators an item needs, and how many items.
+
+    Parameters
+    ----------
+    annotations : Annotations, str or Path
+        The pilot, of which some items have two annotators or more.
+    options : PlanOptions, default=None
+        What annotation costs, and how surely the plan is made.
+    predictions : Predictions, array of shape (N, K, C), str or Path, default=None
+        Answers of models to the items of the pilot: the two best are what a comparison compares
+        (a single one is compared with a constant answer).
+    split : str or sequence of str, default=None
+        Only these splits of the annotations.
+    **settings
+        Single fields of `PlanOptions`, such as ``budget=500``, and further arguments of
+        `read_annotations` for annotations that are files.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If no item has two annotators, the budget buys no item, or items and classes of the
+        predictions do not match.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> pilot = edokit.simulate("crowd", random_state=0, items=(150, 1, 1)).annotations
+    >>> plan = edokit.plan(pilot, budget=600, annotators=(1, 3, 9), train=False)
+    >>> [(row["annotators"], row["items"]) for row in plan.curve]
+    [(1, 600), (3, 200), (9, 66)]
+    >>> errors = [row["soft_label"]["md"][0] for row in plan.curve]
+    >>> errors[0] > errors[1] > errors[2]
+    True
+    """
+    options, reading = merge_options(PlanOptions, options, settings)
+    files = InputReader(**reading)
+    pilot = files.annotations("annotations", annotations, split)
+    jury = None
+    if predictions is not None:
+        jury, pilot = match_jury(files.predictions("predictions", predictions), pilot)
+    options = _with_budget(options, pilot)
+    counts = _affordable_counts(options)
+    items = [options.items(count) for count in counts]
+    labels = HumanLabels(pilot)
+    metric = headline_metric(pilot.scale)
+    notes = []
+    comparison: dict[str, Floats] = {}
+    compared: list[str] = []
+    if jury is None:
+        notes.append(text.NO_PREDICTIONS)
+    else:
+        compared, models = _models_to_compare(jury, labels)
+        spreads = difference_spreads(labels, *models, counts, options.samples, options.random_state)
+        for name, spread in spreads.items():
+            comparison[name] = detectable(spread, items, options.level, options.power)
+    model: dict[str, Floats] = {}
+    if options.train:
+        if pilot.texts is None:
+            notes.append(text.NO_TEXTS)
+        elif len(pilot.items) < FEWEST_TEXTS:
+            notes.append(text.FEW_TEXTS)
+        else:
+            rng = np.random.default_rng(options.random_state)
+            runs = train_on_parts(pilot, labels, rng)
+            model[metric] = planned_losses(runs, items, counts, options.samples, rng)
+    if not np.nansum(labels.variance):
+        notes.append(text.unanimous_note(int(labels.has_several.sum())))
+    soft_label = soft_label_errors(labels, counts, options.samples, options.random_state)
+    curve: list[CurveRow] = []
+    for k, count in enumerate(counts):
+        curve.append(
+            {
+                "annotators": count,
+                "items": items[k],
+                "soft_label": _estimates(soft_label, k, options.level),
+                "comparison": _estimates(comparison, k, options.level),
+                "model": _estimates(model, k, options.level),
+            }
+        )
+    best = {}
+    if metric in model:
+        best["model"] = best_counts(model[metric], counts, options.level)
+    if metric in comparison:
+        best["comparison"] = best_counts(comparison[metric], counts, options.level)
+    return Plan(
+        items=len(pilot.items),
+        labels=len(pilot),
+        scale=pilot.scale.kind,
+        metric=metric,
+        budget=float(options.budget or 0),
+        price=options.price,
+        item_price=options.item_price,
+        level=options.level,
+        power=options.power,
+        curve=curve,
+        best=best,
+        compared=compared,
+        notes=notes,
+    )
+
+
+def _with_budget(options: PlanOptions, pilot: Annotations) -> PlanOptions:
+    """The options with a budget: by default what the labels of the pilot cost."""
+    if not (pilot.annotations_per_item > 1).any():
+        raise InputError(
+            "no item of the pilot has labels of two annotators, so it does not show how much they"
+            " differ",
+            "have at least 50 items labelled by two annotators or more",
+        )
+    if options.budget is not None:
+        return options
+    cost = len(pilot) * options.price + len(pilot.items) * options.item_price
+    return replace(options, budget=cost)
+
+
+def _affordable_counts(options: PlanOptions) -> list[int]:
+    """The numbers of annotators for which the budget buys an item."""
+    counts = [count for count in sorted(set(options.annotators)) if options.items(count) > 0]
+    if not counts:
+        raise InputError(
+            f"{option('budget', options.budget)} does not buy the labels of one item",
+            f"raise it, or lower {option('annotators')}",
+        )
+    return counts
+
+
+def _estimates(samples: Mapping[str, Floats], k: int, level: float) -> dict[str, list[float]]:
+    """Estimate and ends of column ``k`` of resampled values [samples, counts], by metric."""
+    estimates = {}
+    for name, values in samples.items():
+        column = values[:, k]
+        estimates[name] = [float(np.median(column)), *quantiles(column, level)]
+    return estimates
+
+
+def best_counts(samples: Floats, counts: Sequence[int], level: float) -> list[int]:
+    """The number of annotators with the lowest value, then those that are not clearly worse."""
+    lowest = int(np.median(samples, axis=0).argmin())
+    gaps = np.quantile(samples - samples[:, [lowest]], (1 - level) / 2, axis=0)
+    alike = [count for count, gap in zip(counts, gaps, strict=True) if gap <= 0]
+    return [counts[lowest], *(count for count in alike if count != counts[lowest])]
+
+
+def _models_to_compare(
+    jury: Predictions, labels: HumanLabels
+) -> tuple[list[str], tuple[Floats, Floats]]:
+    """The two members with the lowest loss and their probabilities [N, C].
+
+    A single member is compared with a constant answer.
+    """
+    P = np.asarray(jury.probabilities, dtype=np.float64)
+    if P.shape[1] == 1:
+        constant = np.tile(labels.shares.mean(axis=0), (len(P), 1))
+        return [jury.members[0], "a constant answer"], (P[:, 0], constant)
+    losses = [labels.losses(P[labels.item_codes, k]).mean() for k in range(P.shape[1])]
+    best, second = np.argsort(losses, kind="stable")[:2]
+    return [jury.members[best], jury.members[second]], (P[:, best], P[:, second])

@@ -1,0 +1,71 @@
+"""How large a difference between two models shows, by annotators and items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from edokit._types import Floats
+from edokit.analysis.human_labels import HumanLabels
+from edokit.metrics import item_values, main_metrics
+from edokit.metrics.resampling import resampled_means
+
+
+def difference_spreads(
+    labels: HumanLabels,
+    model: Floats,
+    other_model: Floats,
+    counts: Sequence[int],
+    samples: int,
+    random_state: int,
+) -> dict[str, Floats]:
+    """By metric, the standard deviation over items of the difference of two models [N, C].
+
+    For each resample of the pilot and each number of annotators [samples, counts]. The variance
+    is *between + within / annotators* (components of variance of a one-way random-effects model),
+    exactly so for metrics that are linear in the soft label. Both parts follow from the variance
+    with one label per item and with all of them.
+    """
+    scale = labels.scale
+    several = labels.has_several
+    codes = labels.item_codes
+    hard_labels = scale.hard(labels.soft_labels)
+    single_hard_labels = scale.hard(labels.shares)
+    inverse_count = float((1 / labels.counts[several]).mean())
+    spreads = {}
+    for name, value in item_values(scale).items():
+        if name not in main_metrics(scale):
+            continue
+        # Differences by item, with all of its labels, and by label.
+        losses = value(model, labels.soft_labels, hard_labels)
+        other_losses = value(other_model, labels.soft_labels, hard_labels)
+        gaps = (losses - other_losses)[several]
+        single_losses = value(model[codes], labels.shares, single_hard_labels)
+        other_single_losses = value(other_model[codes], labels.shares, single_hard_labels)
+        single_gaps = single_losses - other_single_losses
+        columns = [
+            labels.mean_by_item(single_gaps)[several],
+            labels.mean_by_item(single_gaps**2)[several],
+            gaps,
+            gaps**2,
+        ]
+        rng = np.random.default_rng(random_state)
+        means = resampled_means(columns, samples, rng, None)
+        variance_with_one = means[1] - means[0] ** 2
+        variance_with_all = means[3] - means[2] ** 2
+        within = np.maximum(variance_with_one - variance_with_all, 0) / (1 - inverse_count)
+        between = np.maximum(variance_with_one - within, 0)
+        spreads[name] = np.sqrt(between[:, None] + within[:, None] / np.array(counts))
+    return spreads
+
+
+def detectable(spreads: Floats, items: Sequence[int], level: float, power: float) -> Floats:
+    """The smallest difference that a two-sided test shows with this power [samples, counts].
+
+    (z_level + z_power) standard errors of the mean over so many items.
+    """
+    normal = NormalDist()
+    factor = normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)
+    return np.asarray(spreads * (factor / np.sqrt(items)))

@@ -1,0 +1,136 @@
+"""The loss of a model that a budget could train, from models trained on parts of a pilot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from edokit._types import Floats, Ints
+from edokit.analysis.human_labels import HumanLabels
+from edokit.annotations.core import Annotations
+from edokit.rows import sums
+
+# The loss of a trained model falls with this power of the items, as measured on LeWiDi.
+EXPONENT = -0.25
+FEWEST_TEXTS = 80
+_MOST_TEXTS = 1200
+_TRAINED_SHARES = (0.2, 0.4, 0.8)
+_REPEATS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRuns:
+    """Models trained on parts of a pilot.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Items that each was trained on [R].
+    inverse_counts : list of float
+        Mean of 1 / annotators over these items [R].
+    losses : Floats
+        Held-out loss of each, by item of the pilot [R, N]; NaN where it was trained on.
+    """
+
+    sizes: Sequence[int]
+    inverse_counts: Sequence[float]
+    losses: Floats
+
+
+def planned_losses(
+    runs: TrainingRuns,
+    items: Sequence[int],
+    counts: Sequence[int],
+    samples: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Loss [samples, counts] of a model trained on these items with these annotators each.
+
+    A power law of the number of items, loss = c + (a + b / annotators) · items^−¼ with a, b ≥ 0
+    (as learning curves have; Hestness et al. 2017), fitted to the runs by least squares. Each
+    sample draws the held-out items again, and weighs the runs at random (Bayesian bootstrap, Rubin
+    1981): test loss and training both vary.
+    """
+    from scipy.optimize import nnls
+
+    design = _curve_terms(runs.sizes, np.asarray(runs.inverse_counts))
+    planned = _curve_terms(items, 1 / np.array(counts))
+    is_held_out = ~np.isnan(runs.losses)
+    losses = np.nan_to_num(runs.losses)
+    pilot_items = losses.shape[1]
+    resampled = np.zeros((samples, len(counts)))
+    for sample in range(samples):
+        weights = rng.multinomial(pilot_items, np.full(pilot_items, 1 / pilot_items))
+        means = (losses @ weights) / (is_held_out @ weights)
+        run_weights = np.sqrt(rng.exponential(size=len(means)))
+        coefficients, _ = nnls(design * run_weights[:, None], means * run_weights)
+        resampled[sample] = planned @ coefficients
+    return resampled
+
+
+def _curve_terms(items: Sequence[int], inverse_counts: Floats) -> Floats:
+    """Columns of c, a and b in c + (a + b / annotators) · items^−¼ [R, 3]."""
+    falls = np.asarray(items, dtype=np.float64) ** EXPONENT
+    return np.column_stack([np.ones(len(falls)), falls, falls * inverse_counts])
+
+
+def train_on_parts(
+    pilot: Annotations, labels: HumanLabels, rng: np.random.Generator
+) -> TrainingRuns:
+    """Train TF-IDF members on parts of the items, with one label each and with the usual number."""
+    from edokit.members.recipe import MemberData, find_recipe
+
+    texts = pilot.whole_texts
+    assert texts is not None
+    items = rng.permutation(len(pilot.items))[:_MOST_TEXTS]
+    usual_count = int(np.median(labels.counts))
+    classes = len(pilot.classes)
+    sizes = []
+    inverse_counts = []
+    losses = []
+    for share in _TRAINED_SHARES * _REPEATS:
+        for limit in {1, usual_count}:
+            trained = rng.permutation(items)[: int(len(items) * share)]
+            tested = np.setdiff1d(items, trained)
+            targets, label_counts = _fewer_labels(labels, limit, rng)
+            data = MemberData(
+                [texts[i] for i in trained],
+                _ConstantTargets(targets[trained]),
+                scale=pilot.scale,
+                classes=pilot.classes,
+                corpus=tuple(texts[items]),
+            )
+            member = find_recipe("linear")(classes)  # type: ignore[call-arg]
+            p = np.full((len(pilot.items), classes), 1 / classes)
+            p[tested] = member.fit(data).predict_proba([texts[i] for i in tested])
+            item_losses = labels.losses(p[labels.item_codes])
+            item_losses[trained] = np.nan
+            sizes.append(len(trained))
+            inverse_counts.append(float((1 / label_counts[trained]).mean()))
+            losses.append(item_losses[np.sort(items)])
+    return TrainingRuns(sizes, inverse_counts, np.array(losses))
+
+
+@dataclass(frozen=True, eq=False)
+class _ConstantTargets:
+    """The same targets in every epoch."""
+
+    rows: npt.NDArray[np.float64]
+
+    def __call__(self, epoch: int) -> npt.NDArray[np.float64]:
+        return self.rows
+
+
+def _fewer_labels(labels: HumanLabels, limit: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+    """Soft labels [N, C] of this many annotators at most, drawn at random, and how many [N]."""
+    order = rng.permutation(len(labels.item_codes))
+    order = order[np.argsort(labels.item_codes[order], kind="stable")]
+    starts = np.cumsum(labels.counts) - labels.counts
+    place = np.arange(len(order)) - np.repeat(starts, labels.counts)
+    sampled = order[place < limit]
+    label_counts = np.minimum(labels.counts, limit)
+    totals = sums(labels.shares[sampled], labels.item_codes[sampled], len(label_counts))
+    return totals / label_counts[:, None], label_counts

@@ -1,0 +1,107 @@
+"""Sentences and tables made of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edokit._errors import counted, money
+from edokit._io.markup import Cell, Table
+from edokit.analysis.plan.learning import FEWEST_TEXTS
+from edokit.analysis.plan.result import Plan
+from edokit.metrics import METRIC
+
+NO_PREDICTIONS = "How large a difference between two models shows needs their predictions."
+NO_TEXTS = "The loss of a trained model is not planned: the pilot has no texts."
+FEW_TEXTS = (
+    f"The loss of a trained model is not planned: the pilot has fewer than {FEWEST_TEXTS} items."
+)
+
+
+def unanimous_note(items: int) -> str:
+    """A note on a pilot of this many items in which nobody disagrees."""
+    share = min(3 / items, 1)
+    return (
+        "All annotators of an item agree in the pilot. So few items may only hide that they differ:"
+        f" up to {share:.0%} of the items may divide them."
+    )
+
+
+def headline(plan: Plan) -> list[str]:
+    """The decision in sentences."""
+    purposes = {
+        "model": "To train a model",
+        "comparison": f"To compare two models in {METRIC[plan.metric].short}",
+    }
+    lines = []
+    for purpose, words in purposes.items():
+        if purpose in plan.best:
+            lines.append(f"{words}, {_best_split(plan, plan.best[purpose])}")
+    return [*lines, *plan.notes]
+
+
+def _best_split(plan: Plan, counts: Sequence[int]) -> str:
+    """The number of annotators that comes first, and the range of those not clearly worse."""
+    items = {row["annotators"]: row["items"] for row in plan.curve}
+    best = counts[0]
+    sentence = (
+        f"{_budget(plan)} is best spent on {counted(best, 'annotator')} for each of"
+        f" {counted(items[best], 'item')}"
+    )
+    if len(counts) > 1:
+        sentence += f"; {min(counts)} to {max(counts)} are not clearly worse"
+    return sentence + "."
+
+
+def _budget(plan: Plan) -> str:
+    budget = f"a budget of {money(plan.budget)}"
+    if plan.price == 1 and not plan.item_price:
+        return f"{budget} annotations"
+    return budget
+
+
+def tables(plan: Plan) -> list[Table]:
+    """The error of the soft label, and what the budget buys."""
+    return [_soft_label_table(plan), _budget_table(plan)]
+
+
+def _soft_label_table(plan: Plan) -> Table:
+    records = []
+    for row in plan.curve:
+        record = {"annotators": str(row["annotators"])}
+        for name, values in row["soft_label"].items():
+            record[METRIC[name].label] = _cell(values, 3)
+        records.append(record)
+    note = (
+        "Of the soft label of so many annotators, against the distribution of all that could be"
+        f" asked; {plan.level:.0%} intervals from the pilot."
+    )
+    return Table.of("The soft label of an item", records, [note])
+
+
+def _budget_table(plan: Plan) -> Table:
+    short = METRIC[plan.metric].short
+    records = []
+    for row in plan.curve:
+        record: dict[str, Cell] = {"annotators": str(row["annotators"]), "items": row["items"]}
+        for values in row["model"].values():
+            record[f"{short} of a model"] = _cell(values, 3)
+        for name, values in row["comparison"].items():
+            column = f"Δ{METRIC[name].short}"
+            if name == plan.metric:
+                record[column] = _cell(values, 4)
+            else:
+                record[column] = values[0]
+        records.append(record)
+    notes = []
+    if plan.compared:
+        notes.append(
+            f"Δ: the smallest difference between {' and '.join(plan.compared)} that a test of"
+            f" level {1 - plan.level:.0%} shows with probability {plan.power:.0%}."
+        )
+    return Table.of(f"What {_budget(plan)} buys", records, notes)
+
+
+def _cell(values: Sequence[float], digits: int) -> str:
+    """``0.312 (0.291–0.330)``."""
+    estimate, low, high = (f"{value:.{digits}f}" for value in values)
+    return f"{estimate} ({low}–{high})"
