@@ -15,14 +15,8 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-# What is before the last @ of a URL (a path folds its slashes into one), and passwords among
-# its parameters or in a connection string, where the user is hidden, too.
-_CREDENTIALS = re.compile(r"(://|\b[A-Za-z][\w+.-]+:/{1,2})\S+@")
-_VALUE = r"\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^&\s]+)"
-_PASSWORDS = re.compile(rf"(?i)(\b(?=\w*pass)\w+{_VALUE}")
-_USERS = re.compile(rf"(?i)(\buser{_VALUE}")
-CONNECTION = re.compile(r"(?i)\b(?:host|hostaddr|dbname|\w*pass\w*)\s*=")
-"""Part of a connection string, as in ``host=… user=… password=…``."""
+from edokit._credentials import without_credentials
+
 _ADDRESS = re.compile(r"\s*([A-Za-z][\w+.-]+):/|.*://", re.DOTALL)
 _LONGEST = 2000
 """Characters of a message; what a file holds may be longer than a screen."""
@@ -188,6 +182,11 @@ def money(value: float | None) -> str:
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
+def signed(value: float, digits: int = 4) -> str:
+    """A number with its sign: ``+0.0012`` or ``−0.0097``; zero has no minus."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
 def in_bytes(number: float) -> str:
     """A size for a message: ``2.5 GiB``, ``12 MiB``, ``80 KiB``."""
     if number < 2**20:
@@ -285,13 +284,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
-def without_credentials(text: str) -> str:
-    """The text without the credentials that a URL in it may carry."""
-    if CONNECTION.search(text):
-        text = _USERS.sub(r"\1***", text)
-    return _PASSWORDS.sub(r"\1***", _CREDENTIALS.sub(r"\1***@", text))
 
 
 def one_line(text: str) -> str:

@@ -1,12 +1,47 @@
-"""The version, and names of a package that are imported when they are first used."""
+"""Versions, and names of a package that are imported when they are first used."""
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
+_RESULT_LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
+# Packages that members use, by the name that is imported, with that of the distribution.
+_MEMBER_LIBRARIES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "sklearn": "scikit-learn",
+    "torch": "torch",
+    "transformers": "transformers",
+    "sentence_transformers": "sentence-transformers",
+}
+
+
+def result_versions() -> dict[str, str]:
+    """The versions of EDO and of the libraries that results may depend on."""
+    libraries = {name: _version(name) for name in _RESULT_LIBRARIES}
+    return {"edokit": __version__, **libraries}
+
+
+def loaded_versions() -> dict[str, str]:
+    """The versions of Python, EDO and the packages of members that are loaded."""
+    versions = {"python": platform.python_version(), "edokit": __version__}
+    for name, distribution in _MEMBER_LIBRARIES.items():
+        if name in sys.modules:
+            versions[name] = _version(distribution)
+    return versions
+
+
+@cache
+def _version(distribution: str) -> str:
+    from importlib.metadata import version
+
+    return version(distribution)
 
 
 def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from edokit._errors import InputError, check_number, examples, option
+from edokit._errors import InputError, check_number, examples, option, signed
 from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
 from edokit.annotations.core import Annotations, Ties
 from edokit.annotator_effects import label_shares
-from edokit.baselines.scores import Score, constant_of, same_label, score_answers, signed, worth
+from edokit.baselines.scores import Score, constant_of, same_label, score_answers, worth
 from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices
 from edokit.ensemble.fitted import Constant
 from edokit.fitdata.inputs import as_predictions, select_members

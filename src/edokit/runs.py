@@ -12,17 +12,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from filelock import FileLock, Timeout
-
+from edokit._credentials import argument_without_credentials
 from edokit._errors import (
     InputError,
     errors_in,
@@ -30,12 +27,12 @@ from edokit._errors import (
     one_of,
     option,
     warn,
-    without_credentials,
 )
 from edokit._io.atomic import cannot_write, keep_others, remove_empty
 from edokit._io.digests import digest_input
 from edokit._io.documents import Count, Json, read_model, write_json
-from edokit._package import __version__
+from edokit._io.locks import FileLock, Timeout, drop_lock, take_lock
+from edokit._package import result_versions
 from edokit.annotations.core import Annotations
 from edokit.datasets.read import read_annotations
 from edokit.predictions.core import LEARN, Predictions, view_labels, view_pairs
@@ -45,14 +42,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 RUN_RECORD = "run.json"
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "optuna")
-# An argument is known to its end, so that a password may hold spaces.
-_CREDENTIALS = re.compile(r"(?s)(?<=://).+@")
-
-
-def versions() -> dict[str, str]:
-    """Versions that results may depend on."""
-    return {"edokit": __version__, **{name: version(name) for name in _LIBRARIES}}
 
 
 @dataclass(frozen=True)
@@ -94,7 +83,7 @@ class RunRecord:
     inputs: Mapping[str, Input]
     seed: Count = 0
     command: str = ""
-    versions: Mapping[str, str] = field(default_factory=versions)
+    versions: Mapping[str, str] = field(default_factory=result_versions)
 
     def save(self, folder: Path) -> None:
         """Write ``run.json``; where it is, the results are complete."""
@@ -228,8 +217,7 @@ def _read_annotations(path: Path, options: Mapping[str, Any]) -> Annotations:
 
 def command_text(arguments: Sequence[str]) -> str:
     """A command line as text, without the credentials that a URL may carry."""
-    masked = (_CREDENTIALS.sub("***@", argument) for argument in arguments)
-    return shlex.join(map(without_credentials, masked))
+    return shlex.join(map(argument_without_credentials, arguments))
 
 
 Options = TypeVar("Options", bound="DataclassInstance")
@@ -398,11 +386,10 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     """
     _check_folder(folder)
     new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
-    # One instance per file: it may be acquired again where it is held.
-    lock = FileLock(Path(os.path.realpath(folder)) / LOCK, is_singleton=True)
+    lock: FileLock | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _acquire(lock, folder, wait)
+        lock = _take_lock(folder, wait)
     except (OSError, InputError) as error:
         remove_empty(new_folders)
         if isinstance(error, InputError):
@@ -411,16 +398,16 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        if lock.lock_counter <= 1:
-            with suppress(OSError):  # Windows removes no open file
-                (folder / LOCK).unlink()
-        lock.release()
+        if lock is not None:
+            drop_lock(lock)
         remove_empty(new_folders)
 
 
-def _acquire(lock: FileLock, folder: Path, wait: bool) -> None:
+def _take_lock(folder: Path, wait: bool) -> FileLock | None:
+    """The lock of a folder; None, with a warning, where nothing can be locked."""
+    path = Path(os.path.realpath(folder)) / LOCK
     try:
-        lock.acquire(timeout=0)
+        return take_lock(path, reentrant=True)
     except Timeout:
         message = f"another process writes to {folder}"
         if not wait:
@@ -428,7 +415,7 @@ def _acquire(lock: FileLock, folder: Path, wait: bool) -> None:
                 message, "wait until it has ended, or choose another output folder"
             ) from None
         warn(f"{message}; waiting until it has ended")
-        lock.acquire()
+        return take_lock(path, wait=True, reentrant=True)
     except OSError as error:
         if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
             raise
@@ -436,6 +423,8 @@ def _acquire(lock: FileLock, folder: Path, wait: bool) -> None:
             f"{folder} can't be locked here ({error.strerror}): make sure that only one command"
             " writes to it at a time"
         )
+        path.unlink(missing_ok=True)  # the file of the lock may have been made
+        return None
 
 
 def begin_run(folder: Path) -> None:

@@ -13,7 +13,8 @@ from test_search_command import QUICK, files
 
 from commands import edo
 from edokit import search
-from edokit._errors import InputError, without_credentials
+from edokit._credentials import without_credentials
+from edokit._errors import InputError
 from edokit.runs import command_text
 
 __all__ = ["files"]

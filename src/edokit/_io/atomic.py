@@ -17,9 +17,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from edokit._errors import InputError, in_bytes, local_path, option
+from edokit._io.locks import FileLock, Timeout, take_lock
 
 
 @contextmanager
@@ -213,14 +212,12 @@ def temporary_folder(parent: Path, prefix: str) -> Path:
                 _remove_unless_locked(Path(entry.path))
     while True:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        lock = FileLock(folder / _LOCK)
         try:
-            lock.acquire(timeout=0)
+            _locks[folder] = take_lock(folder / _LOCK)
         except (Timeout, FileNotFoundError):
             continue  # another process took it for a leftover before the lock was there
         except OSError:
             return folder  # some network file systems have no locks: it is never a leftover
-        _locks[folder] = lock
         return folder
 
 
@@ -312,6 +309,12 @@ def _remove_unless_locked(folder: Path) -> None:
         return  # removed with the leftover that it was in; a lock would make it anew
     if set(os.listdir(folder)) - {_LOCK} and not (folder / _LOCK).exists():
         return  # not made by `temporary_folder`
-    with suppress(OSError), FileLock(folder / _LOCK, timeout=0):
+    try:
+        lock = take_lock(folder / _LOCK)
+    except OSError:
+        return
+    try:
         _remove_content(folder)
         shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        lock.release()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edokit._errors import signed
 from edokit._types import Codes, Floats, Ints
 from edokit.ensemble.fitted import Constant
 from edokit.metrics import METRIC, PairedTest, headline_metric, item_values, main_metrics
@@ -293,11 +294,6 @@ def worth(score: Score, constant: Score, items: int, *, subject: str, source: st
                 f" ({SHARES[source]}) in {METRIC[metric].short} ({numbers})."
             )
     return sentences
-
-
-def signed(value: float, digits: int = 4) -> str:
-    """``+0.0012`` or ``−0.0097``."""
-    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def short_ends(ends: Sequence[float], digits: int = 3) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from edokit._errors import are
+from edokit._errors import are, signed
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 
@@ -95,8 +95,8 @@ def _print_scores(result: dict[str, Any]) -> None:
             " distance to the annotators' label distribution.",
             "true CE: to the distribution of everyone's labels, which only a simulator knows.",
             f"EDO keeps {result['ensemble']['size']} of {result['members']} members."
-            f" Δ{METRIC[headline].short} vs uniform: {gain['difference']:+.4f}",
-            f"(95% {gain['low']:+.4f} … {gain['high']:+.4f}, p = {gain['p_value']:.4f}).",
+            f" Δ{METRIC[headline].short} vs uniform: {signed(gain['difference'])}",
+            f"(95% {signed(gain['low'])} … {signed(gain['high'])}, p = {gain['p_value']:.4f}).",
             f"The paper's search of {search['trials']} trials keeps"
             f" {search['chosen']['size']}; {are(len(search['front']), noun='trial')} on the"
             " front.",

@@ -22,7 +22,7 @@ from edokit._io.atomic import whole_file
 from edokit._io.documents import Count, Document, read_json, to_model, write_json
 from edokit._io.markup import markdown_text
 from edokit._names import as_name
-from edokit._package import __version__
+from edokit._package import __version__, result_versions
 from edokit._types import Floats
 from edokit.annotations.core import Ties
 from edokit.config import Options, objective_in_force, solver_in_force
@@ -35,7 +35,7 @@ from edokit.metrics import main_metrics
 from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective, Pool
 from edokit.predictions.core import ANONYMOUS
 from edokit.predictions.shards import Shards
-from edokit.runs import InputReader, RunRecord, begin_run, output_folder, versions
+from edokit.runs import InputReader, RunRecord, begin_run, output_folder
 from edokit.scales import Scale, ScaleLike
 
 if TYPE_CHECKING:
@@ -633,7 +633,7 @@ def write_fitted(fitted: Fitted, folder: str | Path) -> None:
     """Write ``ensemble.json`` and ``README.md``, the card."""
     folder = Path(folder)
     header = {"format": FORMAT, "kind": "edo-ensemble"}
-    content = {**header, **fitted.to_dict(), "versions": versions()}
+    content = {**header, **fitted.to_dict(), "versions": result_versions()}
     begin_run(folder)
     # By this the folder is known as EDO's, should the process end before there is a card.
     write_json(content, folder / FILE)

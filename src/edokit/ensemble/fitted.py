@@ -11,7 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, Validati
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
-from edokit._errors import InputError, counted
+from edokit._errors import InputError, counted, signed
 from edokit._io.documents import Count, Json, Names, ReadAs
 from edokit._types import Bools, Floats, Ints
 from edokit.config import Options, from_flat
@@ -157,7 +157,7 @@ class Reason:
             price, change = self.price or 0.0, self.term_change or 0.0
             return (
                 f"{quality}: with weight the loss would grow by {price:.4f} per unit, above all"
-                f" through {MEANINGS.get(self.term, self.term)} ({change:+.4f})"
+                f" through {MEANINGS.get(self.term, self.term)} ({signed(change)})"
             )
         if self.kind == "excluded_by_size":
             return f"{quality}: the chosen size {self.limit} leaves it out"
@@ -370,7 +370,7 @@ def describe_lambda_reg(settings: Mapping[str, Any], counts: Mapping[str, int]) 
     standing, within = "not clearly worse", CLEARLY * error
     if abs(above) > within + 1e-12:
         standing = "clearly worse" if above > 0 else "clearly better"
-    gap = f"{above:+.4f}".replace("-", "−")
+    gap = signed(above)
     return (
         f"{penalty}, chosen by {int(choice['folds'])}-fold cross-validation on {among};"
         f" uniform weights were {standing} (held-out ΔCE {gap} ± {within:.4f})."

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field
 from edokit._errors import InputError, errors_in, examples, option, warn
 from edokit._io.atomic import discard, remove_leftovers
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
+from edokit._package import loaded_versions
 from edokit.members.groups import FOLDER_NAME, Group
 from edokit.members.jobs import (
     BY_ANNOTATOR,
@@ -30,7 +31,6 @@ from edokit.members.jobs import (
     TrainingJob,
     TrainingPlan,
     changed_files,
-    loaded_versions,
     read_card,
 )
 from edokit.members.recipe import find_recipe, have_contexts, known_options, read_arrays

@@ -6,9 +6,7 @@ A job trains one member, or one fold of a member.
 from __future__ import annotations
 
 import os
-import platform
 import re
-import sys
 import time
 import warnings
 import zlib
@@ -25,7 +23,7 @@ from edokit._errors import EDOWarning, InputError, check_seed, option
 from edokit._io.atomic import files_below, whole_folder
 from edokit._io.digests import digest_file, digest_json
 from edokit._io.documents import Count, Document, Json, Names, read_json, to_model, write_json
-from edokit._package import __version__
+from edokit._package import loaded_versions
 from edokit._types import Codes, Floats
 from edokit.members.groups import Group
 from edokit.members.recipe import (
@@ -75,7 +73,6 @@ JOB_PREDICTIONS, CARD = "predictions.npz", "member.json"
 BY_ANNOTATOR = "-pairs"
 # The recipe of models from elsewhere, which `add_member` adds to a folder.
 EXISTING = "edokit.members.existing:ExistingModel"
-_PACKAGES = ("numpy", "scipy", "sklearn", "torch", "transformers", "sentence_transformers")
 
 
 @dataclass(frozen=True)
@@ -432,12 +429,6 @@ def changed_files(folder: Path, card: Mapping[str, Any]) -> list[str]:
         for name, digest in card["sha256"].items()
         if not os.path.isfile(folder / name) or digest_file(folder / name) != digest
     ]
-
-
-def loaded_versions() -> dict[str, str]:
-    """The versions of Python, EDO and the packages that are loaded."""
-    packages = {name: sys.modules[name].__version__ for name in _PACKAGES if name in sys.modules}
-    return {"python": platform.python_version(), "edokit": __version__, **packages}
 
 
 def _checked(predicted: Floats, scale: Scale) -> npt.NDArray[Any]:

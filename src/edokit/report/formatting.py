@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from edokit import _errors
 from edokit._io.documents import json_text
 from edokit.metrics import METRIC
 
@@ -31,8 +32,10 @@ def number(value: float | None, digits: int = 4, sign: str = "") -> str:
 
 
 def signed(value: float | None, digits: int = 4) -> str:
-    """``+0.0012`` or ``−0.0097``."""
-    return number(value, digits, "+")
+    """``+0.0012`` or ``−0.0097``, or a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    return _errors.signed(value, digits)
 
 
 def percent(share: float | None, digits: int = 0, sign: str = "") -> str:

@@ -13,14 +13,15 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
 from optuna import logging
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 
-from edokit._errors import CONNECTION, InputError, missing_extra
+from edokit._credentials import PARAMETERS, is_connection
+from edokit._errors import InputError, missing_extra
 from edokit._io.atomic import cannot_read, cannot_write, remove_empty
+from edokit._io.locks import FileLock, Timeout, drop_lock, take_lock
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -61,12 +62,11 @@ def open_storage(location: str | Path | None = None) -> Iterator[StudyStorage]:
 
 @contextmanager
 def _journal(path: Path) -> Iterator[BaseStorage]:
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
     storage: BaseStorage | None = None
     try:
         new_paths = [place for place in (path, *path.parents) if not place.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock = take_lock(path.with_name(f".{path.name}.lock"))
     except Timeout:
         raise InputError(
             f"{path} is in use by another search, and a file is for one search at a time",
@@ -84,8 +84,7 @@ def _journal(path: Path) -> Iterator[BaseStorage]:
             path.unlink(missing_ok=True)
         raise
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
+        drop_lock(lock)
         remove_empty(new_paths[1:])
 
 
@@ -195,7 +194,6 @@ _DIALECTS = {
     "postgresql+psycopg": "postgresql+psycopg",
     "sqlite": "sqlite",
 }
-_CREDENTIALS = {"user", "password", "sslpassword"}
 
 
 def find_storage(location: str | Path | None) -> Path | URL | None:
@@ -208,7 +206,7 @@ def find_storage(location: str | Path | None) -> Path | URL | None:
         return _database_url(_DIALECTS[scheme.lower()], address)
     # A path would fold "postgresql:/x" and the like into an innocent name, and would not mind
     # "host=… password=…".
-    if not text or "://" in text or re.match("[A-Za-z+]{2,}:", text) or CONNECTION.search(text):
+    if not text or "://" in text or re.match("[A-Za-z+]{2,}:", text) or is_connection(text):
         kind = f"{scheme}://…" if scheme.isalpha() else "this address"
         raise InputError(
             f"{kind} is no storage: a study is stored in a file or in PostgreSQL",
@@ -226,7 +224,7 @@ def _database_url(dialect: str, address: str) -> URL:
         # A password must not end up where it is not recognised as a secret.
         if set(address.rpartition("@")[0]) & set("@/?") or "@" in f"{url.host}{url.database}":
             raise ValueError("special characters must be quoted")
-        if _CREDENTIALS & url.query.keys():
+        if PARAMETERS & url.query.keys():
             raise ValueError("credentials stand before the host")
     except Exception:
         # The library's own message may quote a piece of the password.

@@ -13,11 +13,11 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from filelock import FileLock
 
 from edokit._errors import InputError
 from edokit._io.atomic import whole_file
 from edokit._io.digests import digest_parts
+from edokit._io.locks import take_lock
 from edokit._types import Floats
 from edokit.members.pretrained import (
     SAMPLE,
@@ -123,7 +123,8 @@ def embed(texts: Sequence[str], model: str, device: str | None = None) -> Vector
     with ExitStack() as stack:
         with suppress(OSError):  # members that train at a time wait for the first to embed
             path.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(FileLock(f"{path}.lock"))
+            lock = take_lock(Path(f"{path}.lock"), wait=True)
+            stack.callback(lock.release)
         with suppress(OSError, ValueError, EOFError):
             cached: Vectors = np.load(path, allow_pickle=False)
             if len(cached) == len(texts):
