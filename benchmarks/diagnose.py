@@ -30,14 +30,14 @@ import numpy as np
 from true_variance import true_variance
 
 from edokit import read_annotations, simulate
+from edokit.analysis.diagnose import diagnose
+from edokit.analysis.diagnose.clusters import Clusters, Design, cross_fitted, find_structure
+from edokit.analysis.diagnose.permutation import LEVEL, permutation_test
+from edokit.analysis.diagnose.variance import Part, decompose
+from edokit.analysis.diagnose.vectors import LabelVectors
 from edokit.annotations.core import Annotations
 from edokit.datasets.simulate.regimes import REGIMES, Regime
 from edokit.datasets.simulate.simulation import Simulation
-from edokit.diagnosis.clusters import Clusters, Design, cross_fitted, find_structure
-from edokit.diagnosis.core import diagnose
-from edokit.diagnosis.permutation import LEVEL, permutation_test
-from edokit.diagnosis.variance import Part, decompose
-from edokit.diagnosis.vectors import LabelVectors
 
 DESIGNS: dict[str, Regime] = {
     "6 annotators, all items": replace(REGIMES["two-camps"], items=(300, 1, 1)),

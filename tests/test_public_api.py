@@ -62,8 +62,8 @@ def test_the_verbs_of_the_commands_can_be_imported() -> None:
 
 def test_a_submodule_does_not_replace_a_verb() -> None:
     import edokit.analysis.audit
+    import edokit.analysis.diagnose
     import edokit.analysis.plan
-    import edokit.diagnosis
     import edokit.evaluation
     import edokit.tuning
 

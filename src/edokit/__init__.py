@@ -12,13 +12,13 @@ from edokit._package import __version__, lazy_names
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
     from edokit.analysis.audit import audit
+    from edokit.analysis.diagnose import diagnose
     from edokit.analysis.plan import plan
     from edokit.annotations.core import Annotations
     from edokit.baselines.comparison import compare
     from edokit.bundle import Bundle, load
     from edokit.datasets.read import read_annotations, write_annotations
     from edokit.datasets.simulate.simulation import simulate
-    from edokit.diagnosis.core import diagnose
     from edokit.ensemble.classifier import EDOClassifier
     from edokit.ensemble.estimator import EDOEnsemble, fit
     from edokit.evaluation import evaluate
@@ -84,7 +84,7 @@ __getattr__ = lazy_names(
         "bundle": ("Bundle", "load"),
         "datasets.read": ("read_annotations", "write_annotations"),
         "datasets.simulate.simulation": ("simulate",),
-        "diagnosis.core": ("diagnose",),
+        "analysis.diagnose": ("diagnose",),
         "ensemble.classifier": ("EDOClassifier",),
         "ensemble.estimator": ("EDOEnsemble", "fit"),
         "evaluation": ("evaluate",),

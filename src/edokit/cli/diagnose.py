@@ -28,7 +28,7 @@ def diagnose(
     random_state : int, default=0
         Seed of the permutations.
     """
-    from edokit.diagnosis.core import diagnose as run_diagnosis
+    from edokit.analysis.diagnose import diagnose as run_diagnosis
     from edokit.pipeline import reading_flags
 
     with console.progress() as bars:

@@ -252,7 +252,7 @@ class _Source:
 
         Without test items the run has not looked at other splits.
         """
-        from edokit.diagnosis.core import diagnose
+        from edokit.analysis.diagnose import diagnose
 
         data, pooled, role = self.data, evaluation.pooled, "test_annotations"
         data.diagnosed = f"the {len(pooled.items):,} {evaluation.name} of this page"

@@ -11,8 +11,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from edokit._types import Floats, Ints
-from edokit.diagnosis.clusters import Design, Structure, find_structure
-from edokit.diagnosis.vectors import LabelVectors, finite, products
+from edokit.analysis.diagnose.clusters import Design, Structure, find_structure
+from edokit.analysis.diagnose.vectors import LabelVectors, finite, products
 
 LEVEL = 0.05
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edokit._types import Floats, Ints
-from edokit.diagnosis.clusters import Clusters, Design
-from edokit.diagnosis.vectors import (
+from edokit.analysis.diagnose.clusters import Clusters, Design
+from edokit.analysis.diagnose.vectors import (
     BiasDesign,
     LabelVectors,
     estimate_bias,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from benchmarks.true_variance import true_variance
 from edokit import Annotations, simulate
+from edokit.analysis.diagnose.clusters import Clusters, Design, cross_fitted, stability
+from edokit.analysis.diagnose.variance import _T, Part, _part, decompose
+from edokit.analysis.diagnose.vectors import LabelVectors
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.datasets.simulate.simulation import Simulation
-from edokit.diagnosis.clusters import Clusters, Design, cross_fitted, stability
-from edokit.diagnosis.variance import _T, Part, _part, decompose
-from edokit.diagnosis.vectors import LabelVectors
 
 PANEL = replace(
     REGIMES["two-camps"], annotators=24, per_item={8: 1.0}, balance=(0.7, 0.3), items=(900, 1, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edokit import Annotations, diagnose, simulate
-from edokit.diagnosis.core import Diagnosis
+from edokit.analysis.diagnose.result import Diagnosis
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from edokit._types import Bools, Floats, Ints
-from edokit.diagnosis.vectors import BiasDesign, LabelVectors, estimate_bias, squares
+from edokit.analysis.diagnose.vectors import BiasDesign, LabelVectors, estimate_bias, squares
 
 # Largest number of groups.
 MOST_GROUPS = 4

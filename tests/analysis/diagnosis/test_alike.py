@@ -9,8 +9,8 @@ from diagnose_cases import camps, noise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edokit.diagnosis.clusters import Design, contrast, find_groups, find_structure
-from edokit.diagnosis.vectors import LabelVectors
+from edokit.analysis.diagnose.clusters import Design, contrast, find_groups, find_structure
+from edokit.analysis.diagnose.vectors import LabelVectors
 
 
 def same(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> bool:

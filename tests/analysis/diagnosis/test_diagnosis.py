@@ -13,9 +13,9 @@ from diagnose_cases import camps, noise
 
 from edokit import Annotations
 from edokit._errors import InputError
+from edokit.analysis.diagnose import advice, diagnose, overview
+from edokit.analysis.diagnose.result import Diagnosis
 from edokit.datasets.read import read_annotations, write_annotations
-from edokit.diagnosis import advice, overview
-from edokit.diagnosis.core import Diagnosis, diagnose
 
 KEYS = {
     *("items", "annotators", "annotations", "classes", "scale", "coverage", "balance"),

@@ -17,7 +17,7 @@ _FEWEST = 10
 def render_lines(
     template: str,
     *,
-    package: str = "edokit.diagnosis",
+    package: str = "edokit.analysis.diagnose",
     filters: Mapping[str, Any] | None = None,
     **content: Any,
 ) -> list[str]:

@@ -9,10 +9,11 @@ import pytest
 from diagnose_cases import answered, camps, noise, strict, with_careless
 
 from edokit import Annotations
-from edokit.diagnosis.advice import advise
-from edokit.diagnosis.careless import RATES, chance_of_gain, find_careless
-from edokit.diagnosis.core import Diagnosis, diagnose
-from edokit.diagnosis.overview import describe_annotators
+from edokit.analysis.diagnose import diagnose
+from edokit.analysis.diagnose.advice import advise
+from edokit.analysis.diagnose.careless import RATES, chance_of_gain, find_careless
+from edokit.analysis.diagnose.overview import describe_annotators
+from edokit.analysis.diagnose.result import Diagnosis
 
 WHO = ["ann-1", "ann-4"]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.diagnosis.overview import agreement, describe_annotators
+from edokit.analysis.diagnose.overview import agreement, describe_annotators
 
 
 @settings(max_examples=30)

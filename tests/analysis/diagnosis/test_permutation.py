@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edokit import Annotations
-from edokit.diagnosis.clusters import Design, find_structure
-from edokit.diagnosis.permutation import permutation_test, strict_permutations
-from edokit.diagnosis.vectors import LabelVectors
+from edokit.analysis.diagnose.clusters import Design, find_structure
+from edokit.analysis.diagnose.permutation import permutation_test, strict_permutations
+from edokit.analysis.diagnose.vectors import LabelVectors
 
 
 def judged(annotations: Annotations, permutations: int = 19, seed: int = 0) -> dict[str, Any]:

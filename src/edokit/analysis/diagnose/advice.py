@@ -10,11 +10,11 @@ import numpy as np
 
 from edokit._errors import HAVE, are
 from edokit._types import Bools
+from edokit.analysis.diagnose.overview import only_answer
+from edokit.analysis.diagnose.permutation import LEVEL
+from edokit.analysis.diagnose.text import render_lines
+from edokit.analysis.diagnose.vectors import label_sums, totals
 from edokit.annotations.core import Annotations
-from edokit.diagnosis.overview import only_answer
-from edokit.diagnosis.permutation import LEVEL
-from edokit.diagnosis.render import render_lines
-from edokit.diagnosis.vectors import label_sums, totals
 
 # Labels from which on one annotator can train a member.
 ENOUGH = 200

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import chdtrc
 
 from edokit._types import Bools, Floats, Ints
+from edokit.analysis.diagnose.vectors import LabelVectors, peer_agreement, squares, totals
 from edokit.annotations.core import Annotations
-from edokit.diagnosis.vectors import LabelVectors, peer_agreement, squares, totals
 from edokit.scales import Scale
 
 # Smallest share of random labels that is reported.

@@ -12,9 +12,9 @@ import pandas as pd
 from edokit._errors import EDOWarning, InputError, option
 from edokit._names import class_order
 from edokit._types import Floats, Ints
+from edokit.analysis.diagnose.vectors import finite, label_sums, peer_agreement, squares
 from edokit.annotations.core import Annotations, find_attribute
 from edokit.datasets.info import class_ratio
-from edokit.diagnosis.vectors import finite, label_sums, peer_agreement, squares
 
 
 def coverage(annotations: Annotations) -> dict[str, Any]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -14,148 +13,25 @@ import numpy as np
 
 from edokit._errors import InputError, check_number, check_seed, option
 from edokit._types import Ints
-from edokit.annotations.core import Annotations
-from edokit.diagnosis import overview
-from edokit.diagnosis.advice import Advice, advise
-from edokit.diagnosis.careless import find_careless
-from edokit.diagnosis.clusters import (
+from edokit.analysis.diagnose import overview
+from edokit.analysis.diagnose.advice import advise
+from edokit.analysis.diagnose.careless import find_careless
+from edokit.analysis.diagnose.clusters import (
     Clusters,
     Design,
     cross_fitted,
     find_structure,
     stability,
 )
-from edokit.diagnosis.overview import declared_groups
-from edokit.diagnosis.permutation import LEVEL, permutation_test
-from edokit.diagnosis.variance import Part, decompose
-from edokit.diagnosis.vectors import LabelVectors
+from edokit.analysis.diagnose.overview import declared_groups
+from edokit.analysis.diagnose.permutation import LEVEL, permutation_test
+from edokit.analysis.diagnose.result import Diagnosis
+from edokit.analysis.diagnose.variance import Part, decompose
+from edokit.analysis.diagnose.vectors import LabelVectors
+from edokit.annotations.core import Annotations
 
 PERMUTATIONS = 99
 FEWEST_PERMUTATIONS = 39
-
-
-@dataclass(frozen=True, eq=False)
-class Diagnosis:
-    """What kind of disagreement is in annotations, as `edokit.diagnose` returns it.
-
-    Every figure is a plain value; what is unknown is None. ``print`` shows it in words.
-
-    Attributes
-    ----------
-    items : int
-        Number of items.
-    annotators : int
-        Number of annotators.
-    annotations : int
-        Number of annotations.
-    classes : list[str]
-        Names of the classes.
-    scale : str
-        The answer scale with its classes, as in ``ordinal:1,2,3``; ``nominal`` has none.
-    coverage : dict[str, Any]
-        Labels per item and annotator, and gaps.
-    balance : dict[str, Any]
-        Classes by share of labels and by hard label.
-    agreement : dict[str, Any]
-        Krippendorff's alpha and agreeing pairs.
-    entropy : dict[str, Any]
-        Mean entropy of items, the largest that so many labels can have, unanimous items.
-    per_annotator : list[dict[str, Any]]
-        Labels, base rates, agreement with the others and group of each annotator.
-    groups : dict[str, Any]
-        Declared or found groups: size and base rates.
-    variance : dict[str, Any] or None
-        Shares of the variance: items, annotators, groups by items, rest.
-    test : dict[str, Any] or None
-        p-values of the permutation test; None without permutations.
-    careless : dict[str, Any] or None
-        Annotators whose labels look partly random, and the test without them; None: nobody.
-    advice : list[Advice]
-        What to try first, and why.
-    limits : list[str]
-        What these data can't show.
-    commands : list[dict[str, str]]
-        What to run next: each ``command``, with ANNOTATIONS for the file, and its ``purpose``.
-    splits : list[str]
-        The splits that the annotations are from, where they have some.
-    """
-
-    items: int
-    annotators: int
-    annotations: int
-    classes: list[str]
-    scale: str
-    coverage: dict[str, Any]
-    balance: dict[str, Any]
-    agreement: dict[str, Any]
-    entropy: dict[str, Any]
-    per_annotator: list[dict[str, Any]]
-    groups: dict[str, Any]
-    variance: dict[str, Any] | None
-    test: dict[str, Any] | None
-    careless: dict[str, Any] | None
-    advice: list[Advice]
-    limits: list[str]
-    commands: list[dict[str, str]] = field(default_factory=list)
-    splits: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, as ``edo diagnose --json`` prints it.
-
-        Returns
-        -------
-        dict
-            The attributes by name (``per_annotator`` as ``people``).
-        """
-        content = {
-            "people" if name == "per_annotator" else name: value
-            for name, value in vars(self).items()
-        }
-        return content | {"advice": [advice.to_dict() for advice in self.advice]}
-
-    def with_source(self, source: str | Path, flags: Sequence[str] = ()) -> Diagnosis:
-        """Return the diagnosis with commands for this file instead of ANNOTATIONS.
-
-        Parameters
-        ----------
-        source : str or Path
-            The file of the annotations.
-        flags : sequence of str, default=()
-            How it is read, as one types it; the first command then writes a table that later ones
-            read without.
-
-        Returns
-        -------
-        Diagnosis
-        """
-        file = shlex.quote(str(source))
-        first = []
-        if flags and self.commands:
-            command = f"edo data convert {file} annotations.csv {shlex.join(flags)}"
-            first = [{"command": command, "purpose": "Write the annotations as they were read"}]
-            file = "annotations.csv"
-        commands = [
-            entry | {"command": entry["command"].replace("ANNOTATIONS", file)}
-            for entry in self.commands
-        ]
-        return replace(self, commands=[*first, *commands])
-
-    def lines(self) -> list[str]:
-        """Return the diagnosis in words, line by line.
-
-        Returns
-        -------
-        list of str
-        """
-        from edokit.diagnosis.render import lines
-
-        return lines(self.to_dict())
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def __repr__(self) -> str:
-        return f"Diagnosis({self.items} items, {self.annotators} annotators)"
 
 
 def diagnose(

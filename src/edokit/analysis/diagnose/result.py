@@ -1,0 +1,135 @@
+"""The result of a diagnosis."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from edokit.analysis.diagnose.advice import Advice
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What kind of disagreement is in annotations, as `edokit.diagnose` returns it.
+
+    Every figure is a plain value; what is unknown is None. ``print`` shows it in words.
+
+    Attributes
+    ----------
+    items : int
+        Number of items.
+    annotators : int
+        Number of annotators.
+    annotations : int
+        Number of annotations.
+    classes : list[str]
+        Names of the classes.
+    scale : str
+        The answer scale with its classes, as in ``ordinal:1,2,3``; ``nominal`` has none.
+    coverage : dict[str, Any]
+        Labels per item and annotator, and gaps.
+    balance : dict[str, Any]
+        Classes by share of labels and by hard label.
+    agreement : dict[str, Any]
+        Krippendorff's alpha and agreeing pairs.
+    entropy : dict[str, Any]
+        Mean entropy of items, the largest that so many labels can have, unanimous items.
+    per_annotator : list[dict[str, Any]]
+        Labels, base rates, agreement with the others and group of each annotator.
+    groups : dict[str, Any]
+        Declared or found groups: size and base rates.
+    variance : dict[str, Any] or None
+        Shares of the variance: items, annotators, groups by items, rest.
+    test : dict[str, Any] or None
+        p-values of the permutation test; None without permutations.
+    careless : dict[str, Any] or None
+        Annotators whose labels look partly random, and the test without them; None: nobody.
+    advice : list[Advice]
+        What to try first, and why.
+    limits : list[str]
+        What these data can't show.
+    commands : list[dict[str, str]]
+        What to run next: each ``command``, with ANNOTATIONS for the file, and its ``purpose``.
+    splits : list[str]
+        The splits that the annotations are from, where they have some.
+    """
+
+    items: int
+    annotators: int
+    annotations: int
+    classes: list[str]
+    scale: str
+    coverage: dict[str, Any]
+    balance: dict[str, Any]
+    agreement: dict[str, Any]
+    entropy: dict[str, Any]
+    per_annotator: list[dict[str, Any]]
+    groups: dict[str, Any]
+    variance: dict[str, Any] | None
+    test: dict[str, Any] | None
+    careless: dict[str, Any] | None
+    advice: list[Advice]
+    limits: list[str]
+    commands: list[dict[str, str]] = field(default_factory=list)
+    splits: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, as ``edo diagnose --json`` prints it.
+
+        Returns
+        -------
+        dict
+            The attributes by name (``per_annotator`` as ``people``).
+        """
+        content = {
+            "people" if name == "per_annotator" else name: value
+            for name, value in vars(self).items()
+        }
+        return content | {"advice": [advice.to_dict() for advice in self.advice]}
+
+    def with_source(self, source: str | Path, flags: Sequence[str] = ()) -> Diagnosis:
+        """Return the diagnosis with commands for this file instead of ANNOTATIONS.
+
+        Parameters
+        ----------
+        source : str or Path
+            The file of the annotations.
+        flags : sequence of str, default=()
+            How it is read, as one types it; the first command then writes a table that later ones
+            read without.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        file = shlex.quote(str(source))
+        first = []
+        if flags and self.commands:
+            command = f"edo data convert {file} annotations.csv {shlex.join(flags)}"
+            first = [{"command": command, "purpose": "Write the annotations as they were read"}]
+            file = "annotations.csv"
+        commands = [
+            entry | {"command": entry["command"].replace("ANNOTATIONS", file)}
+            for entry in self.commands
+        ]
+        return replace(self, commands=[*first, *commands])
+
+    def lines(self) -> list[str]:
+        """Return the diagnosis in words, line by line.
+
+        Returns
+        -------
+        list of str
+        """
+        from edokit.analysis.diagnose.text import lines
+
+        return lines(self.to_dict())
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"Diagnosis({self.items} items, {self.annotators} annotators)"

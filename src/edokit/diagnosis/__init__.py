@@ -1,1 +1,0 @@
-"""Diagnosis of disagreement: structured or noise, and what follows."""
