@@ -25,14 +25,14 @@ from joblib import Parallel, delayed
 from results import machine, write_section
 from seconds import timed
 
+from edokit.analysis.search.result import search
+from edokit.analysis.search.space import SearchSpace
 from edokit.baselines.methods import make_method
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce
 from edokit.objective.pools import softmax
 from edokit.objective.summaries import Summaries
-from edokit.tuning.result import search
-from edokit.tuning.space import SearchSpace
 
 TRIALS, POPULATION = 50, 10
 

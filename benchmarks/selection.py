@@ -25,14 +25,14 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import spearmanr
 
+from edokit.analysis.search.result import search
+from edokit.analysis.search.space import SearchOptions, SearchSpace
 from edokit.datasets.read import read_annotations
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.datasets.simulate.simulation import simulate
 from edokit.metrics import ce
 from edokit.objective.pools import softmax
 from edokit.predictions.shards import read_predictions
-from edokit.tuning.result import search
-from edokit.tuning.space import SearchOptions, SearchSpace
 
 HERE = Path(__file__).resolve().parent
 LEWIDI = Path(os.environ.get("EDO_LEWIDI2023", HERE.parent.parent / "shared" / "lewidi2023"))

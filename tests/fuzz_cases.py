@@ -20,6 +20,7 @@ from edokit._errors import EDOError, EDOWarning, errors_in
 from edokit._io.digests import digest_input
 from edokit._io.documents import read_json
 from edokit._io.tables import write_table
+from edokit.analysis.search.storage import open_storage
 from edokit.datasets.read import read_annotations
 from edokit.members import score, score_members
 from edokit.members.folder import read_manifest
@@ -36,7 +37,6 @@ from edokit.report.data import ReportData
 from edokit.report.results import ranked_scores, read_comparison, read_search
 from edokit.report.summary import summarize
 from edokit.runs import RunRecord
-from edokit.tuning.storage import open_storage
 from fuzz_damage import another
 from fuzz_files import GROUPS, OTHERS, few_people, lewidi2025, whole_files, whole_folders
 

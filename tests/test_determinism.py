@@ -14,6 +14,7 @@ import pytest
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io.tables import write_table
+from edokit.analysis.search.result import search
 from edokit.members import train_members
 from edokit.members.groups import parse_groups
 from edokit.members.recipe import write_arrays
@@ -21,7 +22,6 @@ from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
 from edokit.runs import Input, RunRecord
-from edokit.tuning.result import search
 
 
 def people_and_pool(items: int = 80, members: int = 3) -> tuple[Annotations, Predictions]:
@@ -135,7 +135,7 @@ from test_determinism import people_and_pool, posts
 from edokit import EDOEnsemble
 from edokit.members import train_members
 from edokit.members.groups import parse_groups
-from edokit.tuning.result import search
+from edokit.analysis.search.result import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}
 for preset in ("default", "paper-fixed"):

@@ -64,8 +64,8 @@ def test_a_submodule_does_not_replace_a_verb() -> None:
     import edokit.analysis.audit
     import edokit.analysis.diagnose
     import edokit.analysis.plan
+    import edokit.analysis.search
     import edokit.evaluation
-    import edokit.tuning
 
     assert all(inspect.isfunction(getattr(edokit, name)) for name in VERBS)
 

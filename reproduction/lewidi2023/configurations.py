@@ -164,8 +164,8 @@ def run_search(
     members: Pool, seed: int, variant: str, diversity: str, trials: int = TRIALS
 ) -> list[Trial]:
     """All trials of one search on the members of a seed."""
-    from edokit.tuning.result import search
-    from edokit.tuning.space import SearchSpace
+    from edokit.analysis.search.result import search
+    from edokit.analysis.search.space import SearchSpace
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)

@@ -10,13 +10,13 @@ import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats
+from edokit.analysis.search.trials import non_dominated
 from edokit.annotations.core import Annotations
 from edokit.baselines.methods import make_method
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import ce
 from edokit.objective.pools import sharpen
 from edokit.predictions.core import Predictions
-from edokit.tuning.trials import non_dominated
 from reproduction.lewidi2023.study import Missing, Pool, Study
 from reproduction.outcomes import Outcome, Predicted, item_scores, outcome
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from edokit.analysis.audit import audit
     from edokit.analysis.diagnose import diagnose
     from edokit.analysis.plan import plan
+    from edokit.analysis.search.result import SearchResult, search
+    from edokit.analysis.search.space import SearchOptions, SearchSpace
     from edokit.annotations.core import Annotations
     from edokit.baselines.comparison import compare
     from edokit.bundle import Bundle, load
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from edokit.predictions.shards import read_predictions
     from edokit.report import write_report
     from edokit.scales import Scale
-    from edokit.tuning.result import SearchResult, search
-    from edokit.tuning.space import SearchOptions, SearchSpace
 
 __all__ = [
     "Annotations",
@@ -98,8 +98,8 @@ __getattr__ = lazy_names(
         "report": ("write_report",),
         "pipeline": ("Run", "RunOptions", "run"),
         "scales": ("Scale",),
-        "tuning.result": ("SearchResult", "search"),
-        "tuning.space": ("SearchOptions", "SearchSpace"),
+        "analysis.search.result": ("SearchResult", "search"),
+        "analysis.search.space": ("SearchOptions", "SearchSpace"),
     },
 )
 

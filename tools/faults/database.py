@@ -16,7 +16,7 @@ from faults.kills import Disturbed, undisturbed
 from faults.tally import Tally
 from faults.zygote import Zygote
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "tuning"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "analysis" / "search"))
 MORE = ("--trials", 60, "--population", 10, "--folds", 5)
 """Enough to be in the middle of."""
 

@@ -60,7 +60,7 @@ class WEL(VotingPool):
         import optuna
         from threadpoolctl import threadpool_limits
 
-        from edokit.tuning.storage import quiet
+        from edokit.analysis.search.storage import quiet
 
         with quiet():
             study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self.random_state))

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from edokit._errors import InputError, counted
+from edokit.analysis.search.result import SearchResult
+from edokit.analysis.search.result import search as run_search
+from edokit.analysis.search.space import SearchOptions, SearchSpace
+from edokit.analysis.search.trials import SearchTrial
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe import plain_value
 from edokit.metrics import METRIC
-from edokit.tuning.result import SearchResult
-from edokit.tuning.result import search as run_search
-from edokit.tuning.space import SearchOptions, SearchSpace
-from edokit.tuning.trials import SearchTrial
 
 
 def read_space(texts: Sequence[str], option: str, form: str) -> SearchSpace:

@@ -14,10 +14,10 @@ from search_cases import arrays, trial
 from test_search_command import QUICK, files
 
 from commands import edo
+from edokit.analysis.search.result import SearchResult, search
+from edokit.analysis.search.space import Plan
+from edokit.analysis.search.study import Evaluator
 from edokit.cli.search import show
-from edokit.tuning.result import SearchResult, search
-from edokit.tuning.space import Plan
-from edokit.tuning.study import Evaluator
 
 __all__ = ["files"]
 

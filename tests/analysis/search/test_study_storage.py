@@ -27,9 +27,9 @@ from postgres import PASSWORD, QUOTED, USER, Server
 from sqlalchemy.engine import URL, make_url
 
 from edokit._errors import InputError, MissingExtraError
+from edokit.analysis.search import storage as storage_module
+from edokit.analysis.search.storage import StudyStorage, find_storage, masked, open_storage, quiet
 from edokit.runs import command_text
-from edokit.tuning import storage as storage_module
-from edokit.tuning.storage import StudyStorage, find_storage, masked, open_storage, quiet
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SPACE = {"x": FloatDistribution(0, 1)}
@@ -183,7 +183,7 @@ def test_a_file_is_for_one_search_at_a_time(tmp_path: Path) -> None:
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "journal.log"
     code = (
-        "import sys, time; from edokit.tuning.storage import open_storage;"
+        "import sys, time; from edokit.analysis.search.storage import open_storage;"
         f" opened = open_storage({str(path)!r}); opened.__enter__(); print('open', flush=True);"
         " time.sleep(60)"
     )

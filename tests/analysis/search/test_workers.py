@@ -14,12 +14,12 @@ from optuna.trial import TrialState
 from postgres import Server
 
 from edokit._errors import InputError
+from edokit.analysis.search import study as run_module
+from edokit.analysis.search.result import search
+from edokit.analysis.search.space import Plan
+from edokit.analysis.search.storage import StudyStorage, open_storage
+from edokit.analysis.search.study import open_study, run_study, run_trials, take_trials
 from edokit.fitdata.data import FitData
-from edokit.tuning import study as run_module
-from edokit.tuning.result import search
-from edokit.tuning.space import Plan
-from edokit.tuning.storage import StudyStorage, open_storage
-from edokit.tuning.study import open_study, run_study, run_trials, take_trials
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

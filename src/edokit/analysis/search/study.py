@@ -24,14 +24,14 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from edokit._errors import InputError, counted, option, warn
 from edokit._types import Floats
+from edokit.analysis.search.space import FORMAT, Configuration, Plan
+from edokit.analysis.search.storage import StudyStorage, quiet
+from edokit.analysis.search.trials import SearchTrial
 from edokit.fitdata.data import FitData
 from edokit.metrics import search_metrics
 from edokit.solvers import Solution
 from edokit.solvers.exact import solve_exact
 from edokit.solvers.gumbel import solve_gumbel, warn_if_sampled
-from edokit.tuning.space import FORMAT, Configuration, Plan
-from edokit.tuning.storage import StudyStorage, quiet
-from edokit.tuning.trials import SearchTrial
 
 Progress = Callable[[int, int], None]
 """Called with the finished trials and all trials."""

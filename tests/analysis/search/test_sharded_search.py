@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
+from edokit.analysis.search.space import Configuration, Plan
+from edokit.analysis.search.study import Evaluator, solve
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.settings import GumbelSettings, Pool, Settings
-from edokit.tuning.space import Configuration, Plan
-from edokit.tuning.study import Evaluator, solve
 from shard_cases import Cut, cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tied:edokit._errors.EDOWarning")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from edokit._errors import InputError
+from edokit.analysis.search.space import OBJECTIVE, STEERING, SearchSpace
 from edokit.objective.settings import THOROUGH
-from edokit.tuning.space import OBJECTIVE, STEERING, SearchSpace
 
 
 def test_the_papers_space_is_a_name_away() -> None:

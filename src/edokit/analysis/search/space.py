@@ -360,7 +360,7 @@ class SearchOptions:
 
     Examples
     --------
-    >>> from edokit.tuning.space import SearchOptions
+    >>> from edokit.analysis.search.space import SearchOptions
     >>> SearchOptions(trials=20, solver="exact").population
     10
     """

@@ -13,15 +13,15 @@ import pytest
 from search_cases import arrays
 
 from edokit._errors import InputError
+from edokit.analysis.search.result import search
+from edokit.analysis.search.space import Plan, SearchSpace
+from edokit.analysis.search.storage import open_storage
+from edokit.analysis.search.study import Evaluator, finished, open_study, read_trials, run_trials
+from edokit.analysis.search.trials import ParetoFront
 from edokit.fitdata.data import FitData
 from edokit.metrics import compute_metrics, rps
 from edokit.objective.pools import pool
 from edokit.scales import Scale
-from edokit.tuning.result import search
-from edokit.tuning.space import Plan, SearchSpace
-from edokit.tuning.storage import open_storage
-from edokit.tuning.study import Evaluator, finished, open_study, read_trials, run_trials
-from edokit.tuning.trials import ParetoFront
 from shard_cases import cut
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*tied:edokit._errors.EDOWarning")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from edokit._types import Bools, Floats
+from edokit.analysis.search.space import Configuration
 from edokit.metrics import search_metrics
-from edokit.tuning.space import Configuration
 
 # F1 is the larger the better, the others the smaller.
 _SIGNS = np.array([-1.0, 1.0, 1.0])

@@ -12,10 +12,10 @@ import pytest
 from search_cases import QUICK, data, essence
 
 from edokit._errors import InputError
-from edokit.tuning import study as run_module
-from edokit.tuning.space import Plan
-from edokit.tuning.storage import open_storage
-from edokit.tuning.study import (
+from edokit.analysis.search import study as run_module
+from edokit.analysis.search.space import Plan
+from edokit.analysis.search.storage import open_storage
+from edokit.analysis.search.study import (
     PLACE,
     finished,
     open_study,

@@ -7,13 +7,13 @@ import pytest
 from search_cases import arrays, data
 
 from edokit._errors import InputError
+from edokit.analysis.search.space import Plan, SearchSpace
+from edokit.analysis.search.study import solve
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective.pools import pool
 from edokit.objective.settings import Pool
 from edokit.solvers.gumbel import solve_gumbel
-from edokit.tuning.space import Plan, SearchSpace
-from edokit.tuning.study import solve
 
 SPACE = SearchSpace.paper(epochs=2)
 

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 from edokit._errors import EDOWarning, local_path
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
+from edokit.analysis.search.space import Plan, SearchOptions
+from edokit.analysis.search.storage import find_storage, open_storage
+from edokit.analysis.search.study import Progress, foldable, run_study
+from edokit.analysis.search.trials import ParetoFront, SearchTrial
 from edokit.config import from_flat
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata.data import FitData
@@ -29,10 +33,6 @@ from edokit.runs import (
     output_folder,
 )
 from edokit.scales import ScaleLike
-from edokit.tuning.space import Plan, SearchOptions
-from edokit.tuning.storage import find_storage, open_storage
-from edokit.tuning.study import Progress, foldable, run_study
-from edokit.tuning.trials import ParetoFront, SearchTrial
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from edokit._io.tables import write_table
+from edokit.analysis.search.space import SearchSpace
+from edokit.analysis.search.trials import SearchTrial
 from edokit.annotations.core import Annotations
 from edokit.fitdata.data import FitData
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
-from edokit.tuning.space import SearchSpace
-from edokit.tuning.trials import SearchTrial
 
 QUICK = SearchSpace.paper(epochs=1, batch_size=16, learning_rate=(1e-2, 1e-1))
 """The paper's space with one epoch of long steps."""
