@@ -36,7 +36,7 @@ from edokit.report import write_report
 from edokit.report.data import ReportData
 from edokit.report.results import ranked_scores, read_comparison, read_search
 from edokit.report.summary import summarize
-from edokit.runs import RunRecord
+from edokit.runs.record import RunRecord
 from fuzz_damage import another
 from fuzz_files import GROUPS, OTHERS, few_people, lewidi2025, whole_files, whole_folders
 

@@ -32,7 +32,8 @@ from edokit._io.tables import write_table
 from edokit.members.groups import Group
 from edokit.predictions.files import long_table, write_predictions
 from edokit.predictions.shards import read_predictions
-from edokit.runs import Input, RunRecord
+from edokit.runs.inputs import Input
+from edokit.runs.record import RunRecord
 
 POOL = """
 [[group]]

@@ -21,7 +21,8 @@ from edokit.members.recipe import write_arrays
 from edokit.predictions.files import write_predictions
 from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
-from edokit.runs import Input, RunRecord
+from edokit.runs.inputs import Input
+from edokit.runs.record import RunRecord
 
 
 def people_and_pool(items: int = 80, members: int = 3) -> tuple[Annotations, Predictions]:

@@ -34,7 +34,7 @@ from edokit.members.texts import read_texts
 from edokit.predictions.join import join_models
 from edokit.predictions.shards import read_predictions
 from edokit.report import write_report
-from edokit.runs import check_output
+from edokit.runs.folder import check_output
 from fuzz_files import whole_files
 
 WHOLE: dict[str, Any] = {

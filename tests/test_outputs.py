@@ -18,8 +18,8 @@ from filelock import FileLock
 
 from edokit._errors import EDOWarning, InputError
 from edokit._io.documents import write_json
-from edokit.runs import (
-    LAYOUTS,
+from edokit.runs.folder import (
+    FOLDER_KINDS,
     LOCK,
     Kind,
     check_output,
@@ -31,12 +31,14 @@ from edokit.runs import (
 )
 
 unix = pytest.mark.skipif(os.name == "nt", reason="links need rights there")
-KINDS: list[Kind] = list(LAYOUTS)
+KINDS: list[Kind] = list(FOLDER_KINDS)
 
 
 def put(folder: Path, *names: str) -> None:
     """Write files, markers as EDO would."""
-    markers = {name: keys for layout in LAYOUTS.values() for name, keys in layout.markers.items()}
+    markers = {
+        name: keys for layout in FOLDER_KINDS.values() for name, keys in layout.markers.items()
+    }
     for name in names:
         path = folder / name.replace("*", "0")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,14 +48,14 @@ def put(folder: Path, *names: str) -> None:
 
 def test_a_folder_of_one_kind_takes_more_of_it_and_nothing_else(tmp_path: Path) -> None:
     for present in KINDS:
-        for marker in LAYOUTS[present].markers:
+        for marker in FOLDER_KINDS[present].markers:
             folder = tmp_path / present / marker.replace("/", "-").replace("*", "0")
             put(folder, marker, "notes.txt")
             (folder / ".edo-unfinished-abcd1234").mkdir()
             assert kind_of(folder) == present
             check_output(folder, present)
             for kind in set(KINDS) - {present}:
-                title = f"{LAYOUTS[kind].title} .*{LAYOUTS[present].title}"
+                title = f"{FOLDER_KINDS[kind].title} .*{FOLDER_KINDS[present].title}"
                 for overwrite in (False, True):
                     with pytest.raises(InputError, match=title):
                         check_output(folder, kind, overwrite=overwrite)
@@ -128,7 +130,7 @@ def test_a_page_of_edos_is_replaced_and_no_other(tmp_path: Path) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from edokit.runs import locked
+from edokit.runs.folder import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

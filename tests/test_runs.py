@@ -10,7 +10,8 @@ import pytest
 import edokit
 from edokit._errors import InputError
 from edokit._io.digests import digest_input
-from edokit.runs import Input, RunRecord, begin_run, command_text
+from edokit.runs.inputs import Input
+from edokit.runs.record import RunRecord, begin_run, command_text
 
 
 def rows(path: Path) -> Path:

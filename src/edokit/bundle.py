@@ -49,7 +49,7 @@ from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
 from edokit.predictions.core import ANONYMOUS
-from edokit.runs import BUNDLE, REPLACE, output_folder
+from edokit.runs.folder import BUNDLE, REPLACE, output_folder
 from edokit.scales import Scale
 
 if TYPE_CHECKING:

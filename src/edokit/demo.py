@@ -26,7 +26,9 @@ from edokit.metrics import ce, entropy
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
-from edokit.runs import Input, RunRecord, begin_run, output_folder
+from edokit.runs.folder import output_folder
+from edokit.runs.inputs import Input
+from edokit.runs.record import RunRecord, begin_run
 
 Step = Callable[[int, int, str], None]
 TRIALS = 50

@@ -27,7 +27,7 @@ from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Invalid, Predictions
 from edokit.predictions.join import model_from_table
 from edokit.predictions.shards import read_predictions
-from edokit.runs import InputReader, merge_options
+from edokit.runs.inputs import InputReader, merge_options
 from edokit.scales import NOMINAL, Scale, check_same_scale
 
 if TYPE_CHECKING:

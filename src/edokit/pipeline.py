@@ -52,14 +52,9 @@ from edokit.members.training_data import DEV, TRAIN
 from edokit.metrics import paired_test
 from edokit.report import write_report
 from edokit.report.formatting import listed
-from edokit.runs import (
-    RUN_RECORD,
-    Input,
-    RunRecord,
-    begin_run,
-    merge_options,
-    output_folder,
-)
+from edokit.runs.folder import output_folder
+from edokit.runs.inputs import Input, merge_options
+from edokit.runs.record import RUN_RECORD, RunRecord, begin_run
 from edokit.scales import NOMINAL, looks_ordinal
 
 Quality = Literal["fast", "good", "best"]

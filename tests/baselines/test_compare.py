@@ -20,7 +20,8 @@ from edokit.datasets.read import write_annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import ce, compute_metrics
 from edokit.predictions.files import write_predictions
-from edokit.runs import InputReader, RunRecord
+from edokit.runs.inputs import InputReader
+from edokit.runs.record import RunRecord
 
 QUICK = ("best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")
 

@@ -15,7 +15,7 @@ from edokit import Annotations, Predictions, compare
 from edokit._io.digests import digest_input
 from edokit._io.tables import write_table
 from edokit.predictions.files import write_predictions
-from edokit.runs import RunRecord
+from edokit.runs.record import RunRecord
 
 METHODS = "top-5,greedy,linear-pool,edo"
 

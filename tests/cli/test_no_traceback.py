@@ -240,7 +240,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
 def test_every_failure_is_one_line(error: BaseException, code: int, says: str, whole: Path) -> None:
-    with mock.patch("edokit.runs.read_annotations", side_effect=error):
+    with mock.patch("edokit.runs.inputs.read_annotations", side_effect=error):
         plain = edo("data", "info", whole / "people.csv")
         debug = edo("--debug", "data", "info", whole / "people.csv")
     assert plain.returncode == debug.returncode == code

@@ -235,7 +235,7 @@ def test_the_root_a_file_and_a_folder_in_use_are_refused(
     out = tmp_path / "out"
     script = [
         *(sys.executable, "-c"),
-        "import sys; from pathlib import Path; from edokit.runs import locked\n"
+        "import sys; from pathlib import Path; from edokit.runs.folder import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()",
     ]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

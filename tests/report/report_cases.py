@@ -15,7 +15,8 @@ from edokit._io.documents import write_json
 from edokit._io.tables import write_table
 from edokit.config import from_flat
 from edokit.predictions.files import write_predictions
-from edokit.runs import Input, RunRecord
+from edokit.runs.inputs import Input
+from edokit.runs.record import RunRecord
 
 HOSTILE = [
     "<script>window.hacked = 1</script>",

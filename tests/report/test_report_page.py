@@ -22,7 +22,7 @@ from edokit._io.documents import read_json, write_json
 from edokit._io.tables import read_table
 from edokit.report import collect, write_report
 from edokit.report.page import render
-from edokit.runs import RunRecord
+from edokit.runs.record import RunRecord
 
 SECTIONS = [
     *("summary", "methods", "items", "weights", "diagnosis"),

@@ -33,7 +33,7 @@ HEAVY = (
     "edokit.analysis.search.storage",
     "edokit.analysis.search.result",
     "edokit.ensemble.estimator",
-    "edokit.runs",
+    "edokit.runs.record",
     "psycopg",
     "rich.progress",
     "rich.table",

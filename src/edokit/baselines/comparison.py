@@ -47,7 +47,9 @@ from edokit.metrics import METRIC, best_possible, headline_metric, main_metrics
 from edokit.metrics.resampling import Resampling
 from edokit.predictions.core import Predictions
 from edokit.predictions.files import write_predictions
-from edokit.runs import InputReader, RunRecord, begin_run, merge_options, output_folder
+from edokit.runs.folder import output_folder
+from edokit.runs.inputs import InputReader, merge_options
+from edokit.runs.record import RunRecord, begin_run
 from edokit.scales import Scale, check_same_scale
 
 REFERENCE = "uniform"

@@ -13,7 +13,7 @@ from edokit.baselines.comparison import CompareOptions, Comparison
 from edokit.baselines.comparison import compare as compare_methods
 from edokit.cli import console, options
 from edokit.cli.report import add_page
-from edokit.runs import output_folder
+from edokit.runs.folder import output_folder
 
 
 def extra_pools(texts: Sequence[str], option: str, form: str) -> dict[str, tuple[Path, Path]]:

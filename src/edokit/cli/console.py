@@ -26,7 +26,7 @@ def write_line(text: str = "") -> None:
 
 def command_line() -> str:
     """The command as it was typed, for the record of a run."""
-    from edokit.runs import command_text
+    from edokit.runs.record import command_text
 
     return command_text(["edo", *sys.argv[1:]])
 

@@ -53,7 +53,7 @@ def convert(
         Only the items of these predictions (repeatable).
     """
     from edokit.datasets.read import write_annotations
-    from edokit.runs import output_files
+    from edokit.runs.folder import output_files
 
     left_out = ""
     with output_files(out, inputs=[source, *(items or ())], overwrite=overwrite):
@@ -118,7 +118,7 @@ def split(
     from edokit.datasets.info import describe_annotations
     from edokit.datasets.read import write_annotations
     from edokit.datasets.split import split_items
-    from edokit.runs import output_files
+    from edokit.runs.folder import output_files
 
     with output_files(out, inputs=[source], overwrite=overwrite), console.progress() as bars:
         console.add_bar(bars, "reading, comparing texts")
@@ -158,7 +158,7 @@ def get(
         Seconds that all downloads together may take.
     """
     from edokit.datasets.get import DATASETS, get_dataset
-    from edokit.runs import locked, output_files
+    from edokit.runs.folder import locked, output_files
 
     one_of("the dataset", name, DATASETS)
     folder = Path(name) if out is None else out
@@ -197,7 +197,7 @@ def simulate(
     from edokit.datasets.info import describe_annotations
     from edokit.datasets.read import write_annotations
     from edokit.datasets.simulate.simulation import simulate as simulate_regime
-    from edokit.runs import output_files
+    from edokit.runs.folder import output_files
 
     with output_files(out, overwrite=overwrite):
         annotations = simulate_regime(regime, random_state=random_state, items=items).annotations

@@ -199,7 +199,7 @@ class Reading(ColumnNames):
 
     def annotations(self, source: Path) -> "Annotations":
         """The annotations in a source, or those of ``--split``."""
-        from edokit.runs import InputReader
+        from edokit.runs.inputs import InputReader
 
         arguments = keywords(self)
         split = arguments.pop("split", None)

@@ -33,7 +33,7 @@ def predict(
         The probabilities: .csv, .tsv, .parquet or .jsonl.
     """
     from edokit.members.spending import session
-    from edokit.runs import output_files
+    from edokit.runs.folder import output_files
 
     predictor = Predictor(ensemble, inputs, reading.source, **options.keywords(loading))
     files = [ensemble / "ensemble.json", *inputs.files]

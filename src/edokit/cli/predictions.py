@@ -14,7 +14,7 @@ from edokit.cli import console, options
 from edokit.predictions.files import write_predictions
 from edokit.predictions.join import JoinOptions, join_models
 from edokit.predictions.shards import describe_predictions
-from edokit.runs import output_files
+from edokit.runs.folder import output_files
 
 COLUMNS = 3
 """Most classes whose mean probabilities are shown in columns."""

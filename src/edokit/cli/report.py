@@ -12,7 +12,7 @@ from edokit.cli import console, options
 def add_page(folder: Path, *, fit_items: bool = True, overwrite: bool = False) -> None:
     """Make the page of a run; results stay good without it, so a failure is a note."""
     from edokit.report import collect, write_report
-    from edokit.runs import locked
+    from edokit.runs.folder import locked
 
     try:
         with locked(folder, wait=True):
@@ -54,7 +54,7 @@ def report(
     """
     from edokit.predictions.shards import read_predictions
     from edokit.report import collect, write_report
-    from edokit.runs import REPORT, check_page, refuse_links
+    from edokit.runs.folder import REPORT, check_page, refuse_links
 
     if annotations is None:
         options.refuse(reading, "--annotations, which is not given")

@@ -86,7 +86,7 @@ def score(
     from edokit.members import score_members, score_models
     from edokit.members.existing import model_names
     from edokit.predictions.files import check_ending, write_predictions
-    from edokit.runs import output_files
+    from edokit.runs.folder import output_files
 
     _check(members, trained, existing)
     inputs = [texts, trained.annotators, trained.judges]

@@ -16,7 +16,7 @@ from edokit.members.groups import parse_groups
 from edokit.members.jobs import BY_ANNOTATOR
 from edokit.members.train import Trained
 from edokit.members.training_data import DEV, FIT
-from edokit.runs import check_output
+from edokit.runs.folder import check_output
 
 
 def recipe_options(texts: Sequence[str], option: str, form: str) -> dict[str, str | list[str]]:

@@ -30,7 +30,7 @@ from edokit.ensemble.pooled import Pooled
 from edokit.fitdata.inputs import as_annotations, class_labels, label_array
 from edokit.metrics import ce
 from edokit.predictions.core import Predictions
-from edokit.runs import output_folder
+from edokit.runs.folder import output_folder
 from edokit.scales import NOMINAL, Scale
 
 SupervisionName = Literal["random-select", "soft", "majority"]

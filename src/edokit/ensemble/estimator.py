@@ -35,7 +35,9 @@ from edokit.metrics import main_metrics
 from edokit.objective.settings import SCALE_TERMS, Exact, Gumbel, Objective, Pool
 from edokit.predictions.core import ANONYMOUS
 from edokit.predictions.shards import Shards
-from edokit.runs import InputReader, RunRecord, begin_run, output_folder
+from edokit.runs.folder import output_folder
+from edokit.runs.inputs import InputReader
+from edokit.runs.record import RunRecord, begin_run
 from edokit.scales import Scale, ScaleLike
 
 if TYPE_CHECKING:

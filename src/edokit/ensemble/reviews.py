@@ -25,7 +25,7 @@ from edokit.metrics.formulas import medians
 from edokit.panels import Panel, PanelComparison
 from edokit.predictions.core import Predictions
 from edokit.predictions.shards import Shards, read_shards
-from edokit.runs import refuse_input
+from edokit.runs.folder import refuse_input
 from edokit.scales import Scale
 
 CONTROL = "label"

@@ -18,7 +18,7 @@ from edokit.annotations.core import Annotations
 from edokit.fitdata.data import FitData
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.predictions.shards import Shards
-from edokit.runs import InputReader
+from edokit.runs.inputs import InputReader
 from edokit.scales import NOMINAL, DeclaredScale, Scale, ScaleLike, check_same_scale
 
 _FORMS = "[N] labels, [N, A] labels per annotator, [N, C] soft labels, or Annotations"

@@ -284,7 +284,7 @@ def add_member(
     >>> edokit.add_member("members", "polite", "polite.skops")  # doctest: +SKIP
     {'no': 'no', 'yes': 'yes'}
     """
-    from edokit.runs import output_folder
+    from edokit.runs.folder import output_folder
 
     folder = local_path(folder)
     check_folder_name(name)

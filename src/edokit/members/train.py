@@ -152,7 +152,7 @@ def train_members(
 @contextmanager
 def _training_folder(out: str | Path | None, overwrite: bool) -> Iterator[Path]:
     """The folder that a training writes to: ``out``, locked for others, or a temporary one."""
-    from edokit.runs import output_folder
+    from edokit.runs.folder import output_folder
 
     if out is None:
         with tempfile.TemporaryDirectory() as temporary:

@@ -46,7 +46,7 @@ def write_report(
     """
     from edokit._io.atomic import whole_file
     from edokit.report.page import render
-    from edokit.runs import REPORT, check_page, refuse_links
+    from edokit.runs.folder import REPORT, check_page, refuse_links
 
     data = run if isinstance(run, ReportData) else collect(run)
     if out is None:

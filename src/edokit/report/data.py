@@ -20,7 +20,7 @@ from edokit.report.evaluation import Evaluation, evaluate_items
 from edokit.report.formatting import listed
 from edokit.report.results import Comparison, Search, read_comparison, read_search
 from edokit.rows import in_order
-from edokit.runs import RUN_RECORD, RunRecord
+from edokit.runs.record import RUN_RECORD, RunRecord
 
 Value = TypeVar("Value")
 ROLES = {

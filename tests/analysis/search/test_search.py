@@ -20,7 +20,7 @@ from edokit.analysis.search.space import SearchSpace
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
 from edokit.predictions.shards import read_predictions
-from edokit.runs import RunRecord
+from edokit.runs.record import RunRecord
 
 P, Q, Y = arrays(items=80, members=6)
 

@@ -10,7 +10,7 @@ import pytest
 from search_cases import written
 
 from commands import edo
-from edokit.runs import RunRecord
+from edokit.runs.record import RunRecord
 
 QUICK = (
     *("--trials", 6, "--population", 3, "--folds", 2),

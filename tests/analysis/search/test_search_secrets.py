@@ -15,7 +15,7 @@ from commands import edo
 from edokit import search
 from edokit._credentials import without_credentials
 from edokit._errors import InputError
-from edokit.runs import command_text
+from edokit.runs.record import command_text
 
 __all__ = ["files"]
 SECRET = "geheim"

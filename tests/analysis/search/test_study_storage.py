@@ -29,7 +29,7 @@ from sqlalchemy.engine import URL, make_url
 from edokit._errors import InputError, MissingExtraError
 from edokit.analysis.search import storage as storage_module
 from edokit.analysis.search.storage import StudyStorage, find_storage, masked, open_storage, quiet
-from edokit.runs import command_text
+from edokit.runs.record import command_text
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 SPACE = {"x": FloatDistribution(0, 1)}

@@ -41,7 +41,7 @@ from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.metrics import Interval, headline_metric
 from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.predictions.core import Predictions
-from edokit.runs import InputReader, merge_options
+from edokit.runs.inputs import InputReader, merge_options
 
 if TYPE_CHECKING:
     from edokit.ensemble.estimator import EDOEnsemble

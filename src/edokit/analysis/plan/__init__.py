@@ -22,7 +22,7 @@ from edokit.annotations.core import Annotations
 from edokit.metrics import headline_metric
 from edokit.metrics.resampling import quantiles
 from edokit.predictions.core import Predictions
-from edokit.runs import InputReader, merge_options
+from edokit.runs.inputs import InputReader, merge_options
 
 
 def plan(

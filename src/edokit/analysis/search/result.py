@@ -23,15 +23,9 @@ from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata.data import FitData
 from edokit.fitdata.inputs import align_inputs, read_inputs
 from edokit.objective.settings import SCALE_TERMS
-from edokit.runs import (
-    InputReader,
-    RunRecord,
-    begin_run,
-    check_output,
-    command_text,
-    merge_options,
-    output_folder,
-)
+from edokit.runs.folder import check_output, output_folder
+from edokit.runs.inputs import InputReader, merge_options
+from edokit.runs.record import RunRecord, begin_run, command_text
 from edokit.scales import ScaleLike
 
 if TYPE_CHECKING:

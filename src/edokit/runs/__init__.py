@@ -1,0 +1,1 @@
+"""What a run reads, what it records, and the folder that it writes to."""

@@ -1,0 +1,108 @@
+"""The record of a run, ``run.json``: its command, the files that it read, and its seed.
+
+It is kept beside the results. The report reads the same files in the same way, and says whether
+they changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from edokit._credentials import argument_without_credentials
+from edokit._errors import InputError, errors_in
+from edokit._io.atomic import cannot_write
+from edokit._io.documents import Count, read_model, write_json
+from edokit._package import result_versions
+from edokit.annotations.core import Annotations
+from edokit.predictions.core import Predictions
+from edokit.runs.inputs import Input, read_recorded_annotations, read_recorded_predictions
+
+RUN_RECORD = "run.json"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """How results came about.
+
+    Attributes
+    ----------
+    kind : str
+        ``demo``, ``search``, ``fit``, ``compare`` or ``run``.
+    inputs : Mapping[str, Input]
+        By role: ``predictions``, ``annotations`` (to fit on), ``test_predictions``,
+        ``test_annotations`` (to judge by).
+    command : str
+        As typed, without credentials; empty from Python.
+    """
+
+    kind: str
+    inputs: Mapping[str, Input]
+    seed: Count = 0
+    command: str = ""
+    versions: Mapping[str, str] = field(default_factory=result_versions)
+
+    def save(self, folder: Path) -> None:
+        """Write ``run.json``; where it is, the results are complete."""
+        write_json(asdict(self), folder / RUN_RECORD)
+
+    @classmethod
+    def load(cls, folder: Path) -> RunRecord:
+        """Read what ``save`` wrote."""
+        return read_model(folder / RUN_RECORD, cls, title="a run record", hint="run it again")
+
+    def path(self, role: str, folder: Path) -> Path | None:
+        """Where the input of this role is now, if there is one."""
+        source = self.inputs.get(role)
+        if source is None:
+            return None
+        inside = folder / source.path
+        return inside if os.path.exists(inside) else Path(source.path)
+
+    def predictions(self, role: str, folder: Path) -> Predictions | None:
+        """The predictions of this role, if the run had some."""
+        path = self.path(role, folder)
+        if path is None:
+            return None
+        with errors_in(folder / RUN_RECORD):
+            return read_recorded_predictions(path, self.inputs[role].options)
+
+    def annotations(
+        self, role: str, folder: Path, *, all_splits: bool = False
+    ) -> Annotations | None:
+        """The annotations of this role, read as the run read them, or those of all splits."""
+        path = self.path(role, folder)
+        if path is None:
+            return None
+        options = dict(self.inputs[role].options)
+        if all_splits:
+            options |= {"split": None, "splits": None}
+        try:
+            with errors_in(folder / RUN_RECORD):
+                return read_recorded_annotations(path, options)
+        except InputError:
+            raise
+        except (TypeError, AttributeError, ValueError, LookupError) as error:
+            raise InputError(
+                f"{folder / RUN_RECORD} does not say how {role} were read: {error}",
+                "run it again",
+            ) from error
+
+
+def begin_run(folder: Path) -> None:
+    """Remove the ``run.json`` of earlier results, which are about to be replaced.
+
+    Where it is, the results beside it are complete.
+    """
+    try:
+        (folder / RUN_RECORD).unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(folder / RUN_RECORD, error) from error
+
+
+def command_text(arguments: Sequence[str]) -> str:
+    """A command line as text, without the credentials that a URL may carry."""
+    return shlex.join(map(argument_without_credentials, arguments))
