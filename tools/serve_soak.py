@@ -22,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -167,6 +168,98 @@ def under_load(
     for thread in threads:
         thread.join()
     return counts
+
+
+PIPELINED = (
+    b"GET /x HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"content-length: 2\r\n\r\n{}",
+)
+"""Requests that a client sends one after another without waiting for their answers."""
+
+
+@dataclass
+class Flood:
+    """What pipelined requests did to a server.
+
+    Attributes
+    ----------
+    answers : int
+        Answers that arrived.
+    growth : int
+        Bytes by which the memory of the server grew at most.
+    health : list of float
+        Seconds that `/health` took, asked on other connections meanwhile.
+    """
+
+    answers: int
+    growth: int
+    health: list[float]
+
+
+def memory(process: int) -> int:
+    """Bytes of memory that a process takes (resident set, Linux)."""
+    with open(f"/proc/{process}/statm") as numbers:
+        return int(numbers.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def pipeline(
+    server: Server, requests: int, connections: int, kinds: Sequence[bytes] = PIPELINED
+) -> Flood:
+    """Send requests on some connections without waiting for answers, which are all read."""
+    each = requests // connections
+    content = b"".join(kinds[k % len(kinds)] for k in range(each))
+    answers = Counter[str]()
+    finished = threading.Event()
+    health: list[float] = []
+    before = memory(server.process.pid)
+    largest = before
+
+    def read(line: socket.socket) -> None:
+        number = 0
+        tail = b""
+        while number < each:
+            received = line.recv(1 << 16)
+            if not received:
+                break
+            tail += received
+            number += tail.count(b"HTTP/1.1 ")
+            tail = tail[-8:]  # the beginning of an answer may be cut in two
+        answers["all"] += number
+
+    def flood() -> None:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=120) as line:
+            reader = threading.Thread(target=read, args=(line,))
+            reader.start()
+            line.sendall(content)
+            reader.join()
+
+    def watch() -> None:
+        nonlocal largest
+        while not finished.wait(0.05):
+            largest = max(largest, memory(server.process.pid))
+
+    def ask() -> None:
+        while not finished.wait(0.1):
+            begun = time.monotonic()
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            client.request("GET", "/health")
+            if client.getresponse().status == 200:
+                health.append(time.monotonic() - begun)
+            client.close()
+
+    beside = [threading.Thread(target=watch), threading.Thread(target=ask)]
+    floods = [threading.Thread(target=flood) for _ in range(connections)]
+    for thread in (*beside, *floods):
+        thread.start()
+    for thread in floods:
+        thread.join()
+    finished.set()
+    for thread in beside:
+        thread.join()
+    largest = max(largest, memory(server.process.pid))
+    return Flood(answers["all"], largest - before, sorted(health))
 
 
 def malformed(rng: random.Random) -> bytes:

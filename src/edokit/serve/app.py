@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from functools import lru_cache
@@ -34,6 +35,8 @@ from edokit.serve.requests import About, RefusedError, read_request, request_mod
 TOKEN = "EDO_SERVE_TOKEN"  # the variable of the environment that holds the bearer token
 _LONG_BODY = 1 << 16  # bytes from which on a body is parsed in another thread
 _OPEN = ("/health", "/openapi.json")  # answered without a token
+_HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9.-]+))(?::[0-9]{1,5})?")
+"""A Host header: a name or an address, and a port or none."""
 _STATUSES = {
     400: "The body is not JSON.",
     401: "The bearer token is missing or wrong.",
@@ -258,8 +261,10 @@ def _refusal(error: RefusedError) -> Response:
 @lru_cache(64)
 def _is_here(host: bytes) -> bool:
     """Whether a Host header names this machine: ``localhost:8000``, ``[::1]:8000``."""
-    name = host.decode("latin-1").lower()
-    return is_loopback(name[1:].partition("]")[0] if name[:1] == "[" else name.partition(":")[0])
+    match = _HOST.fullmatch(host.decode("latin-1").lower())
+    if match is None:
+        return False
+    return is_loopback(match["ipv6"] or match["name"])
 
 
 class BodyReader:

@@ -11,13 +11,15 @@ import re
 import signal
 import socket
 import threading
+import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Full, Queue
-from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from edokit._errors import InputError, is_loopback, option
@@ -32,16 +34,40 @@ _GRACE = 60  # seconds in which clients must have taken their answers, once the 
 _LINGER = 0.25  # seconds in which requests that are under way still arrive then
 _MAX_CONNECTIONS = 512
 _SPARE_CONNECTIONS = 64  # beyond these, on which only /health is answered
+_SMALLEST_PART = 512  # bytes that are parsed at once, up to the next empty line
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
+_REPEAT_AFTER = 60.0  # seconds after which a line of the log may be repeated
+_MOST_LINES = 100  # different lines of the log that are remembered
+
+
+class _Flow(FlowControl):
+    """Reads nothing from a connection while pipelined requests of it wait."""
+
+    has_waiting_requests = False
+
+    def resume_reading(self) -> None:
+        if not self.has_waiting_requests:
+            super().resume_reading()
 
 
 class _Protocol(HttpToolsProtocol):
-    """HTTP with limits on the time of a request and on the size of its head: uvicorn has none."""
+    """HTTP with limits on time, head and pipelined requests of a connection: uvicorn has none.
 
-    _size = 0  # bytes of the request around its body
+    The parser gets the bytes of one request at a time. Further (pipelined) requests wait as bytes,
+    at most one read from the socket, and the socket is not read until they are parsed. Left to
+    uvicorn, all pipelined requests would be parsed and queued as fast as a client sends them.
+    """
+
+    _head_size = 0  # bytes of the request around its body
     _deadline: asyncio.TimerHandle | None = None
+    _waiting = b""  # bytes that were received, of which those before _position were parsed
+    _position = 0
+    _unanswered = 0  # requests whose heads were parsed
+    _is_inside_request = False
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow: _Flow = _Flow(transport)
         self._deadline = self.loop.call_later(PATIENCE, self._expire)
         if self.limit_concurrency and len(self.connections) >= self.limit_concurrency:
             self.connections.discard(self)  # else uvicorn refuses other connections, too
@@ -49,30 +75,78 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._complete()
+        self._waiting = b""
         super().connection_lost(exc)
-
-    def on_body(self, body: bytes) -> None:
-        super().on_body(body)
-        self._size -= len(body)
-
-    def on_message_complete(self) -> None:
-        super().on_message_complete()
-        self._complete()
 
     def data_received(self, data: bytes) -> None:
         if self._deadline is None:
             self._deadline = self.loop.call_later(PATIENCE, self._expire)
-        self._size += len(data)
-        super().data_received(data)
-        if self._size > _LONGEST_HEAD and not self.transport.is_closing():
-            self.send_400_response("")
+        self._waiting = self._waiting[self._position :] + data
+        self._position = 0
+        self._parse()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._is_inside_request = True
+        if self._deadline is None:  # its first bytes came with the request before it
+            self._deadline = self.loop.call_later(PATIENCE, self._expire)
+
+    def on_headers_complete(self) -> None:
+        self._unanswered += 1
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._head_size -= len(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._is_inside_request = False
+        self._complete()
+
+    def on_response_complete(self) -> None:
+        self._unanswered -= 1
+        super().on_response_complete()
+        if self._waiting:
+            self._parse()
 
     def send_400_response(self, msg: str) -> None:
         """One clear message, as JSON."""
         self._refuse("400 Bad Request", "this is not an HTTP request that can be read")
 
+    def _parse(self) -> None:
+        """Parse what was received, up to the end of the first request that is not answered."""
+        while self._waiting and self._may_parse():
+            # Every head ends in an empty line, so that a part ends within one request of its
+            # first bytes. Bodies may hold any number of empty lines: parts are not too small.
+            line = _EMPTY_LINE.search(self._waiting, self._position + _SMALLEST_PART)
+            stop = len(self._waiting) if line is None else line.end()
+            part = self._waiting[self._position : stop]
+            self._position = stop
+            if stop == len(self._waiting):
+                self._waiting = b""
+                self._position = 0
+            self._head_size += len(part)
+            super().data_received(part)
+            if self._head_size > _LONGEST_HEAD and not self.transport.is_closing():
+                self.send_400_response("")
+        if self.transport.is_closing():
+            self._waiting = b""
+        self.flow.has_waiting_requests = bool(self._waiting)
+        if self._waiting:
+            self.flow.pause_reading()
+        elif not self._unanswered:
+            self.flow.resume_reading()
+
+    def _may_parse(self) -> bool:
+        if self.transport.is_closing():
+            return False
+        if self._is_inside_request:
+            return self._unanswered <= 1
+        return self._unanswered == 0
+
     def _complete(self) -> None:
-        self._size = 0
+        self._head_size = 0
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -99,7 +173,8 @@ class _Server(uvicorn.Server):
         self, config: uvicorn.Config, batcher: Batcher, ready: Callable[[About], None]
     ) -> None:
         super().__init__(config)
-        self._batcher, self._ready = batcher, ready
+        self._batcher = batcher
+        self._ready = ready
         self.failure: Exception | None = None
 
     @contextlib.contextmanager
@@ -121,7 +196,8 @@ class _Server(uvicorn.Server):
         try:
             self._ready(await self._batcher.start())
         except Exception as error:
-            self.failure, self.should_exit = reported(error), True
+            self.failure = reported(error)
+            self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
@@ -133,14 +209,33 @@ class _Server(uvicorn.Server):
 
 
 class _Log:
-    """Writes lines in a thread, so that a pipe that nobody reads does not stop the server."""
+    """Writes lines in a thread, so that a pipe that nobody reads does not stop the server.
+
+    A line that repeats is written once a minute at most, with how often it was left out.
+    """
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._lines: Queue[str] = Queue(1000)
         self._write = write
+        self._lock = threading.Lock()
+        self._written_at: dict[str, float] = {}
+        self._left_out: Counter[str] = Counter()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     def __call__(self, line: str) -> None:
+        now = time.monotonic()
+        with self._lock:
+            written_at = self._written_at.get(line)
+            if written_at is not None and now - written_at < _REPEAT_AFTER:
+                self._left_out[line] += 1
+                return
+            if len(self._written_at) >= _MOST_LINES:
+                self._written_at.clear()
+                self._left_out.clear()
+            self._written_at[line] = now
+            left_out = self._left_out.pop(line, 0)
+        if left_out:
+            line = f"{line} (and {left_out:,} times before)"
         with contextlib.suppress(Full):  # rather lose a line than wait
             self._lines.put_nowait(line)
 
@@ -280,4 +375,5 @@ def _log_without_details(log: _Log) -> None:
 
     for name in ("uvicorn", "asyncio", "fastapi"):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [Short(logging.WARNING)], False
+        logger.handlers = [Short(logging.WARNING)]
+        logger.propagate = False
