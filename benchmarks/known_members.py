@@ -21,7 +21,7 @@ from results import machine, write_section
 from run import DATASETS, read
 
 from edokit import Annotations, EDOEnsemble, Predictions
-from edokit.baselines.scores import signed
+from edokit._errors import signed
 from edokit.members import train_members
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce_items, paired_test

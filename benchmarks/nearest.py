@@ -25,8 +25,8 @@ from results import machine, write_section
 from run import read
 
 from edokit import Annotations, EDOEnsemble
+from edokit._errors import signed
 from edokit.annotator_effects import label_shares
-from edokit.baselines.scores import signed
 from edokit.members import Group, train_members
 from edokit.members.recipes.encoder import EncoderMember
 from edokit.members.recipes.nearest import NearestMember

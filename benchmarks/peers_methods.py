@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edokit.baselines.methods import make_method
-from edokit.baselines.wel import evolve
+from edokit.analysis.compare.method import make_method
+from edokit.analysis.compare.methods.wel import evolve
 from edokit.fitdata.data import FitData
 from edokit.objective.loss import joint_loss
 from edokit.objective.settings import GumbelSettings, Settings

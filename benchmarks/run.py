@@ -30,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 
 import edokit
 from edokit import Annotations, read_annotations
-from edokit.baselines.scores import signed
+from edokit._errors import signed
 from edokit.members import Group, score_members, train_members
 from edokit.members.training_data import TrainingData, fold_numbers
 from edokit.metrics import ce_items, paired_test

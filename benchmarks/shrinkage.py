@@ -22,8 +22,8 @@ import numpy as np
 from defaults import REGIMES, pools
 
 from edokit import EDOEnsemble, Objective, Predictions, simulate
+from edokit.analysis.compare.method import make_method
 from edokit.annotations.core import Annotations
-from edokit.baselines.methods import make_method
 from edokit.datasets.read import read_annotations
 from edokit.metrics import ce, ce_items
 from edokit.predictions.shards import read_predictions

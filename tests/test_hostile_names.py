@@ -15,7 +15,7 @@ from edokit import Annotations, EDOEnsemble, Predictions, write_annotations, wri
 from edokit._errors import InputError, printable
 from edokit._io.documents import json_text
 from edokit._io.markup import Table, markdown_text, spreadsheet_text, xml_attribute
-from edokit.baselines.comparison import compare
+from edokit.analysis.compare import compare
 from edokit.ensemble.reviews import predict_to_file, review, write_review
 from edokit.report import collect, write_report
 

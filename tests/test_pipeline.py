@@ -16,7 +16,7 @@ import pytest
 import edokit
 from commands import answer, assert_one_line, edo
 from edokit import EDOWarning, InputError, Run, RunOptions, pipeline, simulate
-from edokit.baselines.scores import Gain
+from edokit.analysis.scores.result import Gain
 from edokit.members import Group
 from edokit.members.recipe import make_member
 from edokit.pipeline import Ingredient, default_pool, sentence

@@ -63,9 +63,9 @@ def test_the_verbs_of_the_commands_can_be_imported() -> None:
 def test_a_submodule_does_not_replace_a_verb() -> None:
     import edokit.analysis.audit
     import edokit.analysis.diagnose
+    import edokit.analysis.evaluate
     import edokit.analysis.plan
     import edokit.analysis.search
-    import edokit.evaluation
 
     assert all(inspect.isfunction(getattr(edokit, name)) for name in VERBS)
 

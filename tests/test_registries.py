@@ -17,9 +17,9 @@ import pytest
 from commands import answer
 from edokit import Annotations, Predictions, datasets, read_annotations
 from edokit._errors import InputError
-from edokit.baselines import methods
-from edokit.baselines.comparison import compare
-from edokit.baselines.methods import make_method, method_names
+from edokit.analysis.compare import compare
+from edokit.analysis.compare import method as methods
+from edokit.analysis.compare.method import make_method, method_names
 from edokit.datasets import read as sources
 from edokit.datasets.get import DATASETS
 from edokit.members import recipes

@@ -39,7 +39,7 @@ def test_metrics_are_imported_without_anything_that_fits() -> None:
     )
     done = subprocess.run([sys.executable, "-c", ours], capture_output=True, text=True, check=True)
     packages = {name.split(".")[1] for name in done.stdout.split()}
-    assert not packages & {"objective", "fitdata", "solvers", "ensemble", "members", "baselines"}
+    assert not packages & {"objective", "fitdata", "solvers", "ensemble", "members", "analysis"}
     assert loaded_by(code) <= {"numpy", "pandas", "pyarrow"}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from edokit import Annotations, Predictions, read_annotations, read_predictions
 from edokit._errors import EDOWarning
-from edokit.baselines.methods import make_method
+from edokit.analysis.compare.method import make_method
 from edokit.metrics import ce
 
 METHODS = ("uniform", "edo")

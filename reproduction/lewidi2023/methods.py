@@ -10,9 +10,9 @@ import numpy as np
 
 from edokit._errors import EDOWarning
 from edokit._types import Floats
+from edokit.analysis.compare.method import make_method
 from edokit.analysis.search.trials import non_dominated
 from edokit.annotations.core import Annotations
-from edokit.baselines.methods import make_method
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import ce
 from edokit.objective.pools import sharpen

@@ -12,18 +12,18 @@ from edokit._package import __version__, lazy_names
 if TYPE_CHECKING:
     from edokit._errors import EDOError, EDOWarning, InputError, MissingExtraError
     from edokit.analysis.audit import audit
+    from edokit.analysis.compare import compare
     from edokit.analysis.diagnose import diagnose
+    from edokit.analysis.evaluate import evaluate
     from edokit.analysis.plan import plan
     from edokit.analysis.search.result import SearchResult, search
     from edokit.analysis.search.space import SearchOptions, SearchSpace
     from edokit.annotations.core import Annotations
-    from edokit.baselines.comparison import compare
     from edokit.bundle import Bundle, load
     from edokit.datasets.read import read_annotations, write_annotations
     from edokit.datasets.simulate.simulation import simulate
     from edokit.ensemble.classifier import EDOClassifier
     from edokit.ensemble.estimator import EDOEnsemble, fit
-    from edokit.evaluation import evaluate
     from edokit.members import add_member, score_members, train_members
     from edokit.objective.settings import Exact, Gumbel, Objective
     from edokit.panels import Panel
@@ -80,14 +80,14 @@ __getattr__ = lazy_names(
         "_errors": ("EDOError", "EDOWarning", "InputError", "MissingExtraError"),
         "annotations.core": ("Annotations",),
         "analysis.audit": ("audit",),
-        "baselines.comparison": ("compare",),
+        "analysis.compare": ("compare",),
         "bundle": ("Bundle", "load"),
         "datasets.read": ("read_annotations", "write_annotations"),
         "datasets.simulate.simulation": ("simulate",),
         "analysis.diagnose": ("diagnose",),
         "ensemble.classifier": ("EDOClassifier",),
         "ensemble.estimator": ("EDOEnsemble", "fit"),
-        "evaluation": ("evaluate",),
+        "analysis.evaluate": ("evaluate",),
         "members": ("add_member", "score_members", "train_members"),
         "objective.settings": ("Exact", "Gumbel", "Objective"),
         "panels": ("Panel",),

@@ -14,8 +14,8 @@ from edokit._errors import InputError
 from edokit._io.digests import digest_input
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
+from edokit.analysis.compare import Comparison, compare
 from edokit.annotations.core import Annotations
-from edokit.baselines.comparison import Comparison, compare
 from edokit.datasets.simulate.simulation import Simulation, simulate
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.reviews import compare_panels

@@ -39,9 +39,9 @@ from edokit._io.atomic import whole_file
 from edokit._io.digests import digest_input
 from edokit._io.documents import read_json, write_json
 from edokit._types import Floats
+from edokit.analysis.compare import Comparison, compare
+from edokit.analysis.scores.result import Gain
 from edokit.annotations.core import Annotations
-from edokit.baselines.comparison import Comparison, compare
-from edokit.baselines.scores import Gain
 from edokit.bundle import Bundle
 from edokit.datasets.read import ScaleWarning, read_annotations, write_annotations
 from edokit.ensemble.estimator import EDOEnsemble, fit
@@ -608,7 +608,7 @@ def compare_rivals(comparison: Comparison) -> dict[str, Gain]:
     """The gain of EDO over each rival in the headline metric, from paired items."""
     metric, losses = comparison.facts["headline_metric"], comparison.losses
     return {
-        name: Gain.of(
+        name: Gain.from_test(
             metric, paired_test(losses["edo"][metric], losses[name][metric]), comparison[name]
         )
         for name in RIVALS

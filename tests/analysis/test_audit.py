@@ -13,7 +13,7 @@ import edokit
 from commands import answer, edo
 from edokit import Annotations, InputError, Predictions, write_annotations, write_predictions
 from edokit.analysis.audit.options import AuditOptions
-from edokit.baselines.slices import agreement_strata, find_slices
+from edokit.analysis.scores.slices import agreement_strata, find_slices
 
 
 def people_of(q: np.ndarray, annotators: int, rng: np.random.Generator) -> Annotations:

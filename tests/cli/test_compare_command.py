@@ -74,8 +74,8 @@ def test_compare_answers_in_the_promised_shape(files: Path) -> None:
 
 
 def test_slow_methods_run_when_asked_for(files: Path) -> None:
-    from edokit.baselines.methods import method_names
-    from edokit.baselines.wel import WEL
+    from edokit.analysis.compare.method import method_names
+    from edokit.analysis.compare.methods.wel import WEL
 
     slow = ["wel", "wel-ce"]
     told = answer(*words(files))

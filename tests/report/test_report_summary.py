@@ -13,8 +13,8 @@ from report_cases import make_run, people_and_pool
 from edokit import EDOEnsemble
 from edokit._io.documents import write_json
 from edokit._types import Floats
-from edokit.baselines.comparison import compare
-from edokit.baselines.scores import Gain, Score
+from edokit.analysis.compare import compare
+from edokit.analysis.scores.result import Gain, Score
 from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.charts import all_charts
@@ -93,15 +93,15 @@ def test_the_headline_says_better_or_worse_only_if_the_interval_does(
 
 def test_the_headline_has_the_size_of_the_gain() -> None:
     rival = Score("uniform", metrics={"ce": 0.5, "f1": 0.8})
-    gain = Gain.of("ce", DOWN, rival)
+    gain = Gain.from_test("ce", DOWN, rival)
     assert (gain.share, gain.low, gain.high) == pytest.approx((0.04, 0.02, 0.06))
     plain = "Matches your annotators 4\u00a0% better than a plain average of your models"
     assert gain.sentence() == plain
-    slight = Gain.of("ce", replace(DOWN, difference=-0.002), rival)
+    slight = Gain.from_test("ce", replace(DOWN, difference=-0.002), rival)
     assert "0.4\u00a0% better" in slight.sentence()
     # Higher is better in F1.
-    assert Gain.of("f1", UP, rival).standing == "better"
-    assert Gain.of("f1", DOWN, rival).standing == "worse"
+    assert Gain.from_test("f1", UP, rival).standing == "better"
+    assert Gain.from_test("f1", DOWN, rival).standing == "worse"
 
 
 def test_the_gain_in_every_metric_is_one_chart(found: ReportData) -> None:

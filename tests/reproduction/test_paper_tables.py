@@ -13,7 +13,7 @@ import pytest
 from reproduction_cases import small_lewidi, small_pool, small_study
 
 from edokit._errors import InputError
-from edokit.baselines import wel
+from edokit.analysis.compare.methods import wel
 from edokit.metrics import MAIN_METRICS
 from reproduction.lewidi2023 import benchmark as bars
 from reproduction.lewidi2023.benchmark import best_printed

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from edokit._errors import InputError, local_path
-from edokit.baselines.comparison import CompareOptions, Comparison
-from edokit.baselines.comparison import compare as compare_methods
+from edokit.analysis.compare import CompareOptions, Comparison
+from edokit.analysis.compare import compare as compare_methods
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.runs.folder import output_folder

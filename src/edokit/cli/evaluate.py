@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from edokit._errors import counted
-from edokit.baselines.scores import SHARES, Score, difference
-from edokit.baselines.slices import slice_table
+from edokit.analysis.evaluate import EvaluateOptions, Evaluation
+from edokit.analysis.evaluate import evaluate as evaluate_probabilities
+from edokit.analysis.scores.result import Score
+from edokit.analysis.scores.text import SHARES, difference, slice_table
 from edokit.cli import console, options
-from edokit.evaluation import EvaluateOptions, Evaluation
-from edokit.evaluation import evaluate as evaluate_probabilities
 from edokit.metrics import METRIC
 
 _NOTES = {"multi-label": ["Of sets, micro-F1 is the share of labels that are right."]}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from edokit.baselines.scores import Score
+from edokit.analysis.scores.result import Score
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC, Reliability, reliability_curve
 from edokit.report import vega

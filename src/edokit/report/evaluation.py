@@ -9,12 +9,13 @@ from typing import Any
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
+from edokit.analysis.evaluate import Answers, EvaluateOptions, evaluate_answers
+from edokit.analysis.evaluate import Evaluation as Metrics
+from edokit.analysis.scores.result import Score
+from edokit.analysis.scores.statistics import constant_of
 from edokit.annotations.core import Annotations, Ties
-from edokit.baselines.scores import Score, constant_of
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.pooled import Pooled
-from edokit.evaluation import Answers, EvaluateOptions, evaluate_answers
-from edokit.evaluation import Evaluation as Metrics
 from edokit.metrics import item_values, search_metrics
 from edokit.predictions.core import ANONYMOUS, Predictions
 from edokit.scales import Scale, check_same_scale
@@ -41,7 +42,7 @@ class Evaluation:
         In the same order of items.
     hard_labels : Codes or None
         [N]
-    result : edokit.evaluation.Evaluation or None
+    result : edokit.analysis.evaluate.Evaluation or None
         What `edokit.evaluate` says of them.
     """
 

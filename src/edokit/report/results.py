@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, create_model
 from edokit._errors import InputError
 from edokit._io.documents import Count, Document, read_json, read_model, to_model
 from edokit._io.tables import read_table
-from edokit.baselines.scores import CONSTANT, Gain, Score
+from edokit.analysis.scores.result import CONSTANT, Gain, Score
 from edokit.metrics import METRIC, PairedTest, search_metrics
 from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import number
@@ -217,7 +217,7 @@ class Result:
     def gains(self) -> dict[str, Gain]:
         """Gain over the plain average in each metric, the headline metric first."""
         tests = dict(sorted(self.edo.against.items(), key=lambda test: test[0] != self.metric))
-        return {name: Gain.of(name, test, self.uniform) for name, test in tests.items()}
+        return {name: Gain.from_test(name, test, self.uniform) for name, test in tests.items()}
 
     @property
     def metric(self) -> str:
@@ -229,7 +229,7 @@ class Result:
         """The headline: that over a constant answer where it is not better than that."""
         test = self.edo.against_constant.get(self.metric)
         if test is not None and self.constant is not None:
-            over_constant = Gain.of(self.metric, test, self.constant)
+            over_constant = Gain.from_test(self.metric, test, self.constant)
             if over_constant.standing != "better":
                 return over_constant.sentence("one fixed answer for every item")
         return self.gains[self.metric].sentence()

@@ -10,8 +10,8 @@ import numpy as np
 
 from edokit._types import Floats
 from edokit.analysis.diagnose.text import render_lines
+from edokit.analysis.scores.text import SHARES
 from edokit.annotations.core import Annotations
-from edokit.baselines.scores import SHARES
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC
 from edokit.report.data import ROLES, ReportData

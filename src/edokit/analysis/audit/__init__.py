@@ -36,8 +36,8 @@ from edokit.analysis.audit.statistics import (
     mean_correlation,
 )
 from edokit.analysis.human_labels import HumanLabels, match_jury
+from edokit.analysis.scores.slices import FEWEST_ITEMS, agreement_strata
 from edokit.annotations.core import Annotations
-from edokit.baselines.slices import FEWEST_ITEMS, agreement_strata
 from edokit.metrics import Interval, headline_metric
 from edokit.metrics.resampling import Resampling, intervals_and_tests
 from edokit.predictions.core import Predictions

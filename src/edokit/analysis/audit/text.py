@@ -12,7 +12,7 @@ from edokit.analysis.audit.result import (
     Audit,
     MemberRow,
 )
-from edokit.baselines.scores import short_ends
+from edokit.analysis.scores.text import short_ends
 from edokit.metrics import METRIC, Interval
 
 # A correlation of errors that hardly matters.

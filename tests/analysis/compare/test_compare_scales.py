@@ -14,8 +14,8 @@ import pytest
 
 import edokit
 from edokit import Annotations, InputError, Predictions, metrics
-from edokit.baselines.comparison import Comparison, compare
-from edokit.baselines.methods import make_method, method_names
+from edokit.analysis.compare import Comparison, compare
+from edokit.analysis.compare.method import make_method, method_names
 from edokit.objective.pools import pool as weighted
 from edokit.objective.settings import Pool
 from edokit.rows import Rows

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from edokit._errors import EDOWarning, InputError, examples, option
 from edokit._types import Codes, Floats, Strings
+from edokit.analysis.scores.statistics import constant_answer, constant_label
 from edokit.annotations.core import Annotations, Ties
-from edokit.baselines.scores import constant_answer, same_label
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.ensemble.fitted import Constant
 from edokit.fitdata.data import FitData
@@ -103,7 +103,7 @@ def register_method(
 
 def _enter_all() -> None:
     """Import the modules that enter further methods."""
-    import_module("edokit.baselines.wel")
+    import_module("edokit.analysis.compare.methods.wel")
 
 
 def method_names() -> list[str]:
@@ -137,7 +137,7 @@ def make_method(name: str, *, random_state: int = 0, ties: Ties = "first") -> Me
 
     Examples
     --------
-    >>> from edokit.baselines.methods import make_method
+    >>> from edokit.analysis.compare.method import make_method
     >>> P = [[[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.4, 0.6]]]
     >>> make_method("best-single").fit(P, [0, 1]).weights_.tolist()
     [1.0, 0.0]
@@ -290,7 +290,7 @@ class ConstantAnswer:
     def predict(self, predictions: Any) -> npt.NDArray[Any]:
         """The majority class, once per item [N]; of sets, the labels that most items have."""
         self.predict_proba(predictions)
-        hard = same_label(self.constant_, len(predictions))
+        hard = constant_label(self.constant_, len(predictions))
         return hard if hard.ndim > 1 else np.asarray(self.classes_[hard])
 
 

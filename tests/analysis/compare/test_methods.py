@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pool_cases import quick, sample
 
 from edokit import Predictions
-from edokit.baselines.methods import Greedy, LinearPool, LogPool, Top5, make_method
-from edokit.baselines.wel import WEL, WELCE, _Loss, evolve
+from edokit.analysis.compare.method import Greedy, LinearPool, LogPool, Top5, make_method
+from edokit.analysis.compare.methods.wel import WEL, WELCE, _Loss, evolve
 from edokit.metrics import ce, f1, md
 from edokit.objective.pools import pool
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edokit.baselines.methods import make_method
+from edokit.analysis.compare.method import make_method
 from edokit.datasets.read import read_annotations
 from edokit.metrics import ce_items
 from edokit.predictions.shards import read_predictions
 
-COMMITTED = Path(__file__).resolve().parents[2] / "benchmarks" / "lewidi2023"
+COMMITTED = Path(__file__).resolve().parents[3] / "benchmarks" / "lewidi2023"
 METHODS = ("uniform", "best-single", "top-5", "greedy", "linear-pool", "log-pool", "edo")
 NOISE = 2.6
 """Standard errors: none of the comparisons of this file is beyond them by chance."""

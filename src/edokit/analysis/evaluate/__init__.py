@@ -15,10 +15,12 @@ import pyarrow as pa
 from edokit._errors import InputError, check_number, examples, option, signed
 from edokit._io.tables import read_table
 from edokit._types import Codes, Floats
+from edokit.analysis.scores.result import Score, Slice
+from edokit.analysis.scores.slices import FEWEST_ITEMS, find_slices, score_slices
+from edokit.analysis.scores.statistics import constant_label, constant_of, score_answers
+from edokit.analysis.scores.text import headline_sentences
 from edokit.annotations.core import Annotations, Ties
 from edokit.annotator_effects import label_shares
-from edokit.baselines.scores import Score, constant_of, same_label, score_answers, worth
-from edokit.baselines.slices import FEWEST_ITEMS, Slice, find_slices, score_slices
 from edokit.ensemble.fitted import Constant
 from edokit.fitdata.inputs import as_predictions, select_members
 from edokit.metrics import METRIC, Interval, best_possible, bootstrap, compute_metrics, metrics_of
@@ -107,7 +109,7 @@ class Evaluation:
         """What must not be missed: no better than a constant, one label for all."""
         about: Any = {"subject": self.subject, "source": self.constant.source}
         return [
-            *worth(self.scores[0], self.scores[-1], self.items, **about),
+            *headline_sentences(self.scores[0], self.scores[-1], self.items, **about),
             *(self._about_annotators() if self.pairs else ()),
         ]
 
@@ -157,10 +159,10 @@ class Evaluation:
                 "source": self.constant.source,
                 "metrics": self.constant_metrics,
             },
-            "methods": [score.on_items() for score in self.scores],
+            "methods": [score.item_metrics() for score in self.scores],
             "slices": [part.to_dict() for part in self.slices],
             "annotators": self.annotators,
-            "pairs": [score.on_items() for score in self.pairs],
+            "pairs": [score.item_metrics() for score in self.pairs],
         }
 
 
@@ -187,7 +189,7 @@ class EvaluateOptions:
 
     Examples
     --------
-    >>> from edokit.evaluation import EvaluateOptions
+    >>> from edokit.analysis.evaluate import EvaluateOptions
     >>> EvaluateOptions(by="lang", samples=200).level
     0.95
     """
@@ -282,7 +284,7 @@ def evaluate(
     y = labelled.hard_labels(ties=options.ties, random_state=options.random_state)
     constant = constant_of(ensemble, labelled, y)
     if train_split is not None:
-        from edokit.baselines.methods import ConstantAnswer
+        from edokit.analysis.compare.method import ConstantAnswer
 
         train = _annotations(files, "train_annotations", annotations, train_split)
         train = train.with_classes(labelled.classes)
@@ -309,7 +311,7 @@ def evaluate_answers(
     resampling = Resampling(options.samples, options.level, options.random_state, clusters)
     scores, losses = score_answers(answers.by_name, constant, labelled, y, resampling)
     constant_rows = np.tile(constant.shares, (len(q), 1))
-    hard = scale.indicators(same_label(constant, len(q)), q.shape[1]).astype(np.float64)
+    hard = scale.indicators(constant_label(constant, len(q)), q.shape[1]).astype(np.float64)
     hard_metrics = [name for name in metrics_of(scale) if METRIC[name].hard]
     level = options.level if options.samples else None
     return Evaluation(

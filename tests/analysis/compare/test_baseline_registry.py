@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from edokit._errors import InputError
-from edokit.baselines import methods
-from edokit.baselines.methods import WeightedPool, make_method, method_names, register_method
+from edokit.analysis.compare import method as methods
+from edokit.analysis.compare.method import WeightedPool, make_method, method_names, register_method
 
 
 def test_the_names_that_scripts_rely_on_are_there() -> None:

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._types import Codes, Floats
+from edokit.analysis.compare.method import VotingPool, register_method
 from edokit.annotations.core import Ties
-from edokit.baselines.methods import VotingPool, register_method
 from edokit.metrics.formulas import CLIP
 
 Parts = npt.NDArray[np.floating]

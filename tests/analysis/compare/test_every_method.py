@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from edokit import Annotations, Predictions
 from edokit._errors import InputError
-from edokit.baselines.methods import method_names
+from edokit.analysis.compare.method import method_names
 
 pytestmark = [
     # The constant answer does not depend on the members.

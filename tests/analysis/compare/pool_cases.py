@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from edokit import Annotations, Predictions
-from edokit.baselines.methods import make_method
+from edokit.analysis.compare.method import make_method
 
 CLASSES = ("no", "yes")
 

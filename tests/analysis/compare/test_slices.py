@@ -12,7 +12,7 @@ from pool_cases import sample
 import edokit
 from edokit import Annotations
 from edokit._errors import InputError
-from edokit.baselines.slices import FEWEST_ITEMS
+from edokit.analysis.scores.slices import FEWEST_ITEMS
 from edokit.metrics import ce
 
 

@@ -26,19 +26,11 @@ from edokit._io.atomic import whole_file
 from edokit._io.documents import write_json
 from edokit._io.markup import Cell, Table
 from edokit._types import Codes, Floats, Ints
+from edokit.analysis.compare.method import Method, find_method, make_method, method_names
+from edokit.analysis.scores.result import CONSTANT, Score, lowest_score
+from edokit.analysis.scores.statistics import item_metrics, only_label, score_methods
+from edokit.analysis.scores.text import SHARES, difference, headline_sentences
 from edokit.annotations.core import Annotations, Ties
-from edokit.baselines.methods import Method, find_method, make_method, method_names
-from edokit.baselines.scores import (
-    CONSTANT,
-    SHARES,
-    Score,
-    difference,
-    item_scores,
-    lowest_score,
-    only_label,
-    score_methods,
-    worth,
-)
 from edokit.datasets.near_duplicates import near_duplicate_groups
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.fitdata import inputs
@@ -118,7 +110,7 @@ class Comparison:
         rivals = [score for score in self.scores if score.name != CONSTANT]
         ours = {score.name: score for score in rivals}.get("edo") or lowest_score(rivals)
         items, source = self.facts["items"]["test"], self.facts["constant"]["source"]
-        return worth(ours, self[CONSTANT], items, subject=ours.name, source=source)
+        return headline_sentences(ours, self[CONSTANT], items, subject=ours.name, source=source)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: ``{"methods": [{"name", "f1", "ce", "md", "bs", …}], …}``.
@@ -183,8 +175,8 @@ class CompareOptions:
     Parameters
     ----------
     methods : iterable of str or "all", default=None
-        Names of methods (see `edokit.baselines.methods.method_names`). If None, all but ``wel`` and
-        ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
+        Names of methods (see `edokit.analysis.compare.method.method_names`). If None, all but
+        ``wel`` and ``wel-ce``, whose search is the slowest; ``"all"`` runs them, too.
         ``constant`` and ``uniform`` are always there, and ``soft``, a single member trained on
         soft labels, where ``member_info`` of the predictions has such (``supervision: soft``, as
         `edokit.train_members` notes it).
@@ -201,7 +193,7 @@ class CompareOptions:
 
     Examples
     --------
-    >>> from edokit.baselines.comparison import CompareOptions
+    >>> from edokit.analysis.compare import CompareOptions
     >>> CompareOptions(methods=["greedy", "edo"], samples=200).level
     0.95
     """
@@ -279,7 +271,7 @@ def compare(
     Examples
     --------
     >>> import numpy as np
-    >>> from edokit.baselines.comparison import compare
+    >>> from edokit.analysis.compare import compare
     >>> rng = np.random.default_rng(0)
     >>> def sample(n):
     ...     share = rng.random(n)
@@ -483,7 +475,7 @@ def _fit_row(
     if data.folds is not None and not is_given and row.method not in _UNFITTED:
         answers[1] = _cross_validated(row, data, data.folds, drawing)
     dev_losses, losses = (
-        item_scores(*answer, *labels, data.scale)
+        item_metrics(*answer, *labels, data.scale)
         for answer, labels in zip(answers, truth, strict=True)
     )
     probabilities, hard = answers[1]

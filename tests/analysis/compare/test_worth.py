@@ -2,7 +2,8 @@
 
 import pytest
 
-from edokit.baselines.scores import Score, lowest_score, short_ends, worth
+from edokit.analysis.scores.result import Score, lowest_score
+from edokit.analysis.scores.text import headline_sentences, short_ends
 from edokit.metrics import PairedTest
 
 
@@ -16,7 +17,7 @@ def said(ce: float, f1: float, ce_ends=None, f1_ends=None) -> list[str]:
     }
     score = Score("edo", metrics={"ce": ce, "f1": f1}, against_constant=tests)
     constant = Score("constant", metrics={"ce": 0.5, "f1": 0.8})
-    return worth(score, constant, 100, subject="EDO", source="fit")
+    return headline_sentences(score, constant, 100, subject="EDO", source="fit")
 
 
 def test_the_lowest_score_is_that_of_the_headline_metric():

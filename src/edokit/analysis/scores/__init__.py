@@ -1,0 +1,4 @@
+"""Scores of methods on the same items, with intervals and paired tests.
+
+Evaluations, comparisons, pages and runs share them.
+"""

@@ -1,0 +1,218 @@
+"""What methods scored: `Score`, the gain over another method, and scores on slices of the items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from edokit.metrics import METRIC, PairedTest
+
+# The method that gives every item the same answer, and the uniform mean of the members.
+CONSTANT = "constant"
+UNIFORM = "uniform"
+MISSING = "(missing)"
+
+Standing = Literal["better", "worse", "unclear"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method on the test items.
+
+    Attributes
+    ----------
+    name : str
+    about : str
+        What the method does, in a few words.
+    metrics : mapping of str to float
+        The main metrics of the answer scale by name; ``score.ce`` is ``score.metrics["ce"]``.
+    intervals : mapping of str to (float, float)
+        Bootstrap interval of each metric.
+    against : mapping of str to PairedTest
+        Paired test of each metric against the reference: below 0, this method's value is lower.
+    against_constant : mapping of str to PairedTest
+        Paired test of each metric against the constant answer.
+    above_lowest : PairedTest or None
+        Paired test of the headline metric against the method that has the lowest.
+    headline : str
+        The metric that ranks methods: CE, or RPS on an ordinal scale.
+    dev : mapping of str to float
+        The same metrics on the items that it was fitted on.
+    size : int or None
+        Number of members with weight.
+    weights : mapping of str to float, or None
+        Weight of each member, for methods that weigh members.
+    seconds : float
+        Time of the fit.
+    only_label : str or None
+        The class (or labels) of every item, if the method gives all items the same one.
+    """
+
+    name: str
+    about: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    against: Mapping[str, PairedTest] = field(default_factory=dict)
+    against_constant: Mapping[str, PairedTest] = field(default_factory=dict)
+    above_lowest: PairedTest | None = None
+    headline: str = "ce"
+    dev: Mapping[str, float] = field(default_factory=dict)
+    size: int | None = None
+    weights: Mapping[str, float] | None = None
+    seconds: float = 0.0
+    only_label: str | None = None
+
+    def __getattr__(self, name: str) -> float:
+        if name not in METRIC:
+            raise AttributeError(f"a score has no {name!r}")
+        return float(self.__dict__.get("metrics", {}).get(name, "nan"))
+
+    @property
+    def headline_value(self) -> float:
+        """The value of the metric that ranks methods."""
+        return self.metrics[self.headline]
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether its headline metric is not significantly above the lowest."""
+        return self.above_lowest is None or self.above_lowest.low <= 0
+
+    def item_metrics(self) -> dict[str, object]:
+        """Return the metrics with their intervals and tests as plain values."""
+        return {
+            "name": self.name,
+            **self.metrics,
+            "intervals": {metric: list(ends) for metric, ends in self.intervals.items()},
+            "against_reference": _plain_tests(self.against),
+            "against_constant": _plain_tests(self.against_constant),
+            "only_label": self.only_label,
+        }
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, ready for JSON."""
+        against_lowest = None
+        if self.above_lowest is not None:
+            against_lowest = asdict(self.above_lowest)
+        within_noise = None
+        if self.intervals:
+            within_noise = self.within_noise
+        weights = None
+        if self.weights is not None:
+            weights = dict(self.weights)
+        return {
+            **self.item_metrics(),
+            "about": self.about,
+            f"against_lowest_{self.headline}": against_lowest,
+            f"within_noise_of_lowest_{self.headline}": within_noise,
+            "dev": dict(self.dev),
+            "size": self.size,
+            "weights": weights,
+            "seconds": self.seconds,
+        }
+
+
+def _plain_tests(tests: Mapping[str, PairedTest]) -> dict[str, object]:
+    return {metric: asdict(test) for metric, test in tests.items()}
+
+
+def lowest_score(scores: Sequence[Score]) -> Score:
+    """The score with the lowest headline metric."""
+    return min(scores, key=lambda score: score.headline_value)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better a method is than another, as a share of the other's metric.
+
+    Attributes
+    ----------
+    share : float
+        Above 0, it is better: 0.04 is a cross-entropy that is 4 % lower.
+    low, high : float
+        Ends of the interval.
+    """
+
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def from_test(cls, metric: str, test: PairedTest, rival: Score) -> Gain:
+        """From the paired test of a metric, and the score of the method it was tested against."""
+        unit = rival.metrics[metric]
+        if not METRIC[metric].higher:
+            unit = -unit
+        if unit == 0:
+            return cls(0.0, 0.0, 0.0)
+        low, high = sorted((test.low / unit, test.high / unit))
+        return cls(test.difference / unit, low, high)
+
+    @property
+    def standing(self) -> Standing:
+        """``better`` or ``worse`` if the interval excludes 0, else ``unclear``."""
+        if self.low > 0:
+            return "better"
+        if self.high < 0:
+            return "worse"
+        return "unclear"
+
+    @property
+    def percent(self) -> str:
+        """``4 %``; below one percent, ``0.4 %``."""
+        size = abs(100 * self.share)
+        if size >= 0.95:
+            return f"{size:.0f} %"
+        return f"{size:.1g} %"
+
+    def sentence(self, rival: str = "a plain average of your models") -> str:
+        """The result in plain words; better and worse only where the interval says so."""
+        from edokit.analysis.scores.text import gain_sentence
+
+        return gain_sentence(self, rival)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The methods on the items with one value of a column.
+
+    Attributes
+    ----------
+    column : str
+    value : str or None
+        None for the items without a value.
+    items : int
+    floor : float
+        The lowest possible value of the headline metric on these items.
+    scores : tuple of Score
+        One per method, with intervals and tests where there are enough items.
+    """
+
+    column: str
+    value: str | None
+    items: int
+    floor: float
+    scores: tuple[Score, ...]
+
+    @property
+    def name(self) -> str:
+        """``lang: en``."""
+        value = MISSING if self.value is None else self.value
+        return f"{self.column}: {value}"
+
+    def score(self, method: str) -> Score | None:
+        """The scores of one method."""
+        for score in self.scores:
+            if score.name == method:
+                return score
+        return None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain values, ready for JSON."""
+        return {
+            "column": self.column,
+            "value": self.value,
+            "items": self.items,
+            f"{self.scores[0].headline}_floor": self.floor,
+            "methods": [score.item_metrics() for score in self.scores],
+        }

@@ -1,0 +1,135 @@
+"""Methods on parts of the items: every value of an item column.
+
+Annotators are more divided on some items than on others, which alone makes the CE higher there: so
+every slice has the lowest possible value beside it. (That of the RPS is always 0.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from edokit._errors import InputError, counted, option
+from edokit._names import class_order
+from edokit._types import Bools, Floats
+from edokit.analysis.scores.result import UNIFORM, Score, Slice
+from edokit.analysis.scores.statistics import score_methods
+from edokit.annotations.core import Annotations
+from edokit.annotator_effects import label_shares
+from edokit.metrics import headline_metric
+from edokit.metrics.compute import floor_items
+from edokit.metrics.resampling import Resampling
+
+# With more values, each slice of a column has too few items.
+MOST_VALUES = 50
+# A slice with fewer items has no intervals: resampled, they would be far too narrow.
+FEWEST_ITEMS = 10
+# Slices by how the votes of an item are divided, unless a column has this name.
+AGREEMENT = "agreement"
+# With more divisions of votes, slices go by the share of the largest part.
+_MOST_DIVISIONS = 12
+
+# The items [N] with each value of a column; None for those without a value.
+SliceItems = dict[str | None, Bools]
+
+
+def find_slices(annotations: Annotations, by: str | Sequence[str] | None) -> dict[str, SliceItems]:
+    """The items [N] of each value of each column: ``{column: {value: mask}}``."""
+    columns: Sequence[str] = ()
+    if isinstance(by, str):
+        columns = [by]
+    elif by is not None:
+        columns = by
+    slices: dict[str, SliceItems] = {}
+    for column in columns:
+        if column == AGREEMENT and column not in annotations.item_columns:
+            slices[column] = agreement_strata(annotations)
+        else:
+            slices[column] = _column_slices(annotations, column)
+    return slices
+
+
+def _column_slices(annotations: Annotations, column: str) -> SliceItems:
+    values = annotations.item_column(column, parameter="by")
+    distinct = class_order(set(values) - {""})
+    if len(distinct) > MOST_VALUES:
+        raise InputError(
+            f"column {column!r} has {len(distinct)} different values on"
+            f" {counted(len(values), 'item')}; slices take at most {MOST_VALUES}",
+            f"choose a column with fewer values for {option('by')}, or group them in another"
+            " column",
+        )
+    parts: SliceItems = {value: values == value for value in distinct}
+    if (values == "").any():
+        parts[None] = values == ""
+    return parts
+
+
+def agreement_strata(annotations: Annotations) -> SliceItems:
+    """The items [N] of each division of votes, such as ``3:0`` and ``2:1``, agreement first.
+
+    With more than twelve divisions: by the share of the most frequent answer.
+    """
+    shares = label_shares(annotations, len(annotations.classes))
+    _, answers = np.unique(shares, axis=0, return_inverse=True)
+    votes = pd.DataFrame({"item": annotations.item_codes, "answer": answers.reshape(-1)})
+    counts = votes.groupby(["item", "answer"]).size().groupby("item")
+    largest = (counts.max() / counts.sum()).to_numpy()
+    divisions = counts.agg(lambda item: ":".join(map(str, sorted(item, reverse=True))))
+    names = np.array([name if ":" in name else f"{name}:0" for name in divisions], dtype=object)
+    if len(set(names)) > _MOST_DIVISIONS:
+        levels = np.array(["all agree", "≥ 75%", "> 50%", "≤ 50%"], dtype=object)
+        names = levels[np.select([largest == 1, largest >= 0.75, largest > 0.5], [0, 1, 2], 3)]
+    size = counts.sum().to_numpy()
+    order = np.lexsort([size, -largest])
+    return {str(name): names == name for name in dict.fromkeys(names[order])}
+
+
+def score_slices(
+    slices: Mapping[str, SliceItems],
+    scores: Sequence[Score],
+    losses: Mapping[str, Mapping[str, Floats]],
+    labels: Annotations,
+    resampling: Resampling,
+) -> tuple[Slice, ...]:
+    """The methods on each slice, from their losses on all items, ``losses[name][metric]`` [N]."""
+    scale = labels.scale
+    floor = floor_items(labels.soft_labels, headline_metric(scale), scale)
+    scored: list[Slice] = []
+    for column, parts in slices.items():
+        for value, mask in parts.items():
+            slice_scores = score_methods(
+                [Score(score.name, score.about) for score in scores],
+                _slice_losses(losses, mask),
+                UNIFORM,
+                _slice_resampling(resampling, mask),
+                scale,
+            )
+            floor_mean = float(floor[mask].mean())
+            scored.append(Slice(column, value, int(mask.sum()), floor_mean, tuple(slice_scores)))
+    return tuple(scored)
+
+
+def _slice_losses(
+    losses: Mapping[str, Mapping[str, Floats]], mask: Bools
+) -> dict[str, dict[str, Floats]]:
+    parts: dict[str, dict[str, Floats]] = {}
+    for name, by_metric in losses.items():
+        parts[name] = {metric: values[mask] for metric, values in by_metric.items()}
+    return parts
+
+
+def _slice_resampling(resampling: Resampling, mask: Bools) -> Resampling:
+    """The clusters of the items of a slice, counted from 0; no samples if there are too few."""
+    units = int(mask.sum())
+    clusters = None
+    if resampling.clusters is not None:
+        distinct, clusters = np.unique(resampling.clusters[mask], return_inverse=True)
+        units = len(distinct)
+    samples = resampling.samples
+    if units < FEWEST_ITEMS:
+        samples = 0
+    return replace(resampling, clusters=clusters, samples=samples)

@@ -1,0 +1,126 @@
+"""Sentences and tables made of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edokit._errors import signed
+from edokit._io.markup import Table
+from edokit.analysis.scores.result import CONSTANT, UNIFORM, Gain, Score, Slice
+from edokit.metrics import METRIC, PairedTest
+
+# What the constant answer is, by its source.
+SHARES = {
+    "train": "the shares of the training items",
+    "fit": "the shares of the items of the fit",
+    "items": "the shares of these very items",
+}
+
+
+def headline_sentences(
+    score: Score, constant: Score, items: int, *, subject: str, source: str
+) -> list[str]:
+    """Sentences for the headline: one label for all items, or no better than the constant.
+
+    Better means that the interval of the difference excludes 0; without intervals, the estimates
+    decide. The list is empty where the method is better in the headline metric and in F1.
+    """
+    sentences: list[str] = []
+    metrics = [score.headline, "f1"]
+    if score.only_label is not None:
+        share = "the share of that class"
+        if score.only_label == constant.only_label:
+            share = "the majority share"
+            # The constant has the same F1, and the sentence below says so.
+            metrics.remove("f1")
+        sentences.append(
+            f"{subject} labels all {items} items {score.only_label!r}: its F1 ({score.f1:.4f}) is"
+            f" {share}."
+        )
+    for metric in metrics:
+        verdict = _constant_verdict(score, constant, metric)
+        if verdict is None:
+            continue
+        numbers = f"{score.metrics[metric]:.4f} against {constant.metrics[metric]:.4f}"
+        test = score.against_constant.get(metric)
+        if test is not None:
+            numbers += f"; difference {signed(test.low)} to {signed(test.high)}"
+        sentences.append(
+            f"{subject} is {verdict} than a constant answer ({SHARES[source]}) in"
+            f" {METRIC[metric].short} ({numbers})."
+        )
+    return sentences
+
+
+def _constant_verdict(score: Score, constant: Score, metric: str) -> str | None:
+    """``worse``, ``not better`` or ``not clearly better`` than the constant; None if better."""
+    sign = -1 if METRIC[metric].higher else 1
+    loss = sign * (score.metrics[metric] - constant.metrics[metric])
+    low = loss
+    high = loss
+    test = score.against_constant.get(metric)
+    if test is not None:
+        low, high = sorted((sign * test.low, sign * test.high))
+    if high < 0:
+        return None
+    if low > 0:
+        return "worse"
+    if loss >= 0:
+        return "not better"
+    return "not clearly better"
+
+
+def gain_sentence(gain: Gain, rival: str) -> str:
+    """The result in plain words; better and worse only where the interval says so."""
+    if gain.standing == "unclear":
+        return f"Matches your annotators about as well as {rival}"
+    percent = gain.percent.replace(" ", "\u00a0")  # a space at which lines do not break
+    return f"Matches your annotators {percent} {gain.standing} than {rival}"
+
+
+def short_ends(ends: Sequence[float], digits: int = 3) -> str:
+    """``−.154…−.107``."""
+    texts = [signed(end, digits) for end in ends]
+    return "…".join(text[0] + text[1:].removeprefix("0") for text in texts)
+
+
+def difference(test: PairedTest | None) -> str | None:
+    """The interval of a difference as ``−.154…−.107``."""
+    if test is None:
+        return None
+    return short_ends((test.low, test.high))
+
+
+def slice_table(slices: Sequence[Slice], level: float, subject: str) -> Table:
+    """Items, F1 and headline metric (CE) of each slice with its interval, uniform and constant."""
+    metric = slices[0].scores[0].headline
+    records = []
+    for part in slices:
+        score = part.scores[0]
+        interval = None
+        if metric in score.intervals:
+            low, high = score.intervals[metric]
+            interval = f"{_without_zero(low)}–{_without_zero(high)}"
+        record = {
+            "slice": part.name,
+            "items": part.items,
+            METRIC["f1"].label: score.f1,
+            METRIC[metric].label: score.metrics[metric],
+            f"{level:.0%}": interval,
+        }
+        for rival in (UNIFORM, CONSTANT):
+            rival_score = part.score(rival)
+            record[rival] = None if rival_score is None else rival_score.metrics[metric]
+        record["lowest"] = part.floor
+        records.append(record)
+    name = METRIC[metric].short
+    note = (
+        f"F1 and {name} of {subject}; beside it the {name} of the uniform mean, of the constant"
+        " answer, and the lowest possible on these items."
+    )
+    return Table.of("Slices", records, [note])
+
+
+def _without_zero(value: float) -> str:
+    """``.154``."""
+    return f"{value:.3f}".removeprefix("0")

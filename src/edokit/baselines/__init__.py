@@ -1,1 +1,0 @@
-"""EDO and what it is compared with: methods by name, and all of them side by side."""
