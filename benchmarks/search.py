@@ -26,7 +26,7 @@ from results import machine, write_section
 from seconds import timed
 
 from edokit.analysis.compare.method import make_method
-from edokit.analysis.search.result import search
+from edokit.analysis.search import search
 from edokit.analysis.search.space import SearchSpace
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.fitdata.data import FitData

@@ -25,8 +25,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import spearmanr
 
-from edokit.analysis.search.result import search
-from edokit.analysis.search.space import SearchOptions, SearchSpace
+from edokit.analysis.search import search
+from edokit.analysis.search.options import SearchOptions
+from edokit.analysis.search.space import SearchSpace
 from edokit.datasets.read import read_annotations
 from edokit.datasets.simulate.regimes import REGIMES
 from edokit.datasets.simulate.simulation import simulate

@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
+import optuna
 
 from edokit import Annotations, Bundle, EDOClassifier, EDOEnsemble, Predictions, train_members
 from edokit._errors import EDOError, EDOWarning, errors_in
@@ -110,8 +111,8 @@ def _journal(path: Path) -> Any:
     copied = _AGAIN / "journal.log"
     shutil.copy(path, copied)
     with open_storage(copied) as opened:
-        for study in opened.storage.get_all_studies():
-            trials = opened.storage.get_all_trials(study._study_id)
+        for name in optuna.get_all_study_names(opened.storage):
+            trials = optuna.load_study(study_name=name, storage=opened.storage).trials
             assert all(trial.state is not None for trial in trials)
     return None
 

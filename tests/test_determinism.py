@@ -14,7 +14,7 @@ import pytest
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit._io.tables import write_table
-from edokit.analysis.search.result import search
+from edokit.analysis.search import search
 from edokit.members import train_members
 from edokit.members.groups import parse_groups
 from edokit.members.recipe import write_arrays
@@ -136,7 +136,7 @@ from test_determinism import people_and_pool, posts
 from edokit import EDOEnsemble
 from edokit.members import train_members
 from edokit.members.groups import parse_groups
-from edokit.analysis.search.result import search
+from edokit.analysis.search import search
 people, made = people_and_pool(6_000, 12)
 found = {{}}
 for preset in ("default", "paper-fixed"):

@@ -164,7 +164,7 @@ def run_search(
     members: Pool, seed: int, variant: str, diversity: str, trials: int = TRIALS
 ) -> list[Trial]:
     """All trials of one search on the members of a seed."""
-    from edokit.analysis.search.result import search
+    from edokit.analysis.search import search
     from edokit.analysis.search.space import SearchSpace
 
     with warnings.catch_warnings():

@@ -11,7 +11,7 @@ import numpy as np
 from edokit._errors import EDOWarning
 from edokit._types import Floats
 from edokit.analysis.compare.method import make_method
-from edokit.analysis.search.trials import non_dominated
+from edokit.analysis.search.statistics import non_dominated
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import ce

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from edokit.analysis.diagnose import diagnose
     from edokit.analysis.evaluate import evaluate
     from edokit.analysis.plan import plan
-    from edokit.analysis.search.result import SearchResult, search
-    from edokit.analysis.search.space import SearchOptions, SearchSpace
+    from edokit.analysis.search import search
+    from edokit.analysis.search.options import SearchOptions
+    from edokit.analysis.search.result import SearchResult
+    from edokit.analysis.search.space import SearchSpace
     from edokit.annotations.core import Annotations
     from edokit.bundle import Bundle, load
     from edokit.datasets.read import read_annotations, write_annotations
@@ -98,8 +100,10 @@ __getattr__ = lazy_names(
         "report": ("write_report",),
         "pipeline": ("Run", "RunOptions", "run"),
         "scales": ("Scale",),
-        "analysis.search.result": ("SearchResult", "search"),
-        "analysis.search.space": ("SearchOptions", "SearchSpace"),
+        "analysis.search": ("search",),
+        "analysis.search.options": ("SearchOptions",),
+        "analysis.search.result": ("SearchResult",),
+        "analysis.search.space": ("SearchSpace",),
     },
 )
 

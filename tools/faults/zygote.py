@@ -31,7 +31,7 @@ HEAVY = (
     "httpx",
     "edokit.members.folder",
     "edokit.analysis.search.storage",
-    "edokit.analysis.search.result",
+    "edokit.analysis.search",
     "edokit.ensemble.estimator",
     "edokit.runs.record",
     "psycopg",

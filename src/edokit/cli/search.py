@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from edokit._errors import InputError, counted
-from edokit.analysis.search.result import SearchResult
-from edokit.analysis.search.result import search as run_search
-from edokit.analysis.search.space import SearchOptions, SearchSpace
-from edokit.analysis.search.trials import SearchTrial
+from edokit.analysis.search import search as run_search
+from edokit.analysis.search.options import SearchOptions
+from edokit.analysis.search.result import SearchResult, SearchTrial
+from edokit.analysis.search.space import SearchSpace
 from edokit.cli import console, options
 from edokit.cli.report import add_page
 from edokit.members.recipe import plain_value

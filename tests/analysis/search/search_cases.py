@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from edokit._io.tables import write_table
+from edokit.analysis.search.result import SearchTrial
 from edokit.analysis.search.space import SearchSpace
-from edokit.analysis.search.trials import SearchTrial
 from edokit.annotations.core import Annotations
 from edokit.fitdata.data import FitData
 from edokit.predictions.core import Predictions

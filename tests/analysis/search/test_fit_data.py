@@ -7,8 +7,9 @@ import pytest
 from search_cases import arrays, data
 
 from edokit._errors import InputError
-from edokit.analysis.search.space import Plan, SearchSpace
-from edokit.analysis.search.study import solve
+from edokit.analysis.search.options import Plan
+from edokit.analysis.search.space import SearchSpace
+from edokit.analysis.search.statistics import solve
 from edokit.fitdata.data import FitData
 from edokit.metrics import ce, ce_items, f1, md
 from edokit.objective.pools import pool

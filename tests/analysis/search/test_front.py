@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from search_cases import trial
 
-from edokit.analysis.search.trials import ParetoFront, non_dominated
+from edokit.analysis.search.result import ParetoFront
+from edokit.analysis.search.statistics import non_dominated
 
 # F1 rises with CE: the cheapest, a bend, and the dearest; the last is beaten by the second.
 TRIALS = [

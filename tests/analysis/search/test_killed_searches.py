@@ -22,7 +22,7 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 from optuna.trial import TrialState
-from postgres import QUOTED, USER, Server
+from postgres import QUOTED, USER, Server, silence_workers
 
 TRIALS = 20
 ITEMS, MEMBERS = 60, 4
@@ -122,7 +122,7 @@ def test_a_killed_workers_trials_are_done_by_the_other(
         victim.send_signal(signal.SIGKILL)
         assert victim.wait() == -signal.SIGKILL
         # Instead of waiting until it is given up.
-        connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
+        silence_workers(url)
         done = edo_search(*shared, "--out", tmp_path / "run")
         assert done.returncode == 0, done.stderr
     storage = optuna.storages.RDBStorage(url.replace("postgresql://", "postgresql+psycopg://"))

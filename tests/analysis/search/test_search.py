@@ -15,7 +15,8 @@ from search_cases import QUICK, arrays, essence, written
 
 from edokit._errors import EDOWarning, InputError
 from edokit._io.digests import digest_input
-from edokit.analysis.search.result import SearchResult, search
+from edokit.analysis.search import search
+from edokit.analysis.search.result import SearchResult
 from edokit.analysis.search.space import SearchSpace
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
@@ -152,7 +153,7 @@ def test_a_class_too_rare_for_folds_is_named_with_a_way_out() -> None:
 def test_weights_that_are_not_finite_end_the_search_with_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import edokit.analysis.search.study as module
+    import edokit.analysis.search.statistics as module
 
     solve = module.solve_gumbel
 

@@ -14,9 +14,10 @@ from search_cases import arrays, trial
 from test_search_command import QUICK, files
 
 from commands import edo
-from edokit.analysis.search.result import SearchResult, search
-from edokit.analysis.search.space import Plan
-from edokit.analysis.search.study import Evaluator
+from edokit.analysis.search import search
+from edokit.analysis.search.options import Plan
+from edokit.analysis.search.result import SearchResult
+from edokit.analysis.search.statistics import Evaluator
 from edokit.cli.search import show
 
 __all__ = ["files"]
@@ -41,7 +42,7 @@ def test_refused_before_a_trial_is_finished_it_leaves_nothing(
 def test_what_was_there_or_is_finished_stays_after_an_error(tmp_path: Path) -> None:
     P, _, y = arrays()
     how: Any = {"space": SPACE, "population": 3, "folds": 2, "storage": tmp_path / "a" / "s.log"}
-    judged = Evaluator.__call__
+    judged = Evaluator.evaluate
 
     def interrupted(after: int) -> Any:
         seen: list[int] = []
@@ -52,7 +53,7 @@ def test_what_was_there_or_is_finished_stays_after_an_error(tmp_path: Path) -> N
             seen.append(1)
             return judged(self, chosen)
 
-        return mock.patch.object(Evaluator, "__call__", call)
+        return mock.patch.object(Evaluator, "evaluate", call)
 
     for after, left in ((0, False), (1, True), (0, True)):
         with interrupted(after), pytest.raises(KeyboardInterrupt):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from edokit._errors import InputError
-from edokit.analysis.search.result import search
-from edokit.analysis.search.space import Plan, SearchOptions, SearchSpace
+from edokit.analysis.search import search
+from edokit.analysis.search.options import Plan, SearchOptions
+from edokit.analysis.search.space import SearchSpace
 
 FIXED = SearchSpace(
     **{f"lambda_{t}": 1 for t in ("f1", "ce", "div", "reg")},

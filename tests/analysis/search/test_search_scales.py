@@ -13,11 +13,13 @@ import pytest
 from search_cases import arrays
 
 from edokit._errors import InputError
-from edokit.analysis.search.result import search
-from edokit.analysis.search.space import Plan, SearchSpace
+from edokit.analysis.search import search
+from edokit.analysis.search.options import Plan
+from edokit.analysis.search.result import ParetoFront
+from edokit.analysis.search.space import SearchSpace
+from edokit.analysis.search.statistics import Evaluator
 from edokit.analysis.search.storage import open_storage
-from edokit.analysis.search.study import Evaluator, finished, open_study, read_trials, run_trials
-from edokit.analysis.search.trials import ParetoFront
+from edokit.analysis.search.study import run_study
 from edokit.fitdata.data import FitData
 from edokit.metrics import compute_metrics, rps
 from edokit.objective.pools import pool
@@ -31,9 +33,8 @@ SETS = Scale("multi-label")
 
 def search_in_memory(data: FitData, plan: Plan, trials: int = 12) -> ParetoFront:
     with open_storage(None) as opened:
-        study = open_study(opened.storage, plan, data)
-        run_trials(study, replace(plan, trials=trials), data)
-        return ParetoFront.of(read_trials(finished(study), plan, data))
+        found, _ = run_study(opened, replace(plan, trials=trials), data)
+        return ParetoFront.of(found)
 
 
 def test_ordered_classes_are_searched_by_rps_and_w1() -> None:
@@ -139,10 +140,9 @@ def test_gumbel_searches_terms_of_ordered_classes() -> None:
     )
     settings = dict.fromkeys(plan.space.searched, 0.5) | {"diversity": "preserve"}
     chosen = [plan.space.configuration(settings, 60)]
-    (found,) = Evaluator(data, plan)(chosen)
-    assert isinstance(found, dict), found
-    p = pool(P, np.array(found["weights"]))
-    assert found["optimistic"]["rps"] == pytest.approx(rps(p, q, UNEVEN.positions))
+    (found,) = Evaluator(data, plan).evaluate(chosen)
+    p = pool(P, np.array(found.weights))
+    assert found.optimistic["rps"] == pytest.approx(rps(p, q, UNEVEN.positions))
 
 
 def test_classes_without_an_order_have_no_terms_of_it() -> None:

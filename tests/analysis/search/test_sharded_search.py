@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from edokit._errors import EDOWarning, InputError
-from edokit.analysis.search.space import Configuration, Plan
-from edokit.analysis.search.study import Evaluator, solve
+from edokit.analysis.search.options import Plan
+from edokit.analysis.search.space import Configuration
+from edokit.analysis.search.statistics import Evaluator, solve
 from edokit.fitdata.data import FitData
 from edokit.fitdata.sharded import ShardedData
 from edokit.objective.settings import GumbelSettings, Pool, Settings
@@ -102,5 +103,5 @@ def test_gumbel_trials_on_a_sample_are_told_once(
     monkeypatch.setattr("edokit.fitdata.sharded.SAMPLE", 90)
     with FitData.open(made.predictions, made.people, jobs=1, scratch=tmp_path) as shards:
         with pytest.warns(EDOWarning, match="a random sample of 90 of 300 items"):
-            evaluate = Evaluator(shards, Plan(folds=2))
-        evaluate(CHOSEN)
+            evaluator = Evaluator(shards, Plan(folds=2))
+        evaluator.evaluate(CHOSEN)

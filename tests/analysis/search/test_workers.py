@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import optuna
-import psycopg
 import pytest
 from optuna.trial import TrialState
-from postgres import Server
+from postgres import Server, silence_workers
 
 from edokit._errors import InputError
-from edokit.analysis.search import study as run_module
-from edokit.analysis.search.result import search
-from edokit.analysis.search.space import Plan
+from edokit.analysis.search import search
+from edokit.analysis.search import study as study_module
+from edokit.analysis.search.options import Plan
+from edokit.analysis.search.statistics import Evaluator
 from edokit.analysis.search.storage import StudyStorage, open_storage
-from edokit.analysis.search.study import open_study, run_study, run_trials, take_trials
+from edokit.analysis.search.study import SearchStudy, run_study
 from edokit.fitdata.data import FitData
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -66,7 +67,6 @@ def states(opened: StudyStorage) -> list[TrialState]:
     return [trial.state for trial in study.get_trials(deepcopy=False)]
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_workers_together_find_what_one_process_finds(
     database_server: Server, undisturbed: list[Any]
 ) -> None:
@@ -94,13 +94,12 @@ def test_a_silent_workers_trials_are_done_by_another(
 ) -> None:
     url = database_server.new_database()
     data, plan = data_and_plan()
-    with open_storage(url) as opened, psycopg.connect(url) as connection:
-        study = open_study(opened.storage, plan, data)
+    plan = replace(plan, trials=HOW["trials"])
+    with open_storage(url) as opened:
         # Half a generation is taken by a process on a machine that has since gone down.
-        assert len(take_trials(study, replace(plan, trials=HOW["trials"]), limit=3)) == 3
-        connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
-        connection.commit()
-        run_trials(study, replace(plan, trials=HOW["trials"]), data)
+        assert len(SearchStudy(opened, plan, data).claim(limit=3)) == 3
+        silence_workers(url)
+        run_study(opened, plan, data)
         assert states(opened).count(TrialState.FAIL) == 3
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
         assert len(states(opened)) == HOW["trials"] + 3
@@ -114,24 +113,46 @@ def test_a_trial_that_was_taken_over_is_not_told_twice(
     url = database_server.new_database()
     data, plan = data_and_plan()
 
-    real, slept = run_module.solve, []
+    real = Evaluator.evaluate
+    slept: list[bool] = []
 
-    def sleepy(*given: Any) -> Any:
-        """The first fit takes so long that the worker is given up."""
+    def sleepy(self: Evaluator, chosen: Any) -> Any:
+        """The first batch takes so long that the worker is given up."""
         if not slept:
             slept.append(True)
-            with open_storage(url) as other, psycopg.connect(url) as connection:
-                connection.execute("UPDATE trial_heartbeats SET heartbeat = '2000-01-01'")
-                connection.commit()
+            silence_workers(url)
+            with open_storage(url) as other:
                 run_study(other, replace(plan, trials=HOW["trials"], worker=True), data)
-        return real(*given)
+        return real(self, chosen)
 
-    monkeypatch.setattr(run_module, "solve", sleepy)
+    monkeypatch.setattr(Evaluator, "evaluate", sleepy)
     with open_storage(url) as opened:
         run_study(opened, replace(plan, trials=HOW["trials"], worker=True), data)
         assert states(opened).count(TrialState.COMPLETE) == HOW["trials"]
         assert TrialState.RUNNING not in states(opened)
     assert result_in(url) == undisturbed
+
+
+def test_a_worker_signs_while_it_fits(
+    database_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = database_server.new_database()
+    data, plan = data_and_plan()
+    monkeypatch.setattr(study_module, "SIGN_INTERVAL", 0.01)
+    with open_storage(url) as opened:
+        study = SearchStudy(opened, plan, data)
+        claimed = study.claim(limit=2)
+        silence_workers(url)
+        with study.signs_of_life(claimed):
+            while signs(opened)[:2] == [0, 0]:
+                time.sleep(0.01)
+        assert study.claim(limit=2), "they are not waiting any more"
+        assert TrialState.FAIL not in states(opened)
+
+
+def signs(opened: StudyStorage) -> list[float]:
+    study = optuna.load_study(study_name="edo", storage=opened.storage)
+    return [trial.user_attrs["alive"] for trial in study.get_trials(deepcopy=False)]
 
 
 def test_workers_need_a_database(tmp_path: Any) -> None:

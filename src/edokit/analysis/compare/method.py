@@ -422,7 +422,7 @@ class EDOPaper(SortedEnsemble):
     trials = 50
 
     def _fit_sorted(self, predictions: Predictions, annotations: Annotations) -> EDOEnsemble:
-        from edokit.analysis.search.result import search
+        from edokit.analysis.search import search
 
         self.search_ = search(
             predictions,

@@ -1,1 +1,183 @@
-"""Search: NSGA-II over the objective's settings, the Pareto front, and a choice from it."""
+"""`search`: many configurations, the Pareto front, and an ensemble chosen from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import counted, option, warn
+from edokit.analysis.search.options import Plan, SearchOptions
+from edokit.analysis.search.result import JOURNAL, SearchResult
+from edokit.analysis.search.storage import find_storage, open_storage
+from edokit.analysis.search.study import Progress, run_study
+from edokit.fitdata.data import FitData
+from edokit.fitdata.inputs import align_inputs, read_inputs
+from edokit.runs.folder import check_output, output_folder
+from edokit.runs.inputs import InputReader, merge_options
+from edokit.runs.record import RunRecord, begin_run, command_text
+from edokit.scales import ScaleLike
+
+
+def search(
+    predictions: Any,
+    annotations: Any,
+    options: SearchOptions | None = None,
+    *,
+    split: str | Sequence[str] | None = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    streaming: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    command: Sequence[str] = (),
+    **settings: Any,
+) -> SearchResult:
+    """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
+
+    On an ordinal scale the ranked probability score and the Wasserstein-1 distance take the place
+    of CE and Manhattan distance; the metrics of sets are means over their labels.
+
+    A search that is started again with the same `out` or storage goes on where it stopped, and
+    finds what it would have found without the interruption.
+
+    Parameters
+    ----------
+    predictions : Predictions, array of shape (n_items, n_members, n_classes), Shards, str or Path
+        What each member predicts for each item. A path is read as `read_predictions` does; `Shards`
+        are read one by one.
+    annotations : Annotations, array, str or Path
+        The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
+        `read_annotations` does.
+    options : SearchOptions, optional
+        What to try, how trials compete, and where they are stored.
+    split : str or sequence of str, optional
+        Only these splits of the annotations.
+    out : str or Path, optional
+        Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
+        (``run.json``).
+    overwrite : bool, default=False
+        Replace files in `out` that EDO did not write.
+    streaming : mapping, optional
+        Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
+        ``scratch``, ….
+    progress : callable, optional
+        Called with the finished trials and all trials.
+    command : sequence of str, optional
+        The command line to record in ``run.json``.
+    **settings
+        Single fields of `SearchOptions`, such as ``trials=20``; ``scale``, the answer scale of
+        arrays and of data that declare none (``ordinal``, ``multi-label``, or with the classes as
+        in ``ordinal:low=0,mid=1,high=3``); and further arguments of `read_annotations`, such as
+        ``columns`` or ``classes``, for annotations that are files.
+
+    Returns
+    -------
+    SearchResult
+        All trials, the Pareto front, the chosen trial and its ensemble.
+
+    Raises
+    ------
+    InputError
+        If an option, the data or the storage is invalid, or `out` or the storage holds another
+        search. Everything that can be checked is checked before the first trial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from edokit import search
+    >>> rng = np.random.default_rng(0)
+    >>> P = rng.dirichlet([1, 1], size=(60, 4))
+    >>> votes = rng.integers(0, 2, size=(60, 5))
+    >>> found = search(P, votes, trials=20)
+    >>> len(found.trials), found.chosen.ce == min(trial.ce for trial in found.front)
+    (20, True)
+    >>> found.ensemble.predict_proba(P).shape
+    (60, 2)
+    """
+    options, reading = merge_options(SearchOptions, options, settings)
+    plan, folder = options.plan(), None if out is None else Path(out)
+    scale = reading.pop("scale", None)
+    if isinstance(annotations, str | Path):
+        reading["scale"] = scale
+    files = InputReader(**reading)
+    inputs = _input_files((predictions, annotations), folder, plan)
+    with ExitStack() as stack:
+        if folder is not None and plan.worker:  # workers share the folder, and lock it to write
+            check_output(folder, "search", *inputs, overwrite=overwrite)
+        elif folder is not None:
+            guard = output_folder(folder, "search", *inputs, overwrite=overwrite)
+            stack.enter_context(guard)
+        source = (predictions, annotations, split)
+        data, fit = _fit_data(stack, files, source, options, scale, streaming)
+        plan = _checked(options, data)
+        # A search may take hours, and files may change meanwhile.
+        recorded = {} if folder is None else files.inputs
+        default = None if folder is None else folder / JOURNAL
+        opened = stack.enter_context(open_storage(plan.storage or default))
+        trials, done_before = run_study(opened, plan, data, progress=progress)
+        result = SearchResult(
+            tuple(trials), plan, tuple(data.members), fit, opened.shown, done_before
+        )
+        if isinstance(fit[0], FitData):
+            # Shards are open now, and may not be when someone asks for it.
+            _ = result.ensemble
+        if folder is not None:
+            guard = output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker)
+            stack.enter_context(guard)
+            begin_run(folder)
+            result.save(folder, overwrite=overwrite)
+            words = command_text(command)
+            RunRecord("search", recorded, seed=plan.random_state, command=words).save(folder)
+    return result
+
+
+def _input_files(sources: Sequence[Any], folder: Path | None, plan: Plan) -> list[Path]:
+    """The files that are read, and a storage other than the folder's own: they must be kept."""
+    files = [Path(source) for source in sources if isinstance(source, str | Path)]
+    storage = find_storage(plan.storage)
+    if isinstance(storage, Path) and folder is not None:
+        is_own = storage.resolve() == (folder / JOURNAL).resolve()
+        files += [] if is_own else [storage]
+    return files
+
+
+def _fit_data(
+    stack: ExitStack,
+    files: InputReader,
+    source: tuple[Any, Any, Any],
+    options: SearchOptions,
+    scale: ScaleLike | None,
+    streaming: Mapping[str, Any] | None,
+) -> tuple[FitData, Sequence[Any]]:
+    """The data to learn from, and what the chosen ensemble is fitted on."""
+    drawing: dict[str, Any] = {"ties": options.ties, "random_state": options.random_state}
+    predictions, labels = read_inputs(stack, files, source, streaming, {**drawing, "scale": scale})
+    fit: Sequence[Any] = (predictions,)
+    data = predictions
+    if not isinstance(predictions, FitData):
+        fit = align_inputs(predictions, labels, scale)
+        data = FitData.from_predictions(*fit, **drawing)
+    return data.grouped() if options.groups else data, fit
+
+
+def _checked(options: SearchOptions, data: FitData) -> Plan:
+    """The plan, if it fits the data; without held-out folds where these leave too little."""
+    plan = options.plan()
+    if options.folds is not None:
+        return plan
+    sums = data.summaries()
+    singles = sums.class_counts[sums.soft_counts > 0] == 1
+    reason = None
+    if plan.space.class_weights is not False and singles.any():
+        reason = "a class has a single item"
+    elif len(data) < 2 * plan.folds:
+        reason = f"the data hold {counted(len(data), 'item')}"
+    if reason is None:
+        return plan
+    warn(
+        f"trials have no estimate on held-out folds, since {reason}; give {option('folds')} to"
+        " have one"
+    )
+    return replace(plan, folds=0, judge="optimistic")

@@ -1,186 +1,140 @@
-"""The verb `search`: from predictions and annotations to the Pareto front and an ensemble."""
+"""The result of a search: its trials, the Pareto front, and the trial chosen from it."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from edokit._errors import EDOWarning, local_path
 from edokit._io.documents import write_json
 from edokit._io.tables import write_table
-from edokit.analysis.search.space import Plan, SearchOptions
-from edokit.analysis.search.storage import find_storage, open_storage
-from edokit.analysis.search.study import Progress, foldable, run_study
-from edokit.analysis.search.trials import ParetoFront, SearchTrial
+from edokit._types import Floats
+from edokit.analysis.search.options import Plan
+from edokit.analysis.search.space import Configuration
+from edokit.analysis.search.statistics import non_dominated
 from edokit.config import from_flat
 from edokit.ensemble.estimator import EDOEnsemble
-from edokit.fitdata.data import FitData
-from edokit.fitdata.inputs import align_inputs, read_inputs
+from edokit.metrics import search_metrics
 from edokit.objective.settings import SCALE_TERMS
-from edokit.runs.folder import check_output, output_folder
-from edokit.runs.inputs import InputReader, merge_options
-from edokit.runs.record import RunRecord, begin_run, command_text
-from edokit.scales import ScaleLike
+from edokit.runs.folder import output_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-JOURNAL, TRIALS, SUMMARY = "search/journal.log", "search/trials.parquet", "search/search.json"
+JOURNAL = "search/journal.log"
+TRIALS = "search/trials.parquet"
+SUMMARY = "search/search.json"
+# F1 is the larger the better, the others the smaller.
+_SIGNS = np.array([-1.0, 1.0, 1.0])
 
 
-def search(
-    predictions: Any,
-    annotations: Any,
-    options: SearchOptions | None = None,
-    *,
-    split: str | Sequence[str] | None = None,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    streaming: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    command: Sequence[str] = (),
-    **settings: Any,
-) -> SearchResult:
-    """Search the settings of the objective with NSGA-II: F1 up, CE and Manhattan distance down.
+@dataclass(frozen=True, eq=False)
+class SearchTrial:
+    """One configuration, and what came of it."""
 
-    On an ordinal scale the ranked probability score and the Wasserstein-1 distance take the place
-    of CE and Manhattan distance; the metrics of sets are means over their labels.
+    number: int
+    generation: int
+    slot: int
+    searched: Mapping[str, Any]
+    """The values of the parameters that the space varies."""
+    configuration: Configuration
+    """All parameters."""
+    judge: str
+    """The estimate by which it competes: ``cross-fitted`` or ``optimistic``."""
+    estimates: Mapping[str, Mapping[str, float] | None]
+    """``optimistic`` and ``cross-fitted``: f1, ce, md and ce_se, the standard error of ce; of
+    ordered classes also rps, rps_se and w1."""
+    size: int
+    weights: tuple[float, ...]
+    """[K] fitted on all data."""
+    metrics: tuple[str, ...] = search_metrics()
+    """What the search optimises: F1, the headline metric and a distance."""
 
-    A search that is started again with the same `out` or storage goes on where it stopped, and
-    finds what it would have found without the interruption.
+    @property
+    def headline(self) -> str:
+        """The metric by which the best trial comes first."""
+        return self.metrics[1]
 
-    Parameters
-    ----------
-    predictions : Predictions, array of shape (n_items, n_members, n_classes), Shards, str or Path
-        What each member predicts for each item. A path is read as `read_predictions` does; `Shards`
-        are read one by one.
-    annotations : Annotations, array, str or Path
-        The labels of these items, in any form that `EDOEnsemble.fit` takes. A path is read as
-        `read_annotations` does.
-    options : SearchOptions, optional
-        What to try, how trials compete, and where they are stored.
-    split : str or sequence of str, optional
-        Only these splits of the annotations.
-    out : str or Path, optional
-        Folder for the trials (``search/``), the ensemble (``ensemble/``) and the run record
-        (``run.json``).
-    overwrite : bool, default=False
-        Replace files in `out` that EDO did not write.
-    streaming : mapping, optional
-        Read the predictions shard by shard, with these arguments of `FitData.open`: ``jobs``,
-        ``scratch``, ….
-    progress : callable, optional
-        Called with the finished trials and all trials.
-    command : sequence of str, optional
-        The command line to record in ``run.json``.
-    **settings
-        Single fields of `SearchOptions`, such as ``trials=20``; ``scale``, the answer scale of
-        arrays and of data that declare none (``ordinal``, ``multi-label``, or with the classes as
-        in ``ordinal:low=0,mid=1,high=3``); and further arguments of `read_annotations`, such as
-        ``columns`` or ``classes``, for annotations that are files.
+    @property
+    def values(self) -> Mapping[str, float]:
+        """All metrics by the estimate that it competes by."""
+        return self.estimates[self.judge] or {}
 
-    Returns
-    -------
-    SearchResult
-        All trials, the Pareto front, the chosen trial and its ensemble.
+    @property
+    def f1(self) -> float:
+        """Its micro-F1, by the estimate that it competes by."""
+        return self.value("f1")
 
-    Raises
-    ------
-    InputError
-        If an option, the data or the storage is invalid, or `out` or the storage holds another
-        search. Everything that can be checked is checked before the first trial.
+    @property
+    def ce(self) -> float:
+        """Its cross-entropy, likewise."""
+        return self.value("ce")
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from edokit import search
-    >>> rng = np.random.default_rng(0)
-    >>> P = rng.dirichlet([1, 1], size=(60, 4))
-    >>> votes = rng.integers(0, 2, size=(60, 5))
-    >>> found = search(P, votes, trials=20)
-    >>> len(found.trials), found.chosen.ce == min(trial.ce for trial in found.front)
-    (20, True)
-    >>> found.ensemble.predict_proba(P).shape
-    (60, 2)
-    """
-    options, reading = merge_options(SearchOptions, options, settings)
-    plan, folder = options.plan(), None if out is None else Path(out)
-    scale = reading.pop("scale", None)
-    if isinstance(annotations, str | Path):
-        reading["scale"] = scale
-    files = InputReader(**reading)
-    inputs = _input_files((predictions, annotations), folder, plan)
-    with ExitStack() as stack:
-        if folder is not None and plan.worker:  # workers share the folder, and lock it to write
-            check_output(folder, "search", *inputs, overwrite=overwrite)
-        elif folder is not None:
-            guard = output_folder(folder, "search", *inputs, overwrite=overwrite)
-            stack.enter_context(guard)
-        source = (predictions, annotations, split)
-        data, fit = _fit_data(stack, files, source, options, scale, streaming)
-        plan = _checked(options, data)
-        # A search may take hours, and files may change meanwhile.
-        recorded = {} if folder is None else files.inputs
-        default = None if folder is None else folder / JOURNAL
-        opened = stack.enter_context(open_storage(plan.storage or default))
-        trials, done_before = run_study(opened, plan, data, progress=progress)
-        result = SearchResult(
-            tuple(trials), plan, tuple(data.members), fit, opened.shown, done_before
-        )
-        if isinstance(fit[0], FitData):
-            # Shards are open now, and may not be when someone asks for it.
-            _ = result.ensemble
-        if folder is not None:
-            guard = output_folder(folder, "search", *inputs, overwrite=overwrite, wait=plan.worker)
-            stack.enter_context(guard)
-            begin_run(folder)
-            result.save(folder, overwrite=overwrite)
-            words = command_text(command)
-            RunRecord("search", recorded, seed=plan.random_state, command=words).save(folder)
-    return result
+    @property
+    def md(self) -> float:
+        """Its Manhattan distance, likewise."""
+        return self.value("md")
+
+    def value(self, name: str) -> float:
+        """A metric by the estimate that it competes by."""
+        return self.values[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "trial": self.number,
+            "generation": self.generation,
+            **self.values,
+            "size": self.size,
+            "settings": dict(self.searched),
+            "estimates": {
+                name: estimate and dict(estimate) for name, estimate in self.estimates.items()
+            },
+        }
 
 
-def _input_files(sources: Sequence[Any], folder: Path | None, plan: Plan) -> list[Path]:
-    """The files that are read, and a storage other than the folder's own: they must be kept."""
-    files = [Path(source) for source in sources if isinstance(source, str | Path)]
-    storage = find_storage(plan.storage)
-    if isinstance(storage, Path) and folder is not None:
-        is_own = storage.resolve() == (folder / JOURNAL).resolve()
-        files += [] if is_own else [storage]
-    return files
+@dataclass(frozen=True, eq=False)
+class ParetoFront:
+    """The non-dominated trials, lowest headline metric (cross-entropy; on an ordinal scale RPS)
+    first."""
+
+    trials: tuple[SearchTrial, ...]
+
+    @classmethod
+    def of(cls, trials: Sequence[SearchTrial]) -> ParetoFront:
+        """The front of these trials."""
+        on_front = zip(trials, non_dominated(_points(trials)), strict=True)
+        front = [trial for trial, is_kept in on_front if is_kept]
+        return cls(tuple(sorted(front, key=_best_first)))
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __iter__(self) -> Iterator[SearchTrial]:
+        return iter(self.trials)
+
+    @property
+    def chosen(self) -> SearchTrial:
+        """The trial with the lowest headline metric, the paper's rule."""
+        return self.trials[0]
 
 
-def _fit_data(
-    stack: ExitStack,
-    files: InputReader,
-    source: tuple[Any, Any, Any],
-    options: SearchOptions,
-    scale: ScaleLike | None,
-    streaming: Mapping[str, Any] | None,
-) -> tuple[FitData, Sequence[Any]]:
-    """The data to learn from, and what the chosen ensemble is fitted on."""
-    drawing: dict[str, Any] = {"ties": options.ties, "random_state": options.random_state}
-    predictions, labels = read_inputs(stack, files, source, streaming, {**drawing, "scale": scale})
-    fit: Sequence[Any] = (predictions,)
-    data = predictions
-    if not isinstance(predictions, FitData):
-        fit = align_inputs(predictions, labels, scale)
-        data = FitData.from_predictions(*fit, **drawing)
-    return data.grouped() if options.groups else data, fit
+def _best_first(trial: SearchTrial) -> tuple[float, float, int, int]:
+    # Places break ties, since a trial that was interrupted gets another number.
+    return trial.value(trial.headline), -trial.f1, trial.generation, trial.slot
 
 
-def _checked(options: SearchOptions, data: FitData) -> Plan:
-    """The plan, if it fits the data; without held-out folds where these leave too little."""
-    plan = options.plan()
-    if options.folds is None and not foldable(data, plan):
-        plan = replace(plan, folds=0, judge="optimistic")
-    return plan
+def _points(trials: Sequence[SearchTrial]) -> Floats:
+    """[T, 3] the three metrics, all the smaller the better."""
+    values = np.array([[trial.value(name) for name in trial.metrics] for trial in trials])
+    return np.asarray(values * _SIGNS)
 
 
 @dataclass(eq=False)

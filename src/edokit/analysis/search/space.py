@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from optuna.distributions import (
     BaseDistribution,
@@ -16,8 +13,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from edokit._errors import InputError, check_number, check_seed, one_of, option
-from edokit.annotations.core import Ties
+from edokit._errors import InputError, one_of
 from edokit.objective.settings import (
     CE,
     FLAT_NAMES,
@@ -313,135 +309,3 @@ def _values(value: Any) -> Sequence[Any]:
     if isinstance(value, FloatDistribution | IntDistribution):
         return value.low, value.high
     return value.choices if isinstance(value, CategoricalDistribution) else (value,)
-
-
-FOLDS = 5
-FORMAT = 2  # raised when a search begun by an older version could no longer be continued
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """What a search tries, how its trials compete, and where they are stored.
-
-    Parameters
-    ----------
-    trials : int, default=50
-        Trials in all, those of an earlier run included.
-    space : SearchSpace or {"thorough", "paper", "ordinal"}, default="thorough"
-        What to vary. ``thorough``: the objective, with as many steps as weights need to settle.
-        ``paper``: also the step size, in ten epochs, which move the weights hardly at all.
-        ``ordinal``: as ``thorough``, and the terms of ordered classes.
-    solver : {"gumbel", "exact"}, default="gumbel"
-        How the weights of a trial are found.
-    population : int, default=10
-        Trials per generation. All trials of a generation are fitted in one batch.
-    folds : int, optional
-        Parts of the data that are held out in turn to estimate trials, which compete by this
-        estimate; with 0 they compete in-sample. By default 5, but gumbel trials in the paper's
-        space compete in-sample.
-    groups : bool, default=False
-        Average the members of each group first.
-    ties : {"first", "error", "random"}, default="first"
-        Hard label of evenly split items.
-    random_state : int, default=0
-        Seed of the search, the solver, the folds and random ties.
-    storage : str or Path, optional
-        Where trials are stored and found again: a file, or ``postgresql://USER@HOST/DATABASE``. By
-        default ``search/journal.log`` in the folder of the results; without one, in memory.
-    study : str, default="edo"
-        Name of the search in its storage.
-    worker : bool, default=False
-        Share the search on PostgreSQL with other processes.
-
-    Raises
-    ------
-    InputError
-        If an option is invalid.
-
-    Examples
-    --------
-    >>> from edokit.analysis.search.space import SearchOptions
-    >>> SearchOptions(trials=20, solver="exact").population
-    10
-    """
-
-    trials: int = 50
-    space: SearchSpace | Literal["thorough", "paper", "ordinal"] = "thorough"
-    solver: Literal["gumbel", "exact"] = "gumbel"
-    population: int = 10
-    folds: int | None = None
-    groups: bool = False
-    ties: Ties = "first"
-    random_state: int = 0
-    storage: str | Path | None = None
-    study: str = "edo"
-    worker: bool = False
-
-    def __post_init__(self) -> None:
-        self.plan()
-
-    def plan(self) -> Plan:
-        """The same with everything filled in, checked.
-
-        There are five folds, and trials compete by the held-out estimate, but in-sample where
-        gumbel takes the paper's steps: these learn too little to overfit
-        (``benchmarks/selection.py``). Given folds are there to compete by.
-        """
-        values = {part.name: getattr(self, part.name) for part in fields(SearchOptions)}
-        space = SearchSpace.named(self.space) if isinstance(self.space, str) else self.space
-        in_sample = self.folds == 0
-        if self.folds is None:
-            in_sample = self.solver == "gumbel" and space.takes_paper_steps
-        values["space"] = space
-        values["folds"] = FOLDS if self.folds is None else self.folds
-        return Plan(**values, judge="optimistic" if in_sample else "cross-fitted")
-
-
-@dataclass(frozen=True)
-class Plan(SearchOptions):
-    """The options of a search with everything filled in; all but the trials stay the same."""
-
-    space: SearchSpace = field(default_factory=SearchSpace)
-    folds: int = FOLDS
-    judge: Literal["cross-fitted", "optimistic"] = "cross-fitted"
-    """The estimate by which trials compete: on held-out folds, or in-sample."""
-
-    def plan(self) -> Plan:
-        """The plan itself."""
-        return self
-
-    def __post_init__(self) -> None:
-        check_number("trials", self.trials, 1, whole=True, hint="the paper runs 50")
-        check_seed(self.random_state)
-        two = "NSGA-II needs two parents; the usual is 10"
-        check_number("population", self.population, 2, whole=True, hint=two)
-        check_number("folds", self.folds, 0, whole=True, hint="choose 5, or 0 for none")
-        if self.folds == 1:
-            raise InputError(
-                f"one fold holds out nothing: {option('folds')} is 0 (none) or at least 2",
-                "choose 5, the usual number",
-            )
-        # Databases keep no other names.
-        if not re.fullmatch(r"(?!\s*$)[^\0\ud800-\udfff]{1,512}", self.study):
-            raise InputError(
-                f"{option('study', self.study[:40])} is no name of a study: it has 1 to 512"
-                " characters, all of them Unicode text and none of them NUL",
-                "choose another name",
-            )
-        object.__setattr__(self, "space", self.space.for_solver(self.solver))
-        if not self.space.searched:
-            raise InputError(
-                "there is nothing to search: every parameter of the space is fixed",
-                "give one of them a range or a list of choices, or use `edo fit`",
-            )
-
-    def identity(self, data: dict[str, Any]) -> dict[str, Any]:
-        """What must be the same for a search to be continued, in plain values."""
-        names = ("solver", "population", "folds", "judge", "groups")
-        return {
-            "format": FORMAT,
-            **{name: getattr(self, name) for name in names},
-            "space": json.loads(json.dumps(self.space.to_dict())),
-            "seed": self.random_state,
-            "data": data,
-        }

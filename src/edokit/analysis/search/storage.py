@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from logging import getLogger
+from logging import CRITICAL, getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optuna import logging
+import optuna
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
@@ -26,8 +25,6 @@ from edokit._io.locks import FileLock, Timeout, drop_lock, take_lock
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
-HEARTBEAT, GRACE = 10, 60
-"""Seconds between two signs of life of a trial's process, and until it is given up."""
 _TABLES = 0xED0  # key of PostgreSQL's advisory lock
 
 
@@ -106,7 +103,8 @@ def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
         # The lock of the system goes with the process; Optuna's own stay behind when it is killed.
         backend = JournalFileBackend(str(path), lock_obj=lock)  # type: ignore[arg-type]
         storage = JournalStorage(backend)
-        storage.get_all_studies()  # a copy, which lists within lists without end can't have
+        # Optuna copies the studies, which fails for lists nested too deeply.
+        optuna.get_all_study_names(storage)
         return storage
     except OSError as error:
         raise cannot_read(path, error) from error
@@ -118,13 +116,15 @@ def _read_journal(path: Path, lock: FileLock) -> BaseStorage:
 
 
 def _has_finished(storage: BaseStorage) -> bool:
-    with suppress(OSError):
-        return any(
-            trial.state.is_finished()
-            for study in storage.get_all_studies()
-            for trial in storage.get_all_trials(study._study_id)
-        )
-    return True
+    """Whether a trial of any study is finished, or may be."""
+    try:
+        for name in optuna.get_all_study_names(storage):
+            study = optuna.load_study(study_name=name, storage=storage)
+            if any(trial.state.is_finished() for trial in study.get_trials(deepcopy=False)):
+                return True
+    except OSError:
+        return True
+    return False
 
 
 @contextmanager
@@ -161,8 +161,6 @@ def _connect(url: URL) -> RDBStorage:
             return RDBStorage(
                 url.render_as_string(hide_password=False),
                 engine_kwargs={"pool_pre_ping": True},
-                heartbeat_interval=HEARTBEAT,
-                grace_period=GRACE,
             )
     except RuntimeError:
         raise InputError(
@@ -175,13 +173,16 @@ def _connect(url: URL) -> RDBStorage:
 
 def _failure(url: URL, error: BaseException) -> InputError:
     """One line on what is wrong, without credentials: that of the first cause that has words."""
-    reply, cause = type(error).__name__, error
-    while cause.__cause__ or cause.__context__:
-        cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
+    reply = type(error).__name__
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
         text = " ".join(str(cause).split())
-        reply = text if any(map(str.isalpha, text)) else reply
+        if any(map(str.isalpha, text)):
+            reply = text
+        cause = cause.__cause__ or cause.__context__
     for secret in (url.password, url.username):
-        reply = reply.replace(str(secret), "***") if secret else reply
+        if secret:
+            reply = reply.replace(str(secret), "***")
     return InputError(
         f"the storage {masked(url)} failed: {reply}",
         "check the URL and the server; everything finished is kept, run it again",
@@ -245,24 +246,17 @@ def masked(url: URL) -> str:
 def quiet() -> Iterator[None]:
     """Without log lines of Optuna and of its database, nor warnings of experimental methods.
 
-    A lost database is an error by itself: no thread that meets it first has to tell of it.
+    A lost database is an error by itself, which needs no log line.
     """
-    level, show_failure = logging.get_verbosity(), threading.excepthook
+    level = optuna.logging.get_verbosity()
     pool_log = getLogger("sqlalchemy.pool")
     pool_level = pool_log.level
-
-    def show_others(failure: threading.ExceptHookArgs) -> None:
-        if not issubclass(failure.exc_type, StorageInternalError):
-            show_failure(failure)
-
-    logging.set_verbosity(logging.CRITICAL)
-    pool_log.setLevel(logging.CRITICAL)
-    threading.excepthook = show_others
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    pool_log.setLevel(CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
             yield
     finally:
-        threading.excepthook = show_failure
         pool_log.setLevel(pool_level)
-        logging.set_verbosity(level)
+        optuna.logging.set_verbosity(level)
