@@ -13,7 +13,9 @@ import edokit
 from commands import answer, edo
 from edokit import Annotations, InputError, Predictions, write_annotations, write_predictions
 from edokit.analysis.audit.options import AuditOptions
+from edokit.analysis.audit.text import can_tell
 from edokit.analysis.scores.slices import agreement_strata, find_slices
+from edokit.metrics import Interval
 
 
 def people_of(q: np.ndarray, annotators: int, rng: np.random.Generator) -> Annotations:
@@ -348,3 +350,82 @@ def test_the_command_shows_what_python_finds(tmp_path: Path) -> None:
     assert {"judges", "correlations", "members", "strata", "replacement", "headline"} <= set(
         content
     )
+
+
+# --- Claims about intervals and boundaries --------------------------------------------------------
+
+
+def test_the_advantage_of_a_candidate_that_always_wins_is_not_certain() -> None:
+    """All of 50 items: a truth of 0.99 is in the interval, which does not collapse to [1, 1]."""
+    rng = np.random.default_rng(0)
+    people = people_of(rng.choice([0.02, 0.98], 50), 4, rng)
+    jury = jury_of(people.soft_labels[:, [1]].round(), people, members=["oracle"])
+    found = edokit.audit(jury, people, replace=True)
+    (row,) = [row for row in found.replacement if row["candidate"] == "oracle"]
+    low, high = row["interval"]
+    assert row["advantage"] > 0.98
+    assert low < 0.97
+    assert high == pytest.approx(1.0)
+
+
+def test_annotators_who_share_items_count_once_in_the_interval_of_the_advantage() -> None:
+    """Copies of the annotators add labels, and no items: the interval stays as wide."""
+    rng = np.random.default_rng(1)
+    q = rng.uniform(0.2, 0.8, 120)
+    votes = (rng.random((120, 3)) < q[:, None]).astype(int)
+    p = np.clip(q + rng.normal(0, 0.3, 120), 0, 1)[:, None]
+    widths = []
+    for matrix in (votes, np.tile(votes, (1, 4))):
+        people = Annotations.from_matrix(matrix, classes=[0, 1])
+        found = edokit.audit(jury_of(p, people, members=["model"]), people, replace=True)
+        low, high = next(r for r in found.replacement if r["candidate"] == "model")["interval"]
+        widths.append(high - low)
+    assert widths[1] > 0.8 * widths[0]
+
+
+def test_the_interval_of_a_dropped_member_is_that_of_a_mean_over_items() -> None:
+    people = Annotations.from_matrix([[0, 0], [0, 1], [1, 1], [1, 0], [1, 1]], classes=[0, 1])
+    p = np.array([[0.2, 0.4], [0.5, 0.3], [0.9, 0.6], [0.4, 0.4], [0.7, 0.9]])
+    found = edokit.audit(jury_of(p, people, members=["a", "b"]), people)
+    yes = people.soft_labels[:, 1]
+
+    def losses(answer: np.ndarray) -> np.ndarray:
+        return np.asarray(-yes * np.log(answer) - (1 - yes) * np.log(1 - answer))
+
+    gaps = losses(p[:, 1]) - losses(p.mean(axis=1))
+    margin = 1.96 * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    (row,) = [row for row in found.members if row["member"] == "a"]
+    assert row["uniform"]["difference"] == pytest.approx(gaps.mean())
+    assert row["uniform"]["interval"] == pytest.approx((gaps.mean() - margin, gaps.mean() + margin))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "tells"),
+    [(1.0, 5.0, False), (2.0, 5.0, True), (1.99, 4.01, False), (1.0, 4.0, True)],
+)
+def test_an_interval_from_the_first_to_the_last_quarter_cannot_tell(
+    low: float, high: float, tells: bool
+) -> None:
+    """Of five members: from below 2 to above 4 is nearly everything."""
+    assert can_tell(Interval(3.0, low, high), 5) is tells
+
+
+def test_the_mean_correlation_of_the_headline_is_that_of_the_members() -> None:
+    found = edokit.audit(*correlated(3, 0.5, items=2000), samples=50)
+    rows = [row["correlation"] for row in found.members]
+    assert found.correlation == pytest.approx(np.mean(rows))
+    assert f"{found.correlation:.2f}" in found.headline[0]
+
+
+def test_a_jury_that_agrees_more_than_a_person_and_cannot_replace_one_is_explained() -> None:
+    rng = np.random.default_rng(2)
+    q = rng.choice([0.1, 0.4, 0.9], 40)
+    people = people_of(q, 5, rng)
+    p = np.clip(q[:, None] + rng.normal(0, 0.1, (40, 3)), 0.01, 0.99)
+    found = edokit.audit(jury_of(p, people), people, replace=True, epsilon=0.0)
+    average = next(row for row in found.replacement if row["candidate"] == "uniform")
+    overall = next(row for row in found.strata if row["stratum"] == "all")
+    assert not average["passes"]
+    assert overall["interval"] is not None
+    assert overall["interval"][0] > 0
+    assert any("one by one" in line for line in found.headline)

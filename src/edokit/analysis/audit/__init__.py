@@ -34,6 +34,7 @@ from edokit.analysis.audit.statistics import (
     dropped_members,
     effective_judges,
     mean_correlation,
+    most_judges,
 )
 from edokit.analysis.human_labels import HumanLabels, match_jury
 from edokit.analysis.scores.slices import FEWEST_ITEMS, agreement_strata
@@ -120,6 +121,7 @@ def audit(
         )
     labels = HumanLabels(labelled)
     judges = None
+    limit = None
     correlation = None
     correlations: dict[str, dict[str, float | None]] = {}
     members: list[MemberRow] = []
@@ -128,8 +130,9 @@ def audit(
         errors = JuryErrors.from_predictions(P, labels)
         judges = effective_judges(errors, options.samples, options.level, options.random_state)
         if judges.estimate is not None:
-            correlation = mean_correlation(judges.estimate, len(jury.members))
+            limit = most_judges(judges.estimate, len(jury.members))
         matrix = errors.correlations(judges.estimate)
+        correlation = mean_correlation(matrix)
         for name, row in zip(jury.members, matrix, strict=True):
             correlations[name] = dict(zip(jury.members, map(_none_if_nan, row), strict=True))
         members = _member_rows(jury, labels, errors, judges)
@@ -142,6 +145,7 @@ def audit(
         metric=headline_metric(labelled.scale),
         level=options.level,
         judges=judges,
+        judges_limit=limit,
         correlation=correlation,
         correlations=correlations,
         members=members,

@@ -11,8 +11,9 @@ import numpy as np
 
 from edokit._errors import InputError, option
 from edokit._types import Bools, Floats, Ints
-from edokit.analysis.audit.statistics import ROUNDING, STANDARD_ERRORS
+from edokit.analysis.audit.statistics import ROUNDING
 from edokit.analysis.human_labels import HumanLabels
+from edokit.metrics.score_interval import score_interval
 from edokit.rows import sums
 
 
@@ -122,14 +123,15 @@ class AlternativeAnnotatorTest:
         )
 
     def _interval(self, as_good: Floats, advantages: Floats) -> tuple[float, float]:
-        """Normal interval of the mean advantage over items, cut at 0 and 1."""
-        mean = float(advantages.mean())
+        """Score interval of the mean advantage over items."""
         # The influence of each item on the mean over annotators: annotators share items.
         deviations = as_good - advantages[self._places]
         weights = deviations / (self.counts[self._places] * len(self.annotators))
         influences = np.bincount(self._items, weights)
-        margin = STANDARD_ERRORS * float(np.sqrt(np.square(influences).sum()))
-        return max(mean - margin, 0.0), min(mean + margin, 1.0)
+        variance = float(np.square(influences).sum())
+        items = len(np.unique(self._items))
+        low, high = score_interval(float(advantages.mean()), variance, items, level=self.level)
+        return float(low), float(high)
 
     def _means(self, values: Floats) -> Floats:
         """The mean over the labels of each annotator [A]."""

@@ -88,9 +88,11 @@ class Audit:
         The effective number of independent judges: how many with independent errors would, as a
         uniform mean, have the error of these members'; from 1 to the number of members. Estimate
         and ends are None where copies have no error. None for a jury of one.
+    judges_limit : float or None
+        What ever more members of this kind would count as; None where there is no limit.
     correlation : float or None
-        The mean correlation of the members' errors against the human distribution; the
-        reciprocal is what ever more members of this kind would count as.
+        The mean correlation of the errors of two members against the human distribution, over
+        all pairs of ``correlations``.
     correlations : dict of str to dict
         That of each two members, given that all count as the estimated number of judges; None
         where a member has no error beyond the noise of the labels.
@@ -116,6 +118,7 @@ class Audit:
     metric: str
     level: float
     judges: Interval | None = None
+    judges_limit: float | None = None
     correlation: float | None = None
     correlations: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     members: Sequence[MemberRow] = ()

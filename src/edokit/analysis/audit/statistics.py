@@ -97,7 +97,10 @@ def effective_judges(errors: JuryErrors, samples: int, level: float, random_stat
     columns = [errors.spread, errors.mean_error]
     spread, mean_error = resampled_means(columns, samples, rng, None)
     smallest_error = spread / (errors.members - 1)
-    counts = 1 + spread / np.maximum(mean_error, smallest_error)
+    visible_error = np.maximum(mean_error, smallest_error)
+    # A resample of items on which all members answer alike has one judge.
+    ratios = np.divide(spread, visible_error, out=np.zeros_like(spread), where=visible_error > 0)
+    counts = 1 + ratios
     low, high = quantiles(counts, level)
     is_visible = mean_error > smallest_error
     estimate = high
@@ -106,9 +109,23 @@ def effective_judges(errors: JuryErrors, samples: int, level: float, random_stat
     return Interval(float(np.clip(estimate, low, high)), low, high)
 
 
-def mean_correlation(judges: float, members: int) -> float:
-    """The correlation ρ of the errors of K members that count as so many judges."""
-    return (members / judges - 1) / (members - 1)
+def mean_correlation(correlations: Floats) -> float | None:
+    """The mean correlation of the errors of two members; None where none is defined."""
+    pairs = correlations[np.triu_indices(len(correlations), k=1)]
+    if np.isnan(pairs).all():
+        return None
+    return float(np.nanmean(pairs))
+
+
+def most_judges(judges: float, members: int) -> float | None:
+    """What ever more members of this kind would count as; None where there is no limit.
+
+    It is 1/ρ, with the equal correlation ρ of errors for which K members count as this many judges.
+    """
+    correlation = (members / judges - 1) / (members - 1)
+    if correlation <= 0:
+        return None
+    return 1 / correlation
 
 
 @dataclass(frozen=True)

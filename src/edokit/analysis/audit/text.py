@@ -5,6 +5,7 @@ from __future__ import annotations
 from edokit._errors import counted, examples
 from edokit._io.markup import Table
 from edokit.analysis.audit.result import (
+    ALL,
     CONSTANT,
     ENSEMBLE,
     PASS_RATE,
@@ -60,12 +61,14 @@ def _judges_sentence(audit: Audit, judges: Interval) -> str:
             f"These items can't tell how many independent judges the {count} are: {ends} are"
             f" possible ({audit.level:.0%} interval). Ask more annotators, or about more items."
         )
-    errors = "Their errors are hardly correlated."
+    errors = "The errors of the members are hardly correlated."
     if audit.correlation is not None and audit.correlation > _UNCORRELATED:
-        errors = (
-            f"Their errors correlate by {audit.correlation:.2f}: however many more of this kind"
-            f" were asked, they would count as {1 / audit.correlation:.1f}."
-        )
+        errors = f"The errors of two members correlate by {audit.correlation:.2f} on average."
+        if audit.judges_limit is not None:
+            errors += (
+                f" However many more of this kind were asked, they would count as"
+                f" {audit.judges_limit:.1f}."
+            )
     return (
         f"{count} count as {judges.estimate:.1f} independent judges ({audit.level:.0%} interval"
         f" {ends}). {errors}"
@@ -89,13 +92,28 @@ def _replacement_sentence(audit: Audit) -> str:
         verdict = "can"
     beaten = sum(annotator["wins"] for annotator in row["annotators"])
     low, high = row["interval"]
-    return (
+    sentence = (
         f"{_SUBJECTS.get(name, name)} {verdict} replace an annotator: it wins against"
         f" {beaten} of {counted(len(row['annotators']), 'annotator')} (winning rate"
         f" {row['winning_rate']:.2f}, {PASS_RATE:g} is asked for, ε {audit.epsilon:g}); it is"
         f" as good as or better than the one left out with probability {row['advantage']:.2f}"
         f" ({low:.2f} to {high:.2f})."
     )
+    if not row["passes"] and name != ENSEMBLE:
+        sentence += _agreement_sentence(audit)
+    return sentence
+
+
+def _agreement_sentence(audit: Audit) -> str:
+    """Why a jury that agrees with people more than a person does may still not replace one."""
+    for row in audit.strata:
+        if row["stratum"] == ALL and row["interval"] is not None and row["interval"][0] > 0:
+            return (
+                f" On average over items it agrees with an annotator more often than another"
+                f" annotator does ({row['agreement']:.2f} against {row['human']:.2f}); replacing"
+                " people asks for more, namely not to be worse than most annotators one by one."
+            )
+    return ""
 
 
 def tables(audit: Audit) -> list[Table]:
@@ -177,7 +195,7 @@ def _candidate_table(audit: Audit) -> Table:
         }
         records.append(record)
     notes = [
-        f"Winning rate: share of the annotators than whom it is better, or not worse by ε ="
+        f"Winning rate: share of annotators that it beats, or is not worse than by ε ="
         f" {audit.epsilon:g}, at a false discovery rate of {1 - audit.level:.0%}"
         " (Benjamini–Yekutieli)."
     ]
