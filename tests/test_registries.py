@@ -1,4 +1,4 @@
-"""A recipe, a baseline and a dataset are one file each: the examples in CONTRIBUTING prove it.
+"""A recipe, a metric, a baseline and a reader are one place each, as CONTRIBUTING's examples show.
 
 A folder with the new file joins the package's own, so nothing is written into the source tree.
 """
@@ -8,14 +8,24 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from commands import answer
-from edokit import Annotations, Predictions, datasets, read_annotations
+from commands import answer, edo
+from edokit import (
+    Annotations,
+    EDOEnsemble,
+    Predictions,
+    datasets,
+    read_annotations,
+    read_predictions,
+    write_annotations,
+    write_predictions,
+)
 from edokit._errors import InputError
 from edokit.analysis.compare import compare
 from edokit.analysis.compare import method as methods
@@ -24,8 +34,13 @@ from edokit.datasets import read as sources
 from edokit.datasets.get import DATASETS
 from edokit.members import recipes
 from edokit.members.recipe import find_recipe, recipe_names
+from edokit.metrics import METRIC, register_metric
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import metric_table  # noqa: E402
+
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PEOPLE = """item,annotator,label,text,split
 a,ann-1,no,what a fine day,train
@@ -103,6 +118,88 @@ def test_a_file_of_recipes_holds_one_class(shelve: Shelve) -> None:
         find_recipe("empty_one")
 
 
+# --- Metrics --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keep_metrics() -> Iterator[None]:
+    """Takes the metrics that a test registers out of the registry again."""
+    names = set(METRIC)
+    yield
+    for name in set(METRIC) - names:
+        del METRIC[name]
+
+
+def write_sample(folder: Path, name: str, items: int) -> None:
+    """Annotations and predictions of three members, as files."""
+    rng = np.random.default_rng(len(name))
+    share = rng.random(items)
+    ids = [f"{name}-{i}" for i in range(items)]
+    votes = np.where(rng.random((items, 5)) < share[:, None], "yes", "no").astype(object)
+    people = Annotations.from_matrix(votes, items=ids, classes=["no", "yes"])
+    write_annotations(people, folder / f"{name}.csv")
+    members = [np.clip(share + rng.normal(0, s, items), 0.05, 0.95) for s in (0.1, 0.2, 0.8)]
+    pool = Predictions.from_arrays(members, items=ids, classes=["no", "yes"], layout="KN")
+    write_predictions(pool, folder / f"{name}.npz")
+
+
+@pytest.mark.usefixtures("keep_metrics")
+def test_a_new_metric_is_one_entry_and_is_shown_everywhere(tmp_path: Path) -> None:
+    exec(compile(shown("Adding a metric"), "CONTRIBUTING.md", "exec"), {"__name__": "new_metric"})
+    write_sample(tmp_path, "dev", 40)
+    write_sample(tmp_path, "test", 30)
+    dev = ("--predictions", tmp_path / "dev.npz", "--annotations", tmp_path / "dev.csv")
+    test = (tmp_path / "test.npz", tmp_path / "test.csv")
+    quick = ("--bootstrap", 50)
+
+    ensemble = tmp_path / "ensemble"
+    answer("fit", *dev, "--out", ensemble)
+    how = ("--ensemble", ensemble, "--predictions", test[0], "--annotations", test[1])
+    evaluated = answer("evaluate", *how, *quick)
+    p = EDOEnsemble.load(ensemble).predict_proba(read_predictions(test[0]))
+    q = read_annotations(test[1]).soft_labels
+    distance = np.sqrt(((np.sqrt(p) - np.sqrt(q)) ** 2).sum(axis=1) / 2).mean()
+    assert evaluated["hellinger"] == pytest.approx(distance)
+    low, high = evaluated["intervals"]["hellinger"]
+    assert low < distance < high
+    assert evaluated["best_possible"]["hellinger"] == 0
+    assert evaluated["constant"]["metrics"]["hellinger"] > distance
+    assert "Hellinger distance ↓" in edo("evaluate", *how, *quick).stdout
+
+    out = tmp_path / "comparison"
+    how = (*dev, "--test-predictions", test[0], "--test-annotations", test[1], "--methods", "edo")
+    compared = answer("compare", *how, *quick, "--out", out)
+    methods = {method["name"]: method for method in compared["methods"]}
+    assert methods["edo"]["hellinger"] == pytest.approx(distance)
+    assert methods["edo"]["against_constant"]["hellinger"]["difference"] < 0
+    assert "HD ↓" in edo("compare", *how, *quick).stdout
+
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "HD: Hellinger distance" in page
+    assert f"{distance:.4f}" in page
+    assert "| Hellinger distance, HD | `hellinger` | distance of the square" in metric_table.table()
+
+
+@pytest.mark.usefixtures("keep_metrics")
+def test_a_metric_that_cannot_be_shown_is_refused() -> None:
+    known = METRIC["md"]
+    with pytest.raises(InputError, match=r"'md' is taken"):
+        register_metric(known)
+    with pytest.raises(InputError, match=r"needs a formula"):
+        register_metric(replace(METRIC["entropy_correlation"], name="ranks"))
+    with pytest.raises(InputError, match=r"not a mean over items"):
+        replace(METRIC["ece"], main=("nominal",))
+    with pytest.raises(InputError, match=r"scales for which it is not defined"):
+        replace(METRIC["w1"], main=("nominal",))
+    with pytest.raises(InputError, match=r"'hellinger distance'"):
+        replace(known, name="hellinger distance")
+
+
+def test_the_table_of_metrics_is_what_the_registry_holds() -> None:
+    written = metric_table.PAGE.read_text(encoding="utf-8")
+    assert written == metric_table.page(written), "run python tools/metric_table.py"
+
+
 # --- Baselines ------------------------------------------------------------------------------------
 
 
@@ -127,13 +224,13 @@ def test_a_new_baseline_is_one_class_and_is_compared(monkeypatch: pytest.MonkeyP
     assert [score.name for score in found.scores] == ["constant", "uniform", "two-best"]
 
 
-# --- Datasets -------------------------------------------------------------------------------------
+# --- Readers --------------------------------------------------------------------------------------
 
 
-def test_a_new_dataset_is_one_file_and_is_read(
+def test_a_new_reader_is_one_file_and_is_read(
     shelve: Shelve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shelve(datasets, "tally", shown("Adding a dataset"))
+    shelve(datasets, "tally", shown("Adding a reader"))
     monkeypatch.setitem(sources.SOURCES, "tally", (".tally",))
     path = tmp_path / "posts.tally"
     path.write_text("post-1 no no yes\npost-2 yes yes\n", encoding="utf-8")

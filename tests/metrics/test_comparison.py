@@ -128,7 +128,7 @@ def test_pairs_tested_together_come_out_as_each_alone() -> None:
         ([], [], {}, r"a has the shape \[0\]"),
         ([1.0, np.nan], [1.0, 2.0], {}, r"a\[1\] is nan"),
         ([[1.0]], [1.0], {}, r"a has the shape \[1, 1\], not \[N\]"),
-        ([1.0], ["x"], {}, "b is no array of numbers"),
+        ([1.0], ["x"], {}, "b is not an array of numbers"),
         ([1.0], [1.0], {"samples": 0}, "samples is 0"),
         ([1.0], [1.0], {"level": 1.0}, "level is 1.0"),
     ],

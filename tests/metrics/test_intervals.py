@@ -19,7 +19,7 @@ TRUTH = metrics.compute_metrics(*POPULATION)
 
 
 def gap_parts(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    return metrics.METRIC["ece"].parts(p, q, None, NOMINAL)
+    return metrics.METRIC["ece"].formula(p, q, None, NOMINAL)
 
 
 def drawn_from(population: Problem, items: int, seed: int) -> Problem:

@@ -242,9 +242,9 @@ GOOD = np.full((3, 2), 0.5)
         ([[0.5, 0.5], [np.inf, 0.5], [0.5, 0.5]], GOOD, r"p\[1, 0\] is inf"),
         ([[0.5, 0.5], [0.5, 0.5], [1.5, -0.5]], GOOD, r"p\[2\] are negative: \(1.5, -0.5\)"),
         (GOOD * 1.1, GOOD, r"p\[0\] do not sum to 1 .*\(0.55, 0.55\) \(3 of 3 are"),
-        ([["a", "b"]], GOOD, "p is no array of numbers"),
+        ([["a", "b"]], GOOD, "p is not an array of numbers"),
         ([[None, 0.5], [0.5, 0.5], [0.5, 0.5]], GOOD, r"p\[0, 0\] is nan"),
-        ([[0.5, 0.5], [1.0]], GOOD, "p is no array .* rows of the same length"),
+        ([[0.5, 0.5], [1.0]], GOOD, "p is not an array .* rows of the same length"),
     ],
 )
 def test_bad_probabilities_are_refused_in_one_line(p: object, q: object, message: str) -> None:

@@ -547,7 +547,8 @@ class Scores(MetricSums):
     def estimates(self) -> list[dict[str, float]]:
         """F1, CE, MD and the standard error of CE, for each weighting; of ordered classes also RPS
         with its standard error, and W1."""
-        means = {name: total / self.items for name, total in self.sums.items()}
+        sums = self.sums.items()
+        means = {name: total / self.items for name, total in sums if total is not None}
         for name in ("ce", "rps"):
             if f"{name}_squares" in means:
                 variance = np.maximum(means.pop(f"{name}_squares") - means[name] ** 2, 0.0)

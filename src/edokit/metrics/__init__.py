@@ -1,10 +1,10 @@
 """Metrics of predicted probabilities: F1, cross-entropy, distances, calibration, intervals.
 
 They take arrays: p predicted probabilities [N, C], q soft labels [N, C], y hard labels [N] (all
-[N, L] for sets of labels), and raise `InputError` where these are no such thing or do not fit
-together. Which metrics there are depends on the answer scale (`edokit.scales.Scale`); those of sets
-of labels are computed by `compute_metrics` with their scale. Functions called ``*_items`` give one
-value per item [N]. Logarithms are natural.
+[N, L] for multi-label data), and raise `InputError` if these are invalid or their shapes differ.
+The metrics depend on the answer scale (`edokit.scales.Scale`); for multi-label data,
+`compute_metrics` computes them. Functions called ``*_items`` give one value per item [N].
+Logarithms are natural. `register_metric` adds a metric.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from edokit.metrics.registry import (
     item_values,
     main_metrics,
     metrics_of,
+    register_metric,
     search_metrics,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "MAIN_METRICS",
     "METRIC",
     "Metric",
+    "register_metric",
     "metrics_of",
     "main_metrics",
     "search_metrics",
@@ -78,7 +80,7 @@ __all__ = [
     "paired_test",
     "PairedTest",
 ]
-# What a fit does without.
+# Loaded when they are first used: a fit does not need them.
 __getattr__ = lazy_names(
     __name__, {"resampling": ("Interval", "PairedTest", "bootstrap", "paired_test")}
 )

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from edokit._errors import check_number
-from edokit._types import Floats, Ints
+from edokit._types import Codes, Floats, Ints
 from edokit.metrics.checks import pair
 from edokit.scales import NOMINAL, Scale
 
 # Bins of equal width.
 BINS = 10
-# A share such as 0.3 belongs to the bin that starts there, even if rounding left it just below.
+# A share such as 0.3 belongs to the bin that starts there, even if it was rounded down.
 NUDGE = 1e-6
 
 
@@ -52,12 +52,12 @@ def reliability_curve(
 ) -> Reliability:
     """Reliability curve of predicted probabilities against soft labels.
 
-    Each (item, class) is one point (p_ic, q_ic); of two classes only the second counts, since the
-    first mirrors it.
+    Each (item, class) is one point (p_ic, q_ic). With two classes only the second counts, since
+    the first mirrors it.
 
     Parameters
     ----------
-    p, q : array-like of shape [N, C], or [N, L] for sets
+    p, q : array-like of shape [N, C], or [N, L] for multi-label data
         Predicted probabilities and soft labels.
     bins : int, default=10
         Number of bins of p, all of equal width. An edge belongs to the bin above.
@@ -75,16 +75,24 @@ def reliability_curve(
     (array([0.2, 0.6]), array([0. , 0.5]))
     """
     check_number("bins", bins, 1, whole=True)
-    points, shares = _points(*pair(p, q, scale), scale)
-    index, edges = _bin_of(points, bins).ravel(), np.linspace(0, 1, bins + 1)
+    predicted, soft = pair(p, q, scale)
+    points, shares = _points(predicted, soft, scale)
+    index = _bin_of(points, bins).ravel()
+    edges = np.linspace(0, 1, bins + 1)
     count = np.bincount(index, minlength=bins)
     filled = count > 0
-    predicted, observed = (
-        np.bincount(index, weights=values.ravel(), minlength=bins)[filled] / count[filled]
-        for values in (points, shares)
+
+    def bin_means(values: Floats) -> Floats:
+        sums = np.bincount(index, weights=values.ravel(), minlength=bins)
+        return np.asarray(sums[filled] / count[filled])
+
+    return Reliability(
+        low=edges[:-1][filled],
+        high=edges[1:][filled],
+        predicted=bin_means(points),
+        observed=bin_means(shares),
+        count=count[filled].astype(np.int64),
     )
-    ends = edges[:-1][filled], edges[1:][filled]
-    return Reliability(*ends, predicted, observed, count[filled].astype(np.int64))
 
 
 def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS) -> float:
@@ -110,7 +118,7 @@ def ece(p: npt.ArrayLike, q: npt.ArrayLike, bins: int = BINS) -> float:
     return reliability_curve(p, q, bins).ece
 
 
-def gap_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
+def gap_parts(p: Floats, q: Floats, y: Ints | Codes, scale: Scale) -> Floats:
     """Each item's part in each bin's gap [N, B]: ECE = Σ_b |Σ_i parts[i, b]| / N."""
     points, shares = _points(p, q, scale)
     cell = _bin_of(points, BINS) + BINS * np.arange(len(p))[:, None]
@@ -120,7 +128,9 @@ def gap_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
 
 
 def _points(p: Floats, q: Floats, scale: Scale) -> tuple[Floats, Floats]:
-    return (p[:, 1:], q[:, 1:]) if scale.is_binary(p.shape[1]) else (p, q)
+    if scale.is_binary(p.shape[1]):
+        return p[:, 1:], q[:, 1:]
+    return p, q
 
 
 def _bin_of(points: Floats, bins: int) -> npt.NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Checks of what metrics take: arrays of probabilities, soft labels and hard labels."""
+"""Checks of the arguments of metrics: probabilities, soft labels and hard labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from edokit.scales import NOMINAL, TOLERANCE, Scale, number_list
 
 
 def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> Floats:
-    """Checked probabilities [N, C], or [N, L] of sets, in double precision."""
+    """Checked probabilities [N, C], or [N, L] for multi-label data, in double precision."""
     array = _finite(name, values, 2, "give one row per item and one column per class")
     if scale.rows(array).shape[1] < 2:
         raise InputError(
@@ -22,7 +22,8 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
         )
 
     def refuse(fault: str, row: tuple[int, ...]) -> InputError:
-        numbers, hint = number_list(array[row]), "turn logits into probabilities first"
+        numbers = number_list(array[row])
+        hint = "turn logits into probabilities first"
         if "sum" in fault:
             hint = f"divide each row by its sum, or {hint}"
         wrong = int((~scale.are_distributions(array)).sum())
@@ -36,8 +37,9 @@ def distributions(name: str, values: npt.ArrayLike, scale: Scale = NOMINAL) -> F
 
 
 def pair(p: npt.ArrayLike, q: npt.ArrayLike, scale: Scale = NOMINAL) -> tuple[Floats, Floats]:
-    """Checked predicted probabilities and soft labels, both [N, C], or [N, L] of sets."""
-    predicted, soft = distributions("p", p, scale), distributions("q", q, scale)
+    """Checked predicted probabilities and soft labels, both [N, C] or, multi-label, [N, L]."""
+    predicted = distributions("p", p, scale)
+    soft = distributions("q", q, scale)
     if predicted.shape != soft.shape:
         raise InputError(
             f"p has the shape {_shape(predicted)}, q has {_shape(soft)}",
@@ -60,13 +62,14 @@ def answers(
 
 
 def hard_labels(y: npt.ArrayLike, p: Floats, scale: Scale = NOMINAL) -> Ints:
-    """Checked class codes [N], or [N, L] of sets: 1 for each label that is chosen."""
-    shape, classes = scale.hard(p).shape, scale.rows(p).shape[1]
+    """Checked class codes [N]; for multi-label data, 1 for each chosen label [N, L]."""
+    shape = scale.hard(p).shape
+    classes = scale.rows(p).shape[1]
     array = as_array("y", y)
     if array.shape != shape:
         raise InputError(
             f"y has the shape {_shape(array)}, not [{', '.join(map(str, shape))}]",
-            "give one class code each; of sets, 1 for each label that is chosen and 0 for others",
+            "give one class code each; for multi-label data, 1 for each chosen label, else 0",
         )
     if array.dtype.kind not in "iub":
         raise InputError(
@@ -84,22 +87,24 @@ def losses(name: str, values: npt.ArrayLike) -> Floats:
     return _finite(name, values, 1, "give one loss per item, for example from ce_items")
 
 
-def as_array(name: str, values: npt.ArrayLike, dtype: Any = None) -> npt.NDArray[Any]:
+def as_array(
+    name: str, values: npt.ArrayLike, dtype: type[np.float64] | None = None
+) -> npt.NDArray[Any]:
     """An array of any type."""
     try:
         return np.asarray(values, dtype)
     except (TypeError, ValueError):
         raise InputError(
-            f"{name} is no array of numbers with rows of the same length",
+            f"{name} is not an array of numbers with rows of the same length",
             "give every row the same length, and turn it into numbers first",
         ) from None
 
 
 def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Floats:
-    """Finite numbers with so many axes, at least one row of them."""
+    """Finite numbers with this many axes, at least one row of them."""
     array = as_array(name, values, np.float64)
     if array.ndim != dimensions or not len(array):
-        axes = "[N]" if dimensions == 1 else "[N, C]"
+        axes = {1: "[N]", 2: "[N, C]"}[dimensions]
         raise InputError(f"{name} has the shape {_shape(array)}, not {axes} with N > 0", hint)
     hint = "drop or fill in the items that have no value"
     _refuse(name, array, ~np.isfinite(array), "not a finite number", hint)
@@ -107,7 +112,7 @@ def _finite(name: str, values: npt.ArrayLike, dimensions: int, hint: str) -> Flo
 
 
 def _refuse(name: str, values: npt.NDArray[Any], wrong: Bools, problem: str, hint: str) -> None:
-    """Refuse an array of which some values are wrong; the message names the first of them."""
+    """Refuse an array with wrong values; the message names the first of them."""
     if wrong.any():
         at = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InputError(

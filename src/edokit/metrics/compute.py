@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Codes, Floats
 from edokit.metrics.checks import answers
 from edokit.metrics.formulas import RankCorrelation, cross_entropy, shannon
-from edokit.metrics.registry import METRIC, checked_names, metrics_of
+from edokit.metrics.registry import METRIC, HardLabels, checked_names, metrics_of
 from edokit.scales import NOMINAL, Scale
 
 
@@ -28,15 +28,15 @@ def compute_metrics(
 
     Parameters
     ----------
-    p, q : array-like of shape [N, C], or [N, L] for sets
+    p, q : array-like of shape [N, C], or [N, L] for multi-label data
         Predicted probabilities and soft labels.
-    y : array-like of int, shape [N], or [N, L] for sets
-        Hard labels as class codes; of sets, 1 for each label that is chosen.
+    y : array-like of int, shape [N], or [N, L] for multi-label data
+        Hard labels as class codes; for multi-label data, 1 for each chosen label.
     metrics : iterable of str, default=None
         Names of the metrics; all of the scale if None (`metrics_of`).
     scale : Scale, default=NOMINAL
-        The answer scale. Of sets, metrics of distributions are averaged over the two-class
-        distributions of an item's labels.
+        The answer scale. For multi-label data, metrics of distributions are averaged over the
+        two-class distributions of an item's labels.
 
     Returns
     -------
@@ -56,7 +56,9 @@ def compute_metrics(
     >>> found["w1"], found["rps"], found["mad"]
     (2.5, 2.25, 3.0)
     """
-    return values(checked_names(metrics, scale), *answers(p, q, y, scale), scale)
+    names = checked_names(metrics, scale)
+    predicted, soft, hard = answers(p, q, y, scale)
+    return values(names, predicted, soft, hard, scale)
 
 
 def best_possible(
@@ -106,13 +108,14 @@ def floor_items(q: Floats, metric: str, scale: Scale = NOMINAL) -> Floats:
 
 
 def values(
-    names: Iterable[str], p: Floats, q: Floats, y: Ints, scale: Scale = NOMINAL
+    names: Iterable[str], p: Floats, q: Floats, y: HardLabels, scale: Scale = NOMINAL
 ) -> dict[str, float | None]:
     """`compute_metrics` on checked arguments."""
     results = MetricSums.of(p, q, y, scale, tuple(names)).values()
     if "entropy_correlation" in results:
         (rho,) = entropy_ranks(p, q, scale)(np.ones((1, len(p))))
-        results["entropy_correlation"] = None if np.isnan(rho) else float(rho)
+        if not np.isnan(rho):
+            results["entropy_correlation"] = float(rho)
     return results
 
 
@@ -127,10 +130,11 @@ def annotation_errors(
     """Cross-entropy and error of each annotation [M].
 
     ``p`` [N, C] are predictions, ``items`` [M] the row of p and ``labels`` [M, C] the shares of
-    each annotation. The error is 1 minus the annotator's share of the predicted class; of sets both
-    are means over labels.
+    each annotation. The error is 1 minus the annotator's share of the predicted class; for
+    multi-label data both are means over labels.
     """
-    rows, shares = scale.rows(p[items]), scale.rows(labels)
+    rows = scale.rows(p[items])
+    shares = scale.rows(labels)
     chosen_shares = np.take_along_axis(shares, rows.argmax(axis=1)[:, None], axis=1)[:, 0]
     losses = cross_entropy(rows, shares)
     return scale.per_item(losses, len(items)), scale.per_item(1 - chosen_shares, len(items))
@@ -147,7 +151,7 @@ class MetricSums:
     ----------
     items : int
         N.
-    sums : mapping of str to ndarray
+    sums : mapping of str to ndarray or None
         Summed parts of each metric; None for the entropy correlation.
 
     Examples
@@ -160,38 +164,45 @@ class MetricSums:
     """
 
     items: int
-    sums: Mapping[str, Any]
+    sums: Mapping[str, Floats | None]
 
     @classmethod
     def of(
         cls,
         p: Floats,
         q: Floats,
-        y: Ints | Codes,
+        y: HardLabels,
         scale: Scale = NOMINAL,
         metrics: Iterable[str] | None = None,
     ) -> MetricSums:
         """The sums of one shard; parameters as for `compute_metrics`, not checked."""
-        sums: dict[str, Any] = dict.fromkeys(metrics_of(scale) if metrics is None else metrics)
-        for name in sums:
-            parts: Any = METRIC[name].parts
-            if parts is not None:
-                sums[name] = parts(p, q, y, scale).sum(axis=0)
+        if metrics is None:
+            metrics = metrics_of(scale)
+        sums: dict[str, Floats | None] = {}
+        for name in metrics:
+            formula = METRIC[name].formula
+            sums[name] = None
+            if formula is not None:
+                sums[name] = np.asarray(formula(p, q, y, scale).sum(axis=0))
         return cls(len(p), sums)
 
     def __add__(self: _Sums, other: _Sums) -> _Sums:
-        sums = {
-            name: None if total is None else total + other.sums[name]
-            for name, total in self.sums.items()
-        }
+        sums: dict[str, Floats | None] = {}
+        for name, total in self.sums.items():
+            further = other.sums[name]
+            sums[name] = None
+            if total is not None and further is not None:
+                sums[name] = total + further
         return type(self)(self.items + other.items, sums)
 
     def values(self) -> dict[str, float | None]:
         """The metrics by name.
 
-        ``entropy_correlation`` is None: ranks among all items are no sum over shards.
+        ``entropy_correlation`` is None: ranks among all items are not a sum over shards.
         """
-        return {
-            name: None if total is None else float(METRIC[name].value(total, self.items))
-            for name, total in self.sums.items()
-        }
+        results: dict[str, float | None] = {}
+        for name, total in self.sums.items():
+            results[name] = None
+            if total is not None:
+                results[name] = float(np.asarray(METRIC[name].combine(total, self.items)))
+        return results

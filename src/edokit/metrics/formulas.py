@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from edokit._types import Codes, Floats, Ints
+from edokit._types import Codes, Counts, Floats, Ints
 from edokit.scales import Scale
 
 # Inside the logarithm p is in [CLIP, 1 − CLIP], as in the official LeWiDi scoring.
 CLIP = 1e-12
-# A cumulative share of one half may have been rounded by so much.
+# The rounding error that a cumulative share of one half may have.
 ROUNDING = 1e-9
 # Entropies that differ by rounding alone (1/3 and 1 − 2/3) are ties.
 ENTROPY_DECIMALS = 9
 
 
-def right(p: Floats, y: Ints) -> Floats:
+def is_correct(p: Floats, y: Ints | Codes) -> Floats:
     """1 where the most probable class is y [N]."""
     return np.asarray((p.argmax(axis=1) == y).astype(np.float64))
 
@@ -73,7 +71,7 @@ def decisions(p: Floats, scale: Scale) -> Codes:
 
     Returns
     -------
-    numpy.ndarray of shape [N], or [N, L] for sets
+    numpy.ndarray of shape [N], or [N, L] for multi-label data
         Class codes, or 1 for each chosen label.
 
     Examples
@@ -82,7 +80,9 @@ def decisions(p: Floats, scale: Scale) -> Codes:
     >>> decisions(np.array([[0.4, 0.3, 0.3]]), Scale("ordinal", (1, 2, 3)))
     array([1], dtype=int32)
     """
-    return medians(p).astype(np.int32) if scale.kind == "ordinal" else scale.hard(p)
+    if scale.kind == "ordinal":
+        return medians(p).astype(np.int32)
+    return scale.hard(p)
 
 
 class RankCorrelation:
@@ -102,8 +102,9 @@ class RankCorrelation:
             # The order within a value does not matter; a stable sort takes eight times as long.
             self._sides.append((np.argsort(codes), first, codes))
 
-    def __call__(self, counts: npt.NDArray[Any]) -> Floats:
-        ranks, spread = [], np.ones(len(counts))
+    def __call__(self, counts: Counts | Floats) -> Floats:
+        ranks = []
+        spread = np.ones(len(counts))
         for order, first, codes in self._sides:
             per_value = counts.take(order, axis=1, mode="clip")  # quicker than with checks
             if len(first) < len(order):
@@ -114,6 +115,6 @@ class RankCorrelation:
             centred -= per_value.sum(axis=1, keepdims=True)
             spread *= np.einsum("bu,bu,bu->b", per_value, centred, centred)
             ranks.append(centred.take(codes, axis=1, mode="clip"))
-        together = np.einsum("bn,bn->b", counts * ranks[0], ranks[1])
-        rho = together / np.sqrt(np.where(spread > 0, spread, np.nan))
+        covariance = np.einsum("bn,bn->b", counts * ranks[0], ranks[1])
+        rho = covariance / np.sqrt(np.where(spread > 0, spread, np.nan))
         return np.asarray(np.clip(rho, -1.0, 1.0))

@@ -1,4 +1,4 @@
-"""Metrics of distributions as functions of arrays, which check what they are given."""
+"""Metrics of distributions as functions of arrays, which are checked."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from edokit.metrics.checks import distributions, hard_labels, losses, pair
 from edokit.metrics.formulas import (
     brier,
     cross_entropy,
+    is_correct,
     jensen_shannon,
     manhattan,
     ranked_probability,
-    right,
     shannon,
     wasserstein,
 )
@@ -63,7 +63,7 @@ def f1_items(p: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     array([1., 0.])
     """
     predicted = distributions("p", p)
-    return right(predicted, hard_labels(y, predicted))
+    return is_correct(predicted, hard_labels(y, predicted))
 
 
 def ce(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
@@ -245,7 +245,7 @@ def w1_items(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
     >>> w1_items([[0.5, 0.5, 0.0], [0, 1, 0]], [[0, 0, 1], [0, 1, 0]])
     array([1.5, 0. ])
     """
-    return wasserstein(*_placed(p, q, positions))
+    return wasserstein(*_with_positions(p, q, positions))
 
 
 def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = None) -> float:
@@ -263,7 +263,7 @@ def rps(p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None = No
     >>> rps([[0.5, 0.5, 0.0]], [[0.0, 0.0, 1.0]])
     1.25
     """
-    return float(ranked_probability(*_placed(p, q, positions)).mean())
+    return float(ranked_probability(*_with_positions(p, q, positions)).mean())
 
 
 def entropy(q: npt.ArrayLike) -> float:
@@ -307,11 +307,13 @@ def entropy_items(q: npt.ArrayLike) -> Floats:
     return shannon(distributions("q", q))
 
 
-def _placed(
+def _with_positions(
     p: npt.ArrayLike, q: npt.ArrayLike, positions: npt.ArrayLike | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Checked distributions, and where the classes are on the scale [C]."""
+    """Checked distributions, and the positions of the classes on the scale [C]."""
     predicted, soft = pair(p, q)
-    places = np.arange(predicted.shape[1]) if positions is None else positions
-    scale = Scale("ordinal", tuple(losses("positions", places).tolist()))
-    return *pair(predicted, soft, scale), np.array(scale.positions)
+    if positions is None:
+        positions = np.arange(predicted.shape[1])
+    scale = Scale("ordinal", tuple(losses("positions", positions).tolist()))
+    predicted, soft = pair(predicted, soft, scale)
+    return predicted, soft, np.array(scale.positions)

@@ -1,63 +1,127 @@
-"""All metrics by name: what they are called, how they are computed, and for which scales."""
+"""All metrics by name: what they are called, how they are computed, and for which scales.
+
+A metric is one entry of `METRIC`. Evaluations, comparisons, the page and the table in
+``docs/metrics.md`` take everything that they need from it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from edokit._errors import one_of
-from edokit._types import Floats, Ints
+from edokit._errors import InputError, one_of
+from edokit._types import Codes, Floats, Ints
 from edokit.metrics.calibration import gap_parts
 from edokit.metrics.formulas import (
     absolute_distance,
     brier,
     cross_entropy,
+    is_correct,
     jensen_shannon,
     manhattan,
     ranked_probability,
-    right,
     wasserstein,
 )
-from edokit.scales import NOMINAL, Scale
+from edokit.scales import NOMINAL, Scale, ScaleKind
 
-# Of p, q and y, one value per item [N] or several [N, m], whose sums make a metric.
-Parts = Callable[[Floats, Floats, Ints, Scale], Floats]
+HardLabels: TypeAlias = "Ints | Codes"
+# Per-item contributions of p, q and y on a scale: one value [N], or several [N, m].
+Formula = Callable[[Floats, Floats, HardLabels, Scale], Floats]
+# A formula of a scale that is known: of p, q and y.
+ItemFormula = Callable[[Floats, Floats, HardLabels], Floats]
+# The metric from the sums of the contributions, [m] or [..., m], and the number of items.
+Combine = Callable[[Floats, "int | Floats"], npt.ArrayLike]
+
+ALL_SCALES: tuple[ScaleKind, ...] = ("nominal", "ordinal", "multi-label")
 
 
-def _mean(sums: Any, items: Any) -> Any:
+def mean(sums: Floats, items: int | Floats) -> Floats:
+    """The mean over items."""
     return sums / items
 
 
-class Metric(NamedTuple):
-    """A metric: how it is called, and how it follows from sums over items.
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A metric: its names, its formula, its direction and its scales.
 
-    Attributes
+    Parameters
     ----------
+    name : str
+        The key in results and JSON.
     short : str
-        In the heading of a column.
+        The name in the heading of a column.
     title : str
-    parts : callable or None
-        Parts of each item, from p, q, y and the scale; None where it is no function of sums.
-    value : callable
-        The metric from the sums of the parts [..., m] and the number of items.
-    higher : bool
-        Whether higher values are better.
-    hard : bool
+        The name in full.
+    help : str
+        What it measures, in a few words.
+    formula : callable or None
+        Value of each item [N] from p, q, y and the scale, or several parts [N, m]; None for
+        a metric that can't be computed from sums over items.
+    combine : callable, default: the mean over items
+        The metric from the sums of the parts and the number of items.
+    direction : {"lower", "higher"}, default="lower"
+        Which values are better.
+    scales : tuple of {"nominal", "ordinal", "multi-label"}, default: all
+        The answer scales for which it is defined.
+    main : tuple of {"nominal", "ordinal", "multi-label"}, default=()
+        The answer scales on which it is one of the main metrics: those that comparisons and pages
+        show of every method. A main metric is a mean over items.
+    hard : bool, default=False
         Whether it is about hard labels alone; the best answer is then y, else q.
+    best : str, default=""
+        The best possible value in words; empty for 0, or 1 if higher values are better.
+
+    Examples
+    --------
+    >>> from edokit.metrics import METRIC
+    >>> METRIC["ce"].label, METRIC["ce"].scales
+    ('CE ↓', ('nominal', 'ordinal', 'multi-label'))
     """
 
+    name: str
     short: str
     title: str
-    parts: Parts | None
-    value: Callable[[Any, Any], Any] = _mean
-    higher: bool = False
+    help: str
+    formula: Formula | None
+    combine: Combine = mean
+    direction: Literal["lower", "higher"] = "lower"
+    scales: tuple[ScaleKind, ...] = ALL_SCALES
+    main: tuple[ScaleKind, ...] = ()
     hard: bool = False
+    best: str = ""
+
+    def __post_init__(self) -> None:
+        one_of("direction", self.direction, ("lower", "higher"))
+        for kind in (*self.scales, *self.main):
+            one_of("scales", kind, ALL_SCALES)
+        if not self.name.isidentifier():
+            raise InputError(
+                f"the name of a metric is {self.name!r}",
+                "use letters, digits and underscores, as in macro_f1",
+            )
+        if not set(self.main) <= set(self.scales):
+            raise InputError(
+                f"the metric {self.name!r} is a main metric on scales for which it is not defined",
+                "name them in scales, too",
+            )
+        if self.main and not self.is_mean:
+            raise InputError(
+                f"the metric {self.name!r} is not a mean over items and can't be a main metric",
+                "leave out main, or give a formula with one value per item",
+            )
+
+    @property
+    def higher(self) -> bool:
+        """Whether higher values are better."""
+        return self.direction == "higher"
 
     @property
     def arrow(self) -> str:
-        """Where better values are."""
+        """The direction of better values."""
         return "↑" if self.higher else "↓"
 
     @property
@@ -68,88 +132,211 @@ class Metric(NamedTuple):
     @property
     def is_mean(self) -> bool:
         """Whether it is the mean of one value per item."""
-        return self.parts is not None and self.value is _mean
+        return self.formula is not None and self.combine is mean
 
 
-def _by_row(values: Callable[[Floats, Floats, Ints], Floats]) -> Parts:
-    """Values of distributions, averaged over the rows of an item."""
+def by_row(values: ItemFormula) -> Formula:
+    """A formula of distributions [n, C]; for multi-label data, the mean over an item's labels."""
 
-    def per_item(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
+    def per_item(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
         rows = values(scale.rows(p), scale.rows(q), scale.row_codes(y))
         return scale.per_item(rows, len(p))
 
     return per_item
 
 
-def _on_scale(values: Callable[[Floats, Floats, Floats], Floats]) -> Parts:
-    """Values of distributions on an ordinal scale."""
-    return lambda p, q, y, scale: values(p, q, np.array(scale.positions))
+def by_position(values: Callable[[Floats, Floats, Floats], Floats]) -> Formula:
+    """A formula of distributions and of the positions [C] of the classes on an ordinal scale."""
+
+    def per_item(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+        return values(p, q, np.array(scale.positions))
+
+    return per_item
 
 
-def _macro_parts(p: Floats, q: Floats, y: Ints, scale: Scale) -> Floats:
-    """Whether each class is rightly predicted, and in how many of ŷ and y it occurs [N, 2C]."""
-    predicted, hard = (scale.indicators(codes, p.shape[1]) for codes in (scale.hard(p), y))
+def _exact_match(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+    return np.asarray((scale.hard(p) == y).all(axis=1).astype(np.float64))
+
+
+def _label_error(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+    return np.asarray(np.abs(scale.hard(p) - q).mean(axis=1))
+
+
+def _macro_parts(p: Floats, q: Floats, y: HardLabels, scale: Scale) -> Floats:
+    """Whether each class is correctly predicted, and how many of ŷ and y it is in [N, 2C]."""
+    predicted = scale.indicators(scale.hard(p), p.shape[1])
+    hard = scale.indicators(y, p.shape[1])
     return np.hstack([predicted & hard, predicted.astype(np.float64) + hard])
 
 
-def _macro_value(sums: Any, items: Any) -> Any:
-    """The mean over the classes that occur; sets that are all empty, as predicted, are right."""
+def _macro_f1(sums: Floats, items: int | Floats) -> Floats:
+    """The mean over the classes that occur; 1 if all sets of labels are empty, as predicted."""
     hits, occurrences = np.split(sums, 2, axis=-1)
     count = (occurrences > 0).sum(axis=-1)
     by_class = 2 * hits / np.maximum(occurrences, 1.0)
     return np.where(count > 0, by_class.sum(axis=-1) / np.maximum(count, 1), 1.0)
 
 
-# All metrics by name, in the order of every table.
-METRIC: dict[str, Metric] = {
-    "f1": Metric(
-        "F1",
-        "accuracy (micro-F1)",
-        _by_row(lambda p, q, y: right(p, y)),
-        higher=True,
+def _calibration_error(gaps: Floats, items: int | Floats) -> Floats:
+    return np.asarray(np.abs(gaps).sum(axis=-1) / items)
+
+
+_METRICS = (
+    Metric(
+        name="f1",
+        short="F1",
+        title="accuracy (micro-F1)",
+        help="whether the likeliest class is the hard label; for multi-label data, the share of"
+        " correct labels",
+        formula=by_row(lambda p, q, y: is_correct(p, y)),
+        direction="higher",
+        main=ALL_SCALES,
         hard=True,
     ),
-    "macro_f1": Metric("macro-F1", "macro-F1", _macro_parts, _macro_value, higher=True, hard=True),
-    "exact_match": Metric(
-        "exact",
-        "exact match",
-        lambda p, q, y, scale: (scale.hard(p) == y).all(axis=1).astype(np.float64),
-        higher=True,
+    Metric(
+        name="macro_f1",
+        short="macro-F1",
+        title="macro-F1",
+        help="the mean of the F1 of each class or label",
+        formula=_macro_parts,
+        combine=_macro_f1,
+        direction="higher",
         hard=True,
     ),
-    "label_error": Metric(
-        "error", "label error", lambda p, q, y, scale: np.abs(scale.hard(p) - q).mean(axis=1)
+    Metric(
+        name="exact_match",
+        short="exact",
+        title="exact match",
+        help="whether the set of labels above one half is the hard one",
+        formula=_exact_match,
+        direction="higher",
+        scales=("multi-label",),
+        main=("multi-label",),
+        hard=True,
     ),
-    "ce": Metric("CE", "cross-entropy", _by_row(lambda p, q, y: cross_entropy(p, q))),
-    "rps": Metric("RPS", "ranked probability score", _on_scale(ranked_probability)),
-    "w1": Metric("W1", "Wasserstein distance", _on_scale(wasserstein)),
-    "mad": Metric("MAD", "mean absolute distance", _on_scale(absolute_distance)),
-    "md": Metric("MD", "Manhattan distance", _by_row(lambda p, q, y: manhattan(p, q))),
-    "bs": Metric("BS", "Brier score", _by_row(lambda p, q, y: brier(p, q))),
-    "jsd": Metric(
-        "JSD", "Jensen–Shannon divergence", _by_row(lambda p, q, y: jensen_shannon(p, q))
+    Metric(
+        name="label_error",
+        short="error",
+        title="label error",
+        help="share of an annotator's labels that the labels above one half get wrong",
+        formula=_label_error,
+        scales=("multi-label",),
+        best="that of the labels that most annotators of an item chose",
     ),
-    "entropy_correlation": Metric("ρ(H)", "entropy correlation", None, higher=True),
-    "ece": Metric(
-        "ECE",
-        "calibration error to shares",
-        gap_parts,
-        lambda gaps, items: np.abs(gaps).sum(axis=-1) / items,
+    Metric(
+        name="ce",
+        short="CE",
+        title="cross-entropy",
+        help="log loss against the soft labels",
+        formula=by_row(lambda p, q, y: cross_entropy(p, q)),
+        main=ALL_SCALES,
+        best="entropy of the soft labels",
     ),
-}
-# Metrics of one kind of scale; the others are of all.
-_ONLY = {
-    "exact_match": "multi-label",
-    "label_error": "multi-label",
-    "rps": "ordinal",
-    "w1": "ordinal",
-    "mad": "ordinal",
-}
-_MAIN = {
-    "nominal": ("f1", "ce", "md", "bs"),
-    "ordinal": ("f1", "ce", "rps", "w1"),
-    "multi-label": ("f1", "ce", "md", "exact_match"),
-}
+    Metric(
+        name="rps",
+        short="RPS",
+        title="ranked probability score",
+        help="squared distance of cumulative distributions; proper",
+        formula=by_position(ranked_probability),
+        scales=("ordinal",),
+        main=("ordinal",),
+    ),
+    Metric(
+        name="w1",
+        short="W1",
+        title="Wasserstein distance",
+        help="absolute distance of cumulative distributions, in units of the scale",
+        formula=by_position(wasserstein),
+        scales=("ordinal",),
+        main=("ordinal",),
+    ),
+    Metric(
+        name="mad",
+        short="MAD",
+        title="mean absolute distance",
+        help="distance between the predicted median and each annotator's answer",
+        formula=by_position(absolute_distance),
+        scales=("ordinal",),
+        best="that of the annotators' median",
+    ),
+    Metric(
+        name="md",
+        short="MD",
+        title="Manhattan distance",
+        help="L1 distance to the soft labels",
+        formula=by_row(lambda p, q, y: manhattan(p, q)),
+        main=("nominal", "multi-label"),
+    ),
+    Metric(
+        name="bs",
+        short="BS",
+        title="Brier score",
+        help="squared distance to the soft labels",
+        formula=by_row(lambda p, q, y: brier(p, q)),
+        main=("nominal",),
+    ),
+    Metric(
+        name="jsd",
+        short="JSD",
+        title="Jensen–Shannon divergence",
+        help="divergence from the soft labels, in nats",
+        formula=by_row(lambda p, q, y: jensen_shannon(p, q)),
+    ),
+    Metric(
+        name="entropy_correlation",
+        short="ρ(H)",
+        title="entropy correlation",
+        help="rank correlation of the entropies of answers and soft labels",
+        formula=None,
+        direction="higher",
+    ),
+    Metric(
+        name="ece",
+        short="ECE",
+        title="calibration error to shares",
+        help="difference between probabilities and shares of annotators, in ten bins",
+        formula=gap_parts,
+        combine=_calibration_error,
+    ),
+)
+METRIC: dict[str, Metric] = {metric.name: metric for metric in _METRICS}
+"""All metrics by name, in the order of every table."""
+
+
+def register_metric(metric: Metric) -> Metric:
+    """Add a metric to the registry.
+
+    `edokit.evaluate` then computes it on its scales; on those where it is a main metric,
+    `edokit.compare` and the page show it.
+
+    Parameters
+    ----------
+    metric : Metric
+        Its formula takes checked arrays; it is a mean over items, or has parts that add up.
+
+    Returns
+    -------
+    Metric
+
+    Raises
+    ------
+    InputError
+        If another metric has this name, or the formula is missing.
+
+    Examples
+    --------
+    >>> from edokit.metrics import METRIC, register_metric
+    >>> register_metric(METRIC["ce"])
+    Traceback (most recent call last):
+        ...
+    edokit._errors.InputError: the metric name 'ce' is taken; choose another name
+    """
+    if metric.name in METRIC:
+        raise InputError(f"the metric name {metric.name!r} is taken", "choose another name")
+    if metric.formula is None:
+        raise InputError(f"the metric {metric.name!r} needs a formula", "give it one")
+    METRIC[metric.name] = metric
+    return metric
 
 
 def metrics_of(scale: Scale = NOMINAL) -> tuple[str, ...]:
@@ -160,18 +347,29 @@ def metrics_of(scale: Scale = NOMINAL) -> tuple[str, ...]:
     >>> metrics_of(Scale("ordinal", (1, 2, 3)))[:6]
     ('f1', 'macro_f1', 'ce', 'rps', 'w1', 'mad')
     """
-    return tuple(name for name in METRIC if _ONLY.get(name, scale.kind) == scale.kind)
+    return tuple(name for name, metric in METRIC.items() if scale.kind in metric.scales)
 
 
 def main_metrics(scale: Scale = NOMINAL) -> tuple[str, ...]:
-    """Return the four metrics of comparisons on an answer scale.
+    """Return the metrics of comparisons on an answer scale.
+
+    F1 comes first, then the metrics of distributions, then further ones of hard labels.
 
     Examples
     --------
     >>> main_metrics()
     ('f1', 'ce', 'md', 'bs')
     """
-    return _MAIN[scale.kind]
+    leading: list[str] = []
+    of_hard_labels: list[str] = []
+    for name, metric in METRIC.items():
+        if scale.kind not in metric.main:
+            continue
+        if metric.hard and name != "f1":
+            of_hard_labels.append(name)
+        else:
+            leading.append(name)
+    return (*leading, *of_hard_labels)
 
 
 def search_metrics(scale: Scale = NOMINAL) -> tuple[str, ...]:
@@ -182,7 +380,8 @@ def search_metrics(scale: Scale = NOMINAL) -> tuple[str, ...]:
     >>> search_metrics(Scale("ordinal", (1, 2, 3)))
     ('f1', 'rps', 'w1')
     """
-    return "f1", headline_metric(scale), "w1" if scale.kind == "ordinal" else "md"
+    distance = "w1" if scale.kind == "ordinal" else "md"
+    return ("f1", headline_metric(scale), distance)
 
 
 def headline_metric(scale: Scale = NOMINAL) -> str:
@@ -196,11 +395,11 @@ def headline_metric(scale: Scale = NOMINAL) -> str:
     return "rps" if scale.kind == "ordinal" else "ce"
 
 
-# Those of the paper's tables.
+# The metrics of the paper's tables.
 MAIN_METRICS = main_metrics()
 
 
-def item_values(scale: Scale = NOMINAL) -> dict[str, Callable[[Floats, Floats, Any], Floats]]:
+def item_values(scale: Scale = NOMINAL) -> dict[str, ItemFormula]:
     """Return the metrics that are means of one value per item, as functions of p, q and y.
 
     Returns
@@ -216,11 +415,19 @@ def item_values(scale: Scale = NOMINAL) -> dict[str, Callable[[Floats, Floats, A
     >>> item_values(sets)["md"](p, q, sets.hard(q)).round(2)
     array([0.4])
     """
+    formulas: dict[str, ItemFormula] = {}
+    for name in metrics_of(scale):
+        formula = METRIC[name].formula
+        if formula is not None and METRIC[name].is_mean:
+            formulas[name] = _on_scale(formula, scale)
+    return formulas
 
-    def on(parts: Any) -> Callable[[Floats, Floats, Any], Floats]:
-        return lambda p, q, y: parts(p, q, y, scale)
 
-    return {name: on(METRIC[name].parts) for name in metrics_of(scale) if METRIC[name].is_mean}
+def _on_scale(formula: Formula, scale: Scale) -> ItemFormula:
+    def values(p: Floats, q: Floats, y: HardLabels) -> Floats:
+        return formula(p, q, y, scale)
+
+    return values
 
 
 def checked_names(metrics: Iterable[str] | None, scale: Scale = NOMINAL) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,11 @@ from edokit.metrics.registry import METRIC, checked_names
 from edokit.scales import NOMINAL, Scale
 
 Key = TypeVar("Key", bound=Hashable)
-# Changes of signs in memory at a time; p-values depend on it.
+# Changes of signs in memory at a time. The draws, and so p-values, depend on it.
 BLOCK = 1 << 20
 # Items whose counts are in memory at a time.
 DRAWS = 1 << 16
-# So many resamples at least are added up together: an item is read once for all of them.
+# The least number of resamples that are added up together: an item is read once for all of them.
 ROWS = 16
 # Items whose counts are turned into floating-point numbers at a time; they stay in the cache.
 CHUNK = 2048
@@ -106,28 +106,37 @@ def bootstrap(
     predicted, soft, hard = answers(p, q, y, scale)
     rng = _checked_rng(samples, level, random_state)
     table, columns = _parts(names, predicted, soft, hard, scale)
-    ranks = entropy_ranks(predicted, soft, scale) if "entropy_correlation" in names else None
-    rhos: list[Floats] = []
+    ranks = None
+    if "entropy_correlation" in names:
+        ranks = entropy_ranks(predicted, soft, scale)
+    rank_correlations: list[Floats] = []
     totals: list[Floats] = []
     for counts in resamples(len(predicted), samples, rng, clusters):
         totals.append(sums(counts, table))
-        rhos += [] if ranks is None else [ranks(counts)]
+        if ranks is not None:
+            rank_correlations.append(ranks(counts))
     resampled = np.concatenate(totals)
-    sizes, results = resampled[:, -1], {}
+    sizes = resampled[:, -1]
+    results: dict[str, Interval] = {}
     for name, estimate in values(names, predicted, soft, hard, scale).items():
         if name == "ece":
             gaps = resampled[:, columns[name]] / sizes[:, None]
             results[name] = _ece_interval(table[:, columns[name]].mean(axis=0), gaps, level)
-            continue
-        if name == "entropy_correlation":
-            sample = np.concatenate(rhos)
+        elif name == "entropy_correlation":
+            results[name] = _interval(estimate, np.concatenate(rank_correlations), level)
         else:
-            sample = np.asarray(METRIC[name].value(resampled[:, columns[name]], sizes))
-        defined = sample[~np.isnan(sample)]
-        is_defined = estimate is not None and len(defined)
-        ends = quantiles(defined, level) if is_defined else (None, None)
-        results[name] = Interval(estimate, *ends)
+            sample = np.asarray(METRIC[name].combine(resampled[:, columns[name]], sizes))
+            results[name] = _interval(estimate, sample, level)
     return results
+
+
+def _interval(estimate: float | None, resampled: Floats, level: float) -> Interval:
+    """The interval of resampled values [samples], without those that are undefined."""
+    defined = resampled[~np.isnan(resampled)]
+    if estimate is None or len(defined) == 0:
+        return Interval(estimate, None, None)
+    low, high = quantiles(defined, level)
+    return Interval(estimate, low, high)
 
 
 def resamples(
@@ -137,15 +146,20 @@ def resamples(
 
     Items of the same cluster [N] are taken together. The draws do not depend on the blocks.
     """
-    units = items if clusters is None else int(clusters.max()) + 1
+    units = items
+    if clusters is not None:
+        units = int(clusters.max()) + 1
     size = max(ROWS, DRAWS // items)
     for start in range(0, samples, size):
-        # No item is drawn 65,536 times: of fewer items there are fewer draws.
+        # No item is drawn 65,536 times: there are as many draws as items.
         counts = np.empty((min(size, samples - start), units), dtype=np.uint16)
         for part in np.array_split(counts, -(-counts.size // DRAWS)):
             draws = rng.integers(units, size=part.shape) + units * np.arange(len(part))[:, None]
             part[:] = np.bincount(draws.ravel(), minlength=part.size).reshape(part.shape)
-        yield counts if clusters is None else counts[:, clusters]
+        if clusters is None:
+            yield counts
+        else:
+            yield counts[:, clusters]
 
 
 def sums(counts: Counts, values: Floats) -> Floats:
@@ -181,16 +195,22 @@ def intervals_and_tests(
 
     All have the same resamples, tests twice as many.
     """
-    samples, clusters = resampling.samples, resampling.clusters
+    samples = resampling.samples
+    level = resampling.level
+    clusters = resampling.clusters
     rng = np.random.default_rng(resampling.random_state)
     gaps = [values[a] - values[b] for a, b in comparisons]
-    columns = [*values.values(), *gaps]
-    means = resampled_means(columns, samples * 2 if comparisons else samples, rng, clusters)
-    ends = (quantiles(column[:samples], resampling.level) for column in means)
-    tests = (
-        _tests(gaps, means[len(values) :], resampling.level, rng, clusters) if comparisons else []
-    )
-    return dict(zip(values, ends, strict=False)), tests
+    draws = samples
+    if comparisons:
+        draws = 2 * samples
+    means = resampled_means([*values.values(), *gaps], draws, rng, clusters)
+    intervals = {}
+    for key, column in zip(values, means, strict=False):
+        intervals[key] = quantiles(column[:samples], level)
+    tests: list[PairedTest] = []
+    if comparisons:
+        tests = _tests(gaps, means[len(values) :], level, rng, clusters)
+    return intervals, tests
 
 
 def _ece_interval(measured: Floats, resampled: Floats, level: float) -> Interval:
@@ -199,27 +219,37 @@ def _ece_interval(measured: Floats, resampled: Floats, level: float) -> Interval
     low, high = quantiles(np.abs(resampled).sum(axis=1), level)
     # Resampled gaps vary around the measured ones as these would around zero.
     chance = np.quantile(np.abs(resampled - measured).sum(axis=1), level)
-    return Interval(
-        estimate,
-        low=0.0 if estimate <= chance else min(max(2 * estimate - high, 0.0), estimate),
-        high=max(2 * estimate - low, estimate),
-    )
+    mirrored_low = 0.0
+    if estimate > chance:
+        mirrored_low = min(max(2 * estimate - high, 0.0), estimate)
+    mirrored_high = max(2 * estimate - low, estimate)
+    return Interval(estimate, mirrored_low, mirrored_high)
 
 
 def _parts(
     names: Sequence[str], p: Floats, q: Floats, y: Ints, scale: Scale
-) -> tuple[Floats, dict[str, Any]]:
-    """The parts of all metrics side by side [N, M], and which columns are whose.
+) -> tuple[Floats, dict[str, int | slice]]:
+    """The parts of all metrics side by side [N, M], and the column or columns of each metric.
 
-    The last column is 1: its sum is the number of items. Ranks have no parts.
+    The last column is 1: its sum is the number of items. A metric without a formula has no parts.
     """
-    arrays = {name: parts(p, q, y, scale) for name in names if (parts := METRIC[name].parts)}
-    columns: dict[str, Any] = {}
-    end = 0
-    for name, array in arrays.items():
-        start, end = end, end + (1 if array.ndim == 1 else array.shape[1])
-        columns[name] = start if array.ndim == 1 else slice(start, end)
-    return np.column_stack([*arrays.values(), np.ones(len(p))]), columns
+    arrays: list[Floats] = []
+    columns: dict[str, int | slice] = {}
+    start = 0
+    for name in names:
+        formula = METRIC[name].formula
+        if formula is None:
+            continue
+        parts = formula(p, q, y, scale)
+        arrays.append(parts)
+        if parts.ndim == 1:
+            columns[name] = start
+            start += 1
+        else:
+            end = start + parts.shape[1]
+            columns[name] = slice(start, end)
+            start = end
+    return np.column_stack([*arrays, np.ones(len(p))]), columns
 
 
 @dataclass(frozen=True)
@@ -282,18 +312,21 @@ def paired_test(
     True
     """
     rng = _checked_rng(samples, level, random_state)
-    ours, theirs = losses("a", a), losses("b", b)
-    if len(ours) != len(theirs):
+    losses_a = losses("a", a)
+    losses_b = losses("b", b)
+    if len(losses_a) != len(losses_b):
         raise InputError(
-            f"a has {len(ours)} losses, b has {len(theirs)}",
+            f"a has {len(losses_a)} losses, b has {len(losses_b)}",
             "match the items of the two methods by id",
         )
-    gaps = [ours - theirs]
-    return _tests(gaps, resampled_means(gaps, samples, rng, clusters), level, rng, clusters)[0]
+    gaps = [losses_a - losses_b]
+    means = resampled_means(gaps, samples, rng, clusters)
+    (test,) = _tests(gaps, means, level, rng, clusters)
+    return test
 
 
 def _checked_rng(samples: int, level: float, random_state: int) -> np.random.Generator:
-    """The generator of a seed; numbers that can't be meant are refused."""
+    """The generator of a seed; invalid arguments are refused."""
     check_number("samples", samples, 1, whole=True)
     check_number("level", level, 0, 0.9999, above=True)
     check_seed(random_state)
@@ -309,10 +342,11 @@ def _tests(
 ) -> list[PairedTest]:
     """From differences [N] and their resampled means [M, samples]."""
     p_values = _sign_flip(np.column_stack(gaps), means.shape[1], rng, clusters)
-    return [
-        PairedTest(float(gap.mean()), *quantiles(resampled, level), p_value=p_value, n=len(gap))
-        for gap, resampled, p_value in zip(gaps, means, p_values, strict=True)
-    ]
+    tests: list[PairedTest] = []
+    for gap, resampled, p_value in zip(gaps, means, p_values, strict=True):
+        low, high = quantiles(resampled, level)
+        tests.append(PairedTest(float(gap.mean()), low, high, p_value, len(gap)))
+    return tests
 
 
 def _sign_flip(
@@ -321,7 +355,8 @@ def _sign_flip(
     """The p-value of each column of differences [N, M]."""
     if clusters is not None:
         gaps = np.stack([np.bincount(clusters, column) for column in gaps.T], axis=1)
-    items, total = len(gaps), gaps.sum(axis=0)
+    items = len(gaps)
+    total = gaps.sum(axis=0)
     # Sums that differ by rounding alone count as equally extreme.
     extreme = np.abs(total) - 1e-9 * np.abs(gaps).sum(axis=0)
     hits = np.zeros(gaps.shape[1], dtype=np.int64)

@@ -77,7 +77,7 @@ class Evaluation:
     @cached_property
     def distance(self) -> Floats | None:
         """`distance_metric` of each item [N]: ‖p − q‖₁, or W1 in units of the scale."""
-        if self.annotations is None:
+        if self.annotations is None or self.hard_labels is None:
             return None
         distance = item_values(self.scale)[self.distance_metric]
         return distance(self.pooled.probabilities, self.annotations.soft_labels, self.hard_labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -10,10 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import AfterValidator, Field, create_model
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from edokit._errors import InputError
-from edokit._io.documents import Count, Document, read_json, read_model, to_model
+from edokit._io.documents import Count, Document, read_json, read_model, show_value, to_model
 from edokit._io.tables import read_table
 from edokit.analysis.scores.result import CONSTANT, Gain, Score
 from edokit.metrics import METRIC, PairedTest, search_metrics
@@ -21,10 +22,7 @@ from edokit.report.evaluation import Evaluation
 from edokit.report.formatting import number
 
 # Columns of the table of trials that are not settings.
-_OUTCOMES = {
-    *("number", "slot", "weights", "on_front", "chosen", "state", "failure"),
-    *(*METRIC, *(f"{name}_se" for name in METRIC)),
-}
+_OUTCOMES = {"number", "slot", "weights", "on_front", "chosen", "state", "failure"}
 _ESTIMATES = ("optimistic_", "cross_fitted_")
 
 
@@ -46,16 +44,37 @@ class _SearchFile(Document):
     chosen: _ChosenTrial | None = None
 
 
-class _MethodBase(Document):
+class _Method(Document):
+    # Metrics are fields beside these. Which there are, the registry knows when a file is read.
+    model_config = ConfigDict(extra="allow")
+
     name: str
     about: str = ""
     intervals: dict[str, tuple[float, float]] = Field(default_factory=dict)
     against_reference: dict[str, PairedTest] = Field(default_factory=dict)
     against_constant: dict[str, PairedTest] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _check_metrics(self) -> _Method:
+        for name, value in self._metric_fields().items():
+            is_number = isinstance(value, float | int) and not isinstance(value, bool)
+            # NaN and integers that are too long for a float are not within these bounds.
+            is_finite = is_number and abs(value) <= sys.float_info.max
+            if value is not None and not is_finite:
+                raise ValueError(
+                    f"has {show_value(value)} for {name}, but should have a finite number"
+                )
+        return self
 
-_METRICS: dict[str, Any] = dict.fromkeys(METRIC, (float | None, None))
-_Method: Any = create_model("_Method", __base__=_MethodBase, **_METRICS)
+    def _metric_fields(self) -> dict[str, Any]:
+        fields = self.model_extra or {}
+        return {name: fields[name] for name in METRIC if name in fields}
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics that have a value."""
+        values = self._metric_fields().items()
+        return {name: float(value) for name, value in values if value is not None}
 
 
 class _Skipped(Document):
@@ -163,11 +182,14 @@ def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
 
 def trial_settings(trial: Mapping[str, Any]) -> dict[str, str]:
     """Every setting of a trial as text, size and generation included."""
-    return {
-        name: f"{value:.4g}" if isinstance(value, float) else str(value)
-        for name, value in trial.items()
-        if value is not None and name not in _OUTCOMES and not name.startswith(_ESTIMATES)
-    }
+    settings: dict[str, str] = {}
+    for name, value in trial.items():
+        is_metric = name.removesuffix("_se") in METRIC
+        is_outcome = is_metric or name in _OUTCOMES or name.startswith(_ESTIMATES)
+        if value is None or is_outcome:
+            continue
+        settings[name] = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return settings
 
 
 def read_comparison(path: Path) -> Comparison:
@@ -176,9 +198,8 @@ def read_comparison(path: Path) -> Comparison:
     return read_model(path, Comparison, **about)
 
 
-def _score(row: Any) -> Score:
-    values = {metric: getattr(row, metric) for metric in METRIC}
-    metrics = {metric: value for metric, value in values.items() if value is not None}
+def _score(row: _Method) -> Score:
+    metrics = row.metrics
     # An ordinal scale has RPS, which ranks methods there.
     headline = "rps" if "rps" in metrics else "ce"
     tests = row.against_reference, row.against_constant
