@@ -6,6 +6,8 @@ import inspect
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,7 +37,6 @@ from edokit.members.jobs import (
     JOB_PREDICTIONS,
     MANIFEST,
     read_card,
-    write_card,
 )
 from edokit.members.pretrained import (
     check_model,
@@ -44,7 +45,7 @@ from edokit.members.pretrained import (
     local_folder,
     public_name,
 )
-from edokit.members.recipe import Text, asks_server
+from edokit.members.recipe import Member, Text, asks_server
 from edokit.members.score import LoadedMembers
 from edokit.members.texts import Texts
 from edokit.panels import Panel
@@ -58,27 +59,32 @@ if TYPE_CHECKING:
     from edokit.predictions.core import Predictions
 
 
-ENSEMBLE, MEMBERS, MODELS, CARD = "ensemble", "members", "models", "README.md"
+ENSEMBLE = "ensemble"
+MEMBERS = "members"
+MODELS = "models"
+CARD = "README.md"
 # Characters that a text may have, unless another limit is given.
 MAX_LENGTH = 100_000
 # Texts that are predicted at once.
 ROWS = 2048
 
 
-class _File(Document):
+class BundledFile(Document):
+    """A file of a bundle."""
+
     model_config = ConfigDict(extra="forbid")
     size: Count
     sha256: str
 
 
-class _Document(Document):
-    """``bundle.json``."""
+class BundleContents(Document):
+    """The content of ``bundle.json``."""
 
     kind: Literal["edo-bundle"] = "edo-bundle"
     format: Annotated[int, AfterValidator(check_format)] = FORMAT
     edokit: str
     models: dict[str, FolderName]
-    files: dict[str, _File]
+    files: dict[str, BundledFile]
 
     @property
     def version(self) -> str:
@@ -122,9 +128,11 @@ class Bundle:
         self, ensemble: EDOEnsemble, members: LoadedMembers, *, max_length: int = MAX_LENGTH
     ) -> None:
         check_number("max_length", max_length, 1, whole=True)
-        self.ensemble, self.members, self.max_length = ensemble, members, max_length
+        self.ensemble = ensemble
+        self.members = members
+        self.max_length = max_length
         self.folder: Path | None = None
-        self._document = _Document(edokit=__version__, models={}, files={})
+        self._contents = BundleContents(edokit=__version__, models={}, files={})
         # Learned on pairs of an item and an annotator, with the anonymous answers beside them, or
         # with the members of annotators as one.
         names = ensemble.members_
@@ -145,7 +153,7 @@ class Bundle:
     @property
     def version(self) -> str:
         """Digest of ensemble and members: bundles of one version predict the same."""
-        return self._document.version
+        return self._contents.version
 
     @property
     def known_annotators(self) -> tuple[str, ...]:
@@ -155,7 +163,7 @@ class Bundle:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return self._document.size
+        return self._contents.size
 
     def predict_proba(self, texts: Sequence[Text], **view: Any) -> Floats:
         """Pooled probabilities (N, C), columns as in ``classes``.
@@ -171,7 +179,7 @@ class Bundle:
         Returns
         -------
         ndarray of shape (N, C)
-            Of sets the probability of each label (N, L), which need not sum to one.
+            For multi-label data, the probability of each label (N, L), which need not sum to one.
 
         Raises
         ------
@@ -184,7 +192,7 @@ class Bundle:
     def predict(self, texts: Sequence[Text], **view: Any) -> npt.NDArray[Any]:
         """The likeliest class of each text (N,); parameters as ``predict_proba``.
 
-        Of sets, an indicator matrix (N, L): 1 for labels above one half.
+        For multi-label data, an indicator matrix (N, L): 1 for labels above one half.
         """
         hard = self.scale.hard(self.predict_proba(texts, **view))
         return self.scale.labels(hard, self.ensemble.classes_)
@@ -216,7 +224,9 @@ class Bundle:
             order; ``to_table`` makes a table of them.
         """
         checked = Texts.of(texts)
-        by_item = None if annotators is None else _by_item(annotators, checked.items)
+        by_item = None
+        if annotators is not None:
+            by_item = _by_item(annotators, checked.items)
         parts = self.describe_parts(checked.parts(ROWS), annotators=by_item, **view)
         return Pooled.concatenate(list(parts))
 
@@ -326,17 +336,16 @@ class Bundle:
                 f"a bundle is a folder with {BUNDLE}, but {folder} {problem}",
                 "make one with `edo bundle`",
             )
-        document = _read(folder)
-        _check_files(folder, home, document.files)
+        contents = _read(folder)
+        _check_files(folder, home, contents.files)
         ensemble = EDOEnsemble.load(folder / ENSEMBLE)
-        models = {name: folder / MODELS / place for name, place in document.models.items()}
-        for place in models.values():
-            check_model(place, home)
+        models = _model_folders(folder, contents, home)
         member_names = ensemble.needed_members()
         members = LoadedMembers(folder / MEMBERS, member_names, models=models, **options).load()
         _check_classes(members, ensemble, f"make the bundle {folder} again with `edo bundle`")
         bundle = cls(ensemble, members, max_length=max_length)
-        bundle.folder, bundle._document = folder, document
+        bundle.folder = folder
+        bundle._contents = contents
         return bundle
 
     @classmethod
@@ -379,9 +388,14 @@ class Bundle:
             nothing is written then.
         """
         out = local_path(out)
-        sources = [Path(members)] if isinstance(members, str | Path) else [*map(Path, members)]
-        saved = Path(ensemble) if isinstance(ensemble, str | Path) else None
-        fitted = ensemble if saved is None else EDOEnsemble.load(saved)
+        if isinstance(members, str | Path):
+            members = [members]
+        sources = [Path(source) for source in members]
+        saved: Path | None = None
+        fitted = ensemble
+        if isinstance(fitted, str | Path):
+            saved = Path(fitted)
+            fitted = EDOEnsemble.load(saved)
         if not isinstance(fitted, EDOEnsemble):
             raise InputError(
                 "a bundle is made of an EDOEnsemble and trained members, not of"
@@ -395,20 +409,30 @@ class Bundle:
             about = (folder / ENSEMBLE / CARD).read_text(encoding="utf-8")
             (folder / ENSEMBLE / CARD).unlink()  # its part of the bundle's own
             member_names = fitted.needed_members()
-            loaded = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
-            _check_classes(loaded, fitted, "name the folder of the members that it was fitted on")
-            models = _copy_members(loaded, folder)
+            trained = LoadedMembers(sources, member_names, device=device, trust=trust, keep=False)
+            _check_classes(trained, fitted, "name the folder of the members that it was fitted on")
+            copied = _copy_members(trained, folder)
             files = {
-                name: _File(size=path.stat().st_size, sha256=digest_file(path))
+                name: _listed_file(path, copied.digests.get(name))
                 for name, path in _files(folder, folder).items()
             }
-            document = _Document(edokit=__version__, models=models, files=files)
-            write_json(document.model_dump(), folder / BUNDLE)
-            bundle = cls.load(folder, device=device, trust=trust)
+            contents = BundleContents(edokit=__version__, models=copied.encoders, files=files)
+            write_json(contents.model_dump(), folder / BUNDLE)
             if not overwrite:
-                _refuse_other(out, bundle.version)
+                _refuse_other(out, contents.version)
+            models = _model_folders(folder, contents, home=folder)
+            bundled = LoadedMembers(
+                folder / MEMBERS, member_names, device=device, trust=trust, models=models
+            )
+            for name, loaded_models in copied.models.items():
+                bundled.take_models(name, loaded_models)
+            bundled.load()  # those that compute with a model in the bundle
+            # Refitting the caller's estimator must not change the bundle.
+            bundle = cls(copy(fitted), bundled)
+            bundle._contents = contents
             (folder / CARD).write_text(_card(bundle, about), encoding="utf-8")
-        bundle.folder, bundle.members.place = out, str(out / MEMBERS)
+        bundle.folder = out
+        bundle.members.place = str(out / MEMBERS)
         return bundle
 
     @classmethod
@@ -446,47 +470,99 @@ class Bundle:
         return cls._load(folder, home_of(folder), **options)
 
 
-def _copy_members(loaded: LoadedMembers, out: Path) -> dict[str, str]:
+@dataclass
+class _CopiedMembers:
+    """What became of members that were copied into a bundle."""
+
+    encoders: dict[str, str] = field(default_factory=dict)
+    """The folder of each pretrained model that the bundle holds, by name."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Digests of copied files by their names in the bundle, from the cards of the members."""
+    models: dict[str, list[tuple[Path, Member]]] = field(default_factory=dict)
+    """Members that predict as they were loaded: each fold with its folder in the bundle."""
+
+
+def _copy_members(trained: LoadedMembers, out: Path) -> _CopiedMembers:
     """Copy members, without their predictions, and the encoders that they need.
 
-    Returns the folder of each encoder by its name. A bundle is for others to read: members whose
-    pretrained models were given as folders are saved anew, with the last part of the folder as the
-    name. (Others are copied: skops never writes an estimator the same way twice.)
+    Every model is loaded once, which compares its files with the digests on its card; these
+    digests describe the copy, too. A bundle is for others to read: members whose pretrained models
+    were given as folders are saved anew, with the last part of the folder as the name. (Others are
+    copied: skops never writes an estimator the same way twice.)
     """
-    unneeded = shutil.ignore_patterns(MEMBER_CARD, JOB_PREDICTIONS)
-    encoders, names = dict[str, str](), dict[str, str]()
-    for name, home in loaded.folders.items():
-        member: Any
-        for folder, member in loaded.models(name):
-            card, model = read_card(folder), member.get_params().get("model")
-            if model is not None and not asks_server(type(member)):
-                if model not in names:
-                    names[model] = _bundled_name(member, out / MODELS, encoders)
-                member.model = names[model]
-                card["options"] |= {"model": names[model]}
-            copied = out / MEMBERS / folder.relative_to(home)
-            if names.get(model, model) == model:
-                shutil.copytree(folder, copied, ignore=unneeded)
+    copied = _CopiedMembers()
+    public_names: dict[str, str] = {}
+    for name, home in trained.folders.items():
+        models: list[tuple[Path, Member]] = []
+        needs_encoder = False
+        for source, member in trained.models(name):
+            target = out / MEMBERS / source.relative_to(home)
+            card = read_card(source)
+            model = _pretrained_model(member)
+            if model is not None and model not in public_names:
+                public_names[model] = _bundled_name(member, model, out / MODELS, copied.encoders)
+            if model is None or public_names[model] == model:
+                digests = _copy_files(source, target, card["sha256"])
             else:
-                copied.mkdir(parents=True)
-                member.save(copied)
-            write_card(card, copied)
-    data, members = loaded.manifest["data"], loaded.manifest["members"]
-    manifest = new_manifest(loaded.classes, loaded.scale) | {
-        "data": {**data, "source": Path(str(data.get("source") or "")).name},
-        "members": [member for member in members if member["name"] in loaded.folders],
-        "versions": loaded.manifest.get("versions", {}),
-    }
-    write_json(manifest, out / MEMBERS / MANIFEST)
-    return encoders
+                _rename_model(member, public_names[model])
+                target.mkdir(parents=True)
+                member.save(target)
+                digests = {file: digest_file(path) for file, path in files_below(target).items()}
+            if model is not None:
+                card["options"]["model"] = public_names[model]
+            write_json({**card, "sha256": digests}, target / MEMBER_CARD)
+            prefix = target.relative_to(out).as_posix()
+            copied.digests |= {f"{prefix}/{file}": digest for file, digest in digests.items()}
+            models.append((target, member))
+            if model is not None and public_names[model] in copied.encoders:
+                needs_encoder = True  # the one in the bundle, which loading it again gives it
+        if not needs_encoder:
+            copied.models[name] = models
+    _write_manifest(trained, out / MEMBERS / MANIFEST)
+    return copied
 
 
-def _bundled_name(member: Any, out: Path, encoders: dict[str, str]) -> str:
+def _pretrained_model(member: Member) -> str | None:
+    """The pretrained model that a member computes with on this machine, by hub id or folder."""
+    if asks_server(type(member)):
+        return None
+    model: str | None = member.get_params().get("model")
+    return model
+
+
+def _rename_model(member: Any, name: str) -> None:
+    """Refer to the pretrained model by another name; recipes with one have this attribute."""
+    member.model = name
+
+
+def _copy_files(source: Path, target: Path, card_digests: Mapping[str, str]) -> dict[str, str]:
+    """Copy the files of a member without card and predictions; the digest of each by name."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns(MEMBER_CARD, JOB_PREDICTIONS))
+    digests: dict[str, str] = {}
+    for name, path in files_below(target).items():
+        # Only files that the user added are not on the card.
+        digests[name] = card_digests.get(name) or digest_file(path)
+    return digests
+
+
+def _write_manifest(trained: LoadedMembers, path: Path) -> None:
+    """Write the manifest of the members in a bundle."""
+    manifest = new_manifest(trained.classes, trained.scale)
+    data = trained.manifest["data"]
+    manifest["data"] = {**data, "source": Path(str(data.get("source") or "")).name}
+    manifest["members"] = [
+        member for member in trained.manifest["members"] if member["name"] in trained.folders
+    ]
+    manifest["versions"] = trained.manifest.get("versions", {})
+    write_json(manifest, path)
+
+
+def _bundled_name(member: Member, model: str, out: Path, encoders: dict[str, str]) -> str:
     """What a bundle calls a pretrained model, which it holds unless the member does."""
-    name = public_name(member.model)
+    name = public_name(model)
     if "models" not in inspect.signature(member.load).parameters:
         return name
-    place = copy_model(member.model, out)
+    place = copy_model(model, out)
     if encoders.get(name, place) != place:  # folders with the same last part
         name += f"-{place}"
     encoders[name] = place
@@ -496,27 +572,35 @@ def _bundled_name(member: Any, out: Path, encoders: dict[str, str]) -> str:
 def _card(bundle: Bundle, ensemble: str) -> str:
     """The card: that of the ensemble, what its members are, size and time, and how to use it."""
     about, _, members = ensemble.removeprefix("# An EDO ensemble\n").partition("## Members")
-    document, data = bundle._document, bundle.members.manifest["data"]
-    items = data.get("items") if isinstance(data.get("items"), dict) else {}
-    people, endpoints = bundle.known_annotators, bundle.members.endpoints
-    addresses = ", ".join(map(markdown_text, endpoints))
+    contents = bundle._contents
+    data = bundle.members.manifest["data"]
+    items = data.get("items")
+    if not isinstance(items, dict):
+        items = {}
+    endpoints = ""
+    if bundle.members.endpoints:
+        addresses = ", ".join(map(markdown_text, bundle.members.endpoints))
+        endpoints = f"**Texts are sent to** {addresses}.\n"
+    known = ""
+    if people := bundle.known_annotators:
+        known = (
+            f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
+            " them: the names are in its files.\n"
+        )
     template = (Path(__file__).parent / "bundle_card.md").read_text(encoding="utf-8")
     return template.format(
         about=about.rstrip("\n") + "\n",
         version=bundle.version,
-        size=in_bytes(document.size),
-        files=len(document.files),
+        size=in_bytes(contents.size),
+        files=len(contents.files),
         edokit=__version__,
-        endpoints=f"**Texts are sent to** {addresses}.\n" if endpoints else "",
+        endpoints=endpoints,
         pairs=" (with a column `context`)" if data.get("pairs") else "",
         source=markdown_text(str(data.get("source") or "texts")),
         items=", ".join(f"{count} {markdown_text(str(name))}" for name, count in items.items()),
         annotators=data.get("annotators", "some"),
         members="\n".join(_member_rows(bundle)),
-        known=f"\nIt knows {counted(len(people), 'annotator')} by name, and answers for each of"
-        " them: the names are in its files.\n"
-        if people
-        else "",
+        known=known,
         rest=members,
     )
 
@@ -527,8 +611,10 @@ def _member_rows(bundle: Bundle) -> list[str]:
     rows = []
     for name in bundle.members.names:
         _, member = next(iter(bundle.members.models(name)))
-        cells = name, entries[name].get("recipe", ""), member.get_params().get("model") or ""
-        rows.append("| " + " | ".join(markdown_text(str(cell)) for cell in cells) + " |")
+        recipe = entries[name].get("recipe", "")
+        model = member.get_params().get("model") or ""
+        cells = [markdown_text(str(cell)) for cell in (name, recipe, model)]
+        rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 
@@ -570,12 +656,22 @@ def is_bundle(folder: str | Path) -> bool:
 def bundle_folder(folder: Path) -> Path:
     """The folder itself, or the bundle of a run in it."""
     inside = folder / "bundle"
-    return inside if (inside / BUNDLE).exists() and not (folder / BUNDLE).exists() else folder
+    if (inside / BUNDLE).exists() and not (folder / BUNDLE).exists():
+        return inside
+    return folder
 
 
-def _read(folder: Path) -> _Document:
+def _read(folder: Path) -> BundleContents:
     hint = "check that it is the right file, or make it again with `edo bundle`"
-    return read_model(folder / BUNDLE, _Document, title="an EDO bundle", hint=hint)
+    return read_model(folder / BUNDLE, BundleContents, title="an EDO bundle", hint=hint)
+
+
+def _model_folders(folder: Path, contents: BundleContents, home: Path) -> dict[str, Path]:
+    """The folder of each pretrained model in a bundle, by name; each is checked."""
+    models = {name: folder / MODELS / place for name, place in contents.models.items()}
+    for place in models.values():
+        check_model(place, home)
+    return models
 
 
 def _check_classes(members: LoadedMembers, ensemble: EDOEnsemble, hint: str) -> None:
@@ -602,12 +698,19 @@ def _files(folder: Path, home: Path) -> dict[str, Path]:
     }
 
 
-def _check_files(folder: Path, home: Path, files: Mapping[str, _File]) -> None:
+def _listed_file(path: Path, digest: str | None) -> BundledFile:
+    """The entry of a file in ``bundle.json``; its digest is computed unless it is known."""
+    if digest is None:
+        digest = digest_file(path)
+    return BundledFile(size=path.stat().st_size, sha256=digest)
+
+
+def _check_files(folder: Path, home: Path, files: Mapping[str, BundledFile]) -> None:
     """Refuse a bundle unless its files are those that were bundled."""
     paths = _files(folder, home)
-    unlike = files.keys() ^ paths.keys() or {
-        name for name, path in paths.items() if digest_file(path) != files[name].sha256
-    }
+    unlike = files.keys() ^ paths.keys()
+    if not unlike:
+        unlike = {name for name, path in paths.items() if digest_file(path) != files[name].sha256}
     if unlike:
         raise InputError(
             f"the bundle {folder} is damaged: these files are missing, changed or not part of it:"
@@ -621,7 +724,9 @@ def _by_item(
 ) -> dict[str, tuple[str, ...]]:
     """The annotators of each text by its item."""
     if isinstance(annotators, str) or len(annotators) != len(items):
-        count = "one string" if isinstance(annotators, str) else str(len(annotators))
+        count = str(len(annotators))
+        if isinstance(annotators, str):
+            count = "one string"
         raise InputError(
             f"{option('annotators')} must be one entry per text, but are {count} for"
             f" {counted(len(items), 'text')}",

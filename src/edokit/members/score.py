@@ -312,6 +312,10 @@ class LoadedMembers:
             self._kept[name] = list(self._load(name))
         return self._kept[name]
 
+    def take_models(self, name: str, models: Sequence[tuple[Path, Member]]) -> None:
+        """Use a member that is in memory already: its folds, each with its folder."""
+        self._kept[name] = list(models)
+
     def _load(self, name: str) -> Iterator[tuple[Path, Member]]:
         folder = self.folders[name] / MEMBERS / name
         for fold in sorted(folder.glob("fold-*")) or [folder]:
@@ -340,7 +344,9 @@ def load_member(
             "train it again without this option",
         )
     if models is None:  # the files of a bundle have been compared with its own list
-        changed = [name for name in changed_files(folder, card) if name != JOB_PREDICTIONS]
+        # Its predictions are not needed.
+        files = {name: sha for name, sha in card["sha256"].items() if name != JOB_PREDICTIONS}
+        changed = changed_files(folder, {"sha256": files})
         if changed:
             raise InputError(
                 f"the member in {folder} is damaged: {examples(changed)} is not what was trained",
