@@ -19,7 +19,9 @@ from edokit import EDOWarning, InputError, Run, RunOptions, pipeline, simulate
 from edokit.analysis.scores.result import Gain
 from edokit.members import Group
 from edokit.members.recipe import make_member
-from edokit.pipeline import Ingredient, default_pool, sentence
+from edokit.pipeline.pool import Ingredient, default_pool
+from edokit.pipeline.source import read_source
+from edokit.pipeline.text import sentence
 
 TEXTS = ["what a lovely day", "such a rude and awful reply"]
 pytestmark = pytest.mark.filterwarnings("ignore::edokit._errors.EDOWarning")
@@ -186,7 +188,7 @@ def test_a_label_that_next_to_nobody_chose_is_named(tmp_path: Path) -> None:
     table = simulate("two-camps", items=(150, 1, 1)).annotations.to_table().to_pandas().astype(str)
     table.loc[7, "label"] = "ofensive"
     with pytest.warns(EDOWarning, match="chose 'ofensive'; .*label_map"):
-        pipeline._read(table, tmp_path, {})
+        read_source(table, tmp_path, {})
 
 
 def test_numbers_in_a_row_are_asked_about(tmp_path: Path) -> None:

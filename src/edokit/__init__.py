@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from edokit.members import add_member, score_members, train_members
     from edokit.objective.settings import Exact, Gumbel, Objective
     from edokit.panels import Panel
-    from edokit.pipeline import Run, RunOptions, run
+    from edokit.pipeline import run
+    from edokit.pipeline.options import RunOptions
+    from edokit.pipeline.result import Run
     from edokit.predictions.core import Predictions
     from edokit.predictions.files import write_predictions
     from edokit.predictions.shards import read_predictions
@@ -98,7 +100,9 @@ __getattr__ = lazy_names(
         "predictions.files": ("write_predictions",),
         "predictions.shards": ("read_predictions",),
         "report": ("write_report",),
-        "pipeline": ("Run", "RunOptions", "run"),
+        "pipeline": ("run",),
+        "pipeline.options": ("RunOptions",),
+        "pipeline.result": ("Run",),
         "scales": ("Scale",),
         "analysis.search": ("search",),
         "analysis.search.options": ("SearchOptions",),

@@ -10,11 +10,11 @@ from report_cases import people_and_pool, texts_for
 
 from edokit import Annotations, EDOEnsemble, Predictions
 from edokit.report import items as items_module
-from edokit.report.evaluation import Evaluation, evaluate_items
+from edokit.report.evaluation import EvaluatedItems, evaluate_items
 from edokit.report.items import filters, item_table, minority_lost
 
 
-def judged_with(answers: list[list[str]], probabilities: list[float]) -> Evaluation:
+def judged_with(answers: list[list[str]], probabilities: list[float]) -> EvaluatedItems:
     """Items with these answers, and a single member that says so much for yes."""
     people = Annotations.from_matrix(np.array(answers, dtype=object), classes=["no", "yes"])
     p = np.array(probabilities)
@@ -28,7 +28,7 @@ def judged_with(answers: list[list[str]], probabilities: list[float]) -> Evaluat
     return evaluate_items(ensemble, pool, people, name="test items", held_out=True)
 
 
-def chosen(evaluation: Evaluation, key: str) -> list[int]:
+def chosen(evaluation: EvaluatedItems, key: str) -> list[int]:
     return np.flatnonzero(filters(evaluation)[key]).tolist()
 
 

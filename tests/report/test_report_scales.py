@@ -20,7 +20,7 @@ from edokit.report import collect, write_report
 from edokit.report.charts import all_charts
 from edokit.report.colours import class_colours
 from edokit.report.data import ReportData
-from edokit.report.evaluation import Evaluation, evaluate_items
+from edokit.report.evaluation import EvaluatedItems, evaluate_items
 from edokit.report.items import filters, item_table, minority_lost
 from edokit.report.results import (
     best_values,
@@ -124,12 +124,12 @@ def test_the_spread_of_members_is_in_units_of_the_scale() -> None:
     np.testing.assert_allclose(pooled.spread, [3, 3])
 
 
-def ratings_of(labels: list[list[int]], p: list[list[float]]) -> Evaluation:
+def ratings_of(labels: list[list[int]], p: list[list[float]]) -> EvaluatedItems:
     people = Annotations.from_matrix(labels, scale="ordinal:1,2,3,4,5")
     return evaluated(people, p)
 
 
-def evaluated(people: Annotations, p: list[list[float]]) -> Evaluation:
+def evaluated(people: Annotations, p: list[list[float]]) -> EvaluatedItems:
     pool = Predictions.from_arrays(
         [p], items=people.items, classes=people.classes, scale=people.scale, layout="KNC"
     )
@@ -137,7 +137,7 @@ def evaluated(people: Annotations, p: list[list[float]]) -> Evaluation:
     return evaluate_items(ensemble, pool, people, name="test items", held_out=True)
 
 
-def passing(evaluation: Evaluation, key: str) -> list[int]:
+def passing(evaluation: EvaluatedItems, key: str) -> list[int]:
     return np.flatnonzero(filters(evaluation)[key]).tolist()
 
 

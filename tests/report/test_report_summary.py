@@ -19,8 +19,8 @@ from edokit.metrics import MAIN_METRICS, Interval, PairedTest
 from edokit.report import collect
 from edokit.report.charts import all_charts
 from edokit.report.data import ReportData
-from edokit.report.evaluation import Evaluation
-from edokit.report.summary import Summary, summarize
+from edokit.report.evaluation import EvaluatedItems
+from edokit.report.summary import PageSummary, summarize
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +28,17 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return collect(make_run(tmp_path_factory.mktemp("words"), items=300))
 
 
-def summary_of(ensemble: EDOEnsemble | None, evaluation: Evaluation | None) -> Summary:
+def summary_of(ensemble: EDOEnsemble | None, evaluation: EvaluatedItems | None) -> PageSummary:
     return summarize(ReportData("run", ensemble=ensemble, evaluation=evaluation))
 
 
-def with_differences(evaluation: Evaluation, **tests: PairedTest) -> Evaluation:
+def with_differences(evaluation: EvaluatedItems, **tests: PairedTest) -> EvaluatedItems:
     """The evaluation with other differences from the uniform mean."""
     edo = evaluation.scores[0]
     return with_score(evaluation, replace(edo, against={**edo.against, **tests}))
 
 
-def with_score(evaluation: Evaluation, edo: Score) -> Evaluation:
+def with_score(evaluation: EvaluatedItems, edo: Score) -> EvaluatedItems:
     """The evaluation with another score of the ensemble."""
     assert evaluation.result is not None
     scores = (edo, *evaluation.scores[1:])

@@ -29,7 +29,7 @@ def diagnose(
         Seed of the permutations.
     """
     from edokit.analysis.diagnose import diagnose as run_diagnosis
-    from edokit.pipeline import reading_flags
+    from edokit.pipeline.text import reading_flags
 
     with console.progress() as bars:
         diagnosis = run_diagnosis(

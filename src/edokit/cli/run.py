@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from edokit.cli import console, options
-from edokit.pipeline import Run, RunOptions
 from edokit.pipeline import run as run_all
+from edokit.pipeline.options import RunOptions
+from edokit.pipeline.result import Run
 
 
 @options.evaluated

@@ -17,9 +17,9 @@ from edokit.report.colours import BLUE, INK, MUTED, VERMILION
 from edokit.report.data import ReportData
 from edokit.report.formatting import clean, named, number
 from edokit.report.results import (
-    Result,
-    Search,
-    find_result,
+    Headline,
+    SearchTrials,
+    find_headline,
     headline_value,
     is_ours,
     ranked_scores,
@@ -47,7 +47,7 @@ def all_charts(data: ReportData) -> dict[str, Spec]:
         p, q = data.evaluation.pooled.probabilities, data.evaluation.annotations.soft_labels
         charts["reliability"] = reliability(reliability_curve(p, q, scale=data.evaluation.scale))
     has_weights = data.ensemble is None or len(data.ensemble.members_) > 1
-    if has_weights and (result := find_result(data.comparison, data.evaluation)) is not None:
+    if has_weights and (result := find_headline(data.comparison, data.evaluation)) is not None:
         charts["gain"] = gain(result)
     if scores := ranked_scores(data.comparison, data.evaluation):
         charts["methods"] = methods(scores)
@@ -86,7 +86,7 @@ def weights(ensemble: EDOEnsemble) -> Spec:
     return vega.chart("Weight of each member", layers, x, y, 90 + 22 * len(order))
 
 
-def gain(result: Result) -> Spec:
+def gain(result: Headline) -> Spec:
     """How much better than a plain average in each metric, in colour where the interval says so."""
     gains = pd.DataFrame([vars(gain) for gain in result.gains.values()])
     chart = dots(
@@ -132,7 +132,7 @@ def _metric_axis(name: str) -> Spec:
     return vega.numbers(metric.short, f"{metric.short} ({better} is better)")
 
 
-def pareto(search: Search, x: str, y: str) -> Spec:
+def pareto(search: SearchTrials, x: str, y: str) -> Spec:
     """The trials by two metrics; all that is known of a trial is shown under the pointer."""
     trials = sorted(search.trials, key=lambda trial: bool(trial.get("on_front")))
     data = rows(**pd.DataFrame([_trial(trial, search.metrics) for trial in trials]))

@@ -13,12 +13,13 @@ import numpy as np
 
 from edokit._errors import EDOError, EDOWarning, InputError, option
 from edokit._io.digests import digest_input
+from edokit.analysis.compare import Comparison
 from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.predictions.core import Predictions
-from edokit.report.evaluation import Evaluation, evaluate_items
+from edokit.report.evaluation import EvaluatedItems, evaluate_items
 from edokit.report.formatting import listed
-from edokit.report.results import Comparison, Search, read_comparison, read_search
+from edokit.report.results import MethodScores, SearchTrials, read_comparison, read_search
 from edokit.rows import in_order
 from edokit.runs.record import RUN_RECORD, RunRecord
 
@@ -41,9 +42,9 @@ class ReportData:
         Of the folder.
     record : RunRecord or None
     ensemble : EDOEnsemble or None
-    evaluation : Evaluation or None
-    search : Search or None
-    comparison : Comparison or None
+    evaluation : EvaluatedItems or None
+    search : SearchTrials or None
+    comparison : MethodScores or None
     diagnosis : dict[str, Any] or None
         `edokit.diagnose` of the annotations, as a dictionary.
     diagnosed : str
@@ -57,9 +58,9 @@ class ReportData:
     name: str
     record: RunRecord | None = None
     ensemble: EDOEnsemble | None = None
-    evaluation: Evaluation | None = None
-    search: Search | None = None
-    comparison: Comparison | None = None
+    evaluation: EvaluatedItems | None = None
+    search: SearchTrials | None = None
+    comparison: MethodScores | None = None
     diagnosis: dict[str, Any] | None = None
     diagnosed: str = ""
     inputs: dict[str, str] = field(default_factory=dict)
@@ -68,8 +69,9 @@ class ReportData:
     @property
     def source(self) -> str:
         """The name of the file of annotations, where it is recorded."""
-        record = None if self.record is None else self.record.inputs.get("annotations")
-        return "" if record is None else Path(record.path).name
+        if self.record is None or "annotations" not in self.record.inputs:
+            return ""
+        return Path(self.record.inputs["annotations"].path).name
 
     def attempt(self, title: str, read: Callable[[], Value]) -> Value | None:
         """The result of ``read``; if it fails, a note instead."""
@@ -126,7 +128,9 @@ def collect(
     []
     """
     top = Path(run)
-    folder = top / "comparison" if (top / "comparison").is_dir() else top  # that of `edo run`
+    folder = top
+    if (top / "comparison").is_dir():  # the comparison of `edo run`
+        folder = top / "comparison"
     data = _read_folder(folder)
     data.name = top.resolve().name
     if annotations is not None and predictions is None and data.ensemble is not None:
@@ -134,14 +138,59 @@ def collect(
             "there are annotations, but no predictions of the same items",
             f"pass {option('predictions')} as well",
         )
-    source = _Source(data, folder, predictions, annotations, fit_items)
+    items = _PageItems(data, folder, predictions, annotations, fit_items=fit_items)
+    return _evaluate(data, items)
+
+
+def collect_comparison(
+    comparison: Comparison,
+    record: RunRecord,
+    predictions: Predictions,
+    annotations: Annotations,
+    *,
+    name: str,
+) -> ReportData:
+    """Everything that a report shows of a comparison in memory, as `collect` reads it from files.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        A cross-validated comparison, with EDO among its methods.
+    record : RunRecord
+        What it was compared on, as it is recorded beside the comparison.
+    predictions : Predictions
+        The members' predictions of these items.
+    annotations : Annotations
+        The annotations of these items.
+    name : str
+        Of the folder.
+
+    Returns
+    -------
+    ReportData
+    """
+    data = ReportData(name, record, comparison=MethodScores.from_comparison(comparison))
+    ensemble = comparison.fitted["edo"]
+    assert isinstance(ensemble, EDOEnsemble)
+    data.ensemble = ensemble
+    for role, source in record.inputs.items():
+        # Files without a digest are too large for a page.
+        data.inputs[role] = "same" if source.sha256 is not None else "large"
+    items = _PageItems(data, Path())
+    items.in_memory["predictions"] = predictions
+    items.in_memory["annotations"] = annotations
+    return _evaluate(data, items)
+
+
+def _evaluate(data: ReportData, items: _PageItems) -> ReportData:
+    """Evaluate the ensemble on the items, and diagnose their annotations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EDOWarning)  # the run warned already
         if data.ensemble is not None:
-            data.evaluation = source.evaluation(data.ensemble)
+            data.evaluation = items.evaluation(data.ensemble)
         evaluation = data.evaluation
         if evaluation is not None and evaluation.annotations is not None:
-            diagnosis = partial(source.diagnosis, evaluation, evaluation.annotations)
+            diagnosis = partial(items.diagnosis, evaluation, evaluation.annotations)
             data.diagnosis = data.attempt("The diagnosis", diagnosis)
     data.missing = list(dict.fromkeys(data.missing))
     return data
@@ -197,77 +246,109 @@ def _by_item(annotations: Annotations) -> Annotations:
 def _state(record: RunRecord, role: str, folder: Path) -> str:
     """Whether an input is still as the run read it."""
     path = record.path(role, folder)
-    try:
-        checksum = "" if path is None else digest_input(path)
-    except EDOError:
-        checksum = ""
-    if checksum == "":
+    if path is None:
         return "gone"
-    if checksum is None:
+    try:
+        digest = digest_input(path)
+    except EDOError:
+        return "gone"
+    if digest is None:
         return "large"
-    return "same" if checksum == record.inputs[role].sha256 else "changed"
+    if digest == record.inputs[role].sha256:
+        return "same"
+    return "changed"
 
 
 @dataclass
-class _Source:
-    """Where the items of a page come from: the caller, or the files of the run."""
+class _PageItems:
+    """Where the items of a page come from: the caller, or the inputs of the run."""
 
     data: ReportData
     folder: Path
-    predictions: Predictions | None
-    annotations: Annotations | None
-    fit_items: bool
+    predictions: Predictions | None = None
+    annotations: Annotations | None = None
+    in_memory: dict[str, Predictions | Annotations] = field(default_factory=dict)
+    """Inputs of the run by role, which need not be read from their files."""
+    fit_items: bool = True
 
-    def evaluation(self, ensemble: EDOEnsemble) -> Evaluation | None:
+    def evaluation(self, ensemble: EDOEnsemble) -> EvaluatedItems | None:
         """The caller's items, else the test items of the run, else those it was fitted on."""
-        data, record = self.data, self.data.record
-        options: dict[str, Any] = {"random_state": 0 if record is None else record.seed}
-        if data.comparison is not None and data.comparison.samples:
-            # The intervals of the comparison that the page shows.
-            options |= {"samples": data.comparison.samples, "level": data.comparison.level}
-        evaluate: Callable[..., Evaluation] = partial(evaluate_items, ensemble, **options)
+        data = self.data
         if self.predictions is not None:
             if self.annotations is None:
                 data.missing.append("The items have no annotations; pass annotations, too.")
             # The caller chose these: what is wrong with them is an error.
-            held_out = self._held_out(self.predictions)
-            return evaluate(
-                self.predictions, self.annotations, name="given items", held_out=held_out
+            return evaluate_items(
+                ensemble,
+                self.predictions,
+                self.annotations,
+                name="given items",
+                held_out=self._held_out(self.predictions),
+                **self._resampling(),
             )
         for prefix, name in (("test_", "test items"), ("", "fit items")):
             if not prefix and not self.fit_items:
                 data.missing.append("The items of the fit were read shard by shard.")
-            elif (items := self.read(prefix)) is not None:
-                evaluated = partial(evaluate, *items, name=name, held_out=bool(prefix))
-                if (evaluation := data.attempt(f"The {name}", evaluated)) is not None:
-                    return evaluation
-        reason = ", since the folder does not record where they are" if record is None else ""
+                continue
+            items = self._read(prefix)
+            if items is None:
+                continue
+            evaluate = partial(
+                evaluate_items,
+                ensemble,
+                *items,
+                name=name,
+                held_out=bool(prefix),
+                **self._resampling(),
+            )
+            evaluation = data.attempt(f"The {name}", evaluate)
+            if evaluation is not None:
+                return evaluation
+        reason = ""
+        if data.record is None:
+            reason = ", since the folder does not record where they are"
         data.missing.append(
             f"The page has no items{reason}; pass predictions and annotations to show items."
         )
         return None
 
-    def diagnosis(self, evaluation: Evaluation, labels: Annotations) -> dict[str, Any]:
+    def _resampling(self) -> dict[str, Any]:
+        """The seed of the run, and the samples and level of the comparison that the page shows."""
+        data = self.data
+        options: dict[str, Any] = {"random_state": 0}
+        if data.record is not None:
+            options["random_state"] = data.record.seed
+        if data.comparison is not None and data.comparison.samples:
+            options["samples"] = data.comparison.samples
+            options["level"] = data.comparison.level
+        return options
+
+    def diagnosis(self, evaluation: EvaluatedItems, labels: Annotations) -> dict[str, Any]:
         """Of all annotations of the file that test items are from, else of the items' own.
 
         Without test items the run has not looked at other splits.
         """
         from edokit.analysis.diagnose import diagnose
 
-        data, pooled, role = self.data, evaluation.pooled, "test_annotations"
+        data = self.data
+        pooled = evaluation.pooled
         data.diagnosed = f"the {len(pooled.items):,} {evaluation.name} of this page"
         if data.record is not None and evaluation.name == "test items":
+            role = "test_annotations"
             file_labels = data.record.annotations(role, self.folder, all_splits=True)
             assert file_labels is not None
-            labels, name = file_labels, Path(data.record.inputs[role].path).name
-            splits = f" ({listed(labels.split_names)})" if len(labels.split_names) > 1 else ""
+            labels = file_labels
+            name = Path(data.record.inputs[role].path).name
+            splits = ""
+            if len(labels.split_names) > 1:
+                splits = f" ({listed(labels.split_names)})"
             data.diagnosed = f"all {len(labels.items):,} items of {name}{splits}"
         if pooled.rows.people:
             labels = _by_item(labels)
         return diagnose(labels).to_dict()
 
     def _held_out(self, predictions: Predictions) -> bool | None:
-        """Whether these were no part of the fit, by its record; None if that is not known."""
+        """Whether the ensemble was fitted without these, by its record; None if not known."""
         if self.data.record is None or self.data.inputs.get("predictions") != "same":
             return None
         fitted = self.data.record.predictions("predictions", self.folder)
@@ -280,21 +361,40 @@ class _Source:
             return False
         return None
 
-    def read(self, prefix: str) -> tuple[Predictions, Annotations] | None:
-        """Predictions and annotations of a role, as the run read them."""
-        record, roles = self.data.record, (f"{prefix}predictions", f"{prefix}annotations")
-        if record is None or not all(role in record.inputs for role in roles):
+    def _read(self, prefix: str) -> tuple[Predictions, Annotations] | None:
+        """Predictions and annotations of the test or of the fit, as the run read them."""
+        record = self.data.record
+        predictions_role = f"{prefix}predictions"
+        annotations_role = f"{prefix}annotations"
+        if record is None or not {predictions_role, annotations_role} <= record.inputs.keys():
             return None
-        predictions, annotations = (
-            self.data.attempt(ROLES[role], partial(self._read_role, record, role)) for role in roles
+        predictions = self.data.attempt(
+            ROLES[predictions_role], partial(self._read_predictions, record, predictions_role)
         )
-        return None if predictions is None or annotations is None else (predictions, annotations)
+        annotations = self.data.attempt(
+            ROLES[annotations_role], partial(self._read_annotations, record, annotations_role)
+        )
+        if predictions is None or annotations is None:
+            return None
+        return predictions, annotations
 
-    def _read_role(self, record: RunRecord, role: str) -> Any:
+    def _read_predictions(self, record: RunRecord, role: str) -> Predictions | None:
+        self._refuse_large(record, role)
+        predictions = self.in_memory.get(role)
+        if isinstance(predictions, Predictions):
+            return predictions
+        return record.predictions(role, self.folder)
+
+    def _read_annotations(self, record: RunRecord, role: str) -> Annotations | None:
+        self._refuse_large(record, role)
+        annotations = self.in_memory.get(role)
+        if isinstance(annotations, Annotations):
+            return annotations
+        return record.annotations(role, self.folder)
+
+    def _refuse_large(self, record: RunRecord, role: str) -> None:
         if self.data.inputs[role] == "large":
             raise InputError(
                 f"{record.inputs[role].path} is over one GiB, too large for a page",
                 "pass a part of them as predictions and annotations",
             )
-        read = record.predictions if role.endswith("predictions") else record.annotations
-        return read(role, self.folder)

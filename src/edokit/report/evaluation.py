@@ -9,8 +9,7 @@ from typing import Any
 
 from edokit._errors import EDOWarning
 from edokit._types import Codes, Floats
-from edokit.analysis.evaluate import Answers, EvaluateOptions, evaluate_answers
-from edokit.analysis.evaluate import Evaluation as Metrics
+from edokit.analysis.evaluate import Answers, EvaluateOptions, Evaluation, evaluate_answers
 from edokit.analysis.scores.result import Score
 from edokit.analysis.scores.statistics import constant_of
 from edokit.annotations.core import Annotations, Ties
@@ -26,7 +25,7 @@ MANY = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class EvaluatedItems:
     """Items with the ensemble's probabilities and, where there are some, annotations.
 
     Attributes
@@ -52,7 +51,7 @@ class Evaluation:
     predictions: Predictions
     annotations: Annotations | None = None
     hard_labels: Codes | None = None
-    result: Metrics | None = None
+    result: Evaluation | None = None
 
     @property
     def metrics(self) -> dict[str, float | None]:
@@ -91,7 +90,7 @@ def evaluate_items(
     name: str,
     held_out: bool | None,
     **options: Any,
-) -> Evaluation:
+) -> EvaluatedItems:
     """Pool the predictions and compare them with the annotations, matched by item.
 
     ``options`` are those of `EvaluateOptions`; there are 1,000 bootstrap samples, or 200 for more
@@ -106,7 +105,7 @@ def evaluate_items(
     predictions = predictions.order_classes(tuple(ensemble.classes_))
     pooled = ensemble.describe(predictions)
     if annotations is None:
-        return Evaluation(name, held_out, pooled, predictions)
+        return EvaluatedItems(name, held_out, pooled, predictions)
     annotations = _aligned(annotations, predictions)
     check_same_scale(annotations.scale, "annotations", pooled.scale, "ensemble")
     policy: Ties = ensemble.settings_.get("ties", "first")
@@ -127,7 +126,7 @@ def evaluate_items(
         EvaluateOptions(**options),
         "The ensemble",
     )
-    return Evaluation(name, held_out, pooled, predictions, annotations, y, result)
+    return EvaluatedItems(name, held_out, pooled, predictions, annotations, y, result)
 
 
 def _aligned(annotations: Annotations, predictions: Predictions) -> Annotations:

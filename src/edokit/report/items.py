@@ -9,7 +9,7 @@ import numpy as np
 from edokit._io.documents import parse_json
 from edokit._types import Bools, Floats
 from edokit.metrics import METRIC
-from edokit.report.evaluation import Evaluation
+from edokit.report.evaluation import EvaluatedItems
 from edokit.report.formatting import asset
 from edokit.scales import NOMINAL, Scale
 
@@ -27,7 +27,7 @@ MINORITY = 0.2
 WIDE, NARROW = 0.25, 0.125
 
 
-def filters(evaluation: Evaluation) -> dict[str, Bools]:
+def filters(evaluation: EvaluatedItems) -> dict[str, Bools]:
     """The items [N] that pass each filter; without annotations, there are none."""
     annotations, hard, scale = evaluation.annotations, evaluation.hard_labels, evaluation.scale
     if annotations is None or hard is None:
@@ -69,7 +69,7 @@ def minority_lost(p: Floats, q: Floats, scale: Scale = NOMINAL) -> Bools:
     return mask
 
 
-def item_table(evaluation: Evaluation, texts: bool = True) -> dict[str, Any]:
+def item_table(evaluation: EvaluatedItems, texts: bool = True) -> dict[str, Any]:
     """Columns for the explorer, ready for JSON; ``flags`` has a bit per filter."""
     masks = filters(evaluation)
     pooled, annotations, scale = evaluation.pooled, evaluation.annotations, evaluation.scale

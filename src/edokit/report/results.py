@@ -16,9 +16,11 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from edokit._errors import InputError
 from edokit._io.documents import Count, Document, read_json, read_model, show_value, to_model
 from edokit._io.tables import read_table
+from edokit.analysis.compare import Comparison
+from edokit.analysis.evaluate import Evaluation
 from edokit.analysis.scores.result import CONSTANT, Gain, Score
 from edokit.metrics import METRIC, PairedTest, search_metrics
-from edokit.report.evaluation import Evaluation
+from edokit.report.evaluation import EvaluatedItems
 from edokit.report.formatting import number
 
 # Columns of the table of trials that are not settings.
@@ -77,38 +79,56 @@ class _Method(Document):
         return {name: float(value) for name, value in values if value is not None}
 
 
-class _Skipped(Document):
+class SkippedMethod(Document):
+    """A method that could not be fitted."""
+
     name: str = ""
     reason: str = ""
 
 
-class Comparison(Document):
-    """The content of ``compare/methods.json``.
-
-    Attributes
-    ----------
-    methods : list[_Method]
-    samples : Count or None
-        Bootstrap samples.
-    level : Annotated[float, Field(gt=0, lt=1)]
-        Of the intervals.
-    skipped : list[_Skipped]
-        Methods that could not be fitted.
-    """
-
+class _ComparisonFile(Document):
     methods: list[_Method]
     samples: Count | None = None
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    skipped: list[_Skipped] = Field(default_factory=list)
-
-    @property
-    def scores(self) -> list[Score]:
-        """The methods."""
-        return [_score(row) for row in self.methods]
+    skipped: list[SkippedMethod] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Search:
+class MethodScores:
+    """The scores of compared methods.
+
+    Attributes
+    ----------
+    scores : list[Score]
+    samples : int or None
+        Bootstrap samples.
+    level : float
+        Of the intervals.
+    skipped : list[SkippedMethod]
+        Methods that could not be fitted.
+    """
+
+    scores: list[Score]
+    samples: int | None = None
+    level: float = 0.95
+    skipped: list[SkippedMethod] = field(default_factory=list)
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison) -> MethodScores:
+        """The scores of a comparison in memory, the same as those in its file."""
+        return cls(
+            list(comparison.scores),
+            samples=int(comparison.facts["samples"]),
+            level=float(comparison.facts["level"]),
+            skipped=[
+                SkippedMethod(name=name, reason=reason)
+                for name, reason in comparison.skipped.items()
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class SearchTrials:
     """The trials of a search, and how one of them was chosen.
 
     Attributes
@@ -148,36 +168,52 @@ class Search:
         return next((trial for trial in self.trials if trial.get("chosen")), None)
 
 
-def read_search(folder: Path) -> Search:
+def read_search(folder: Path) -> SearchTrials:
     """Read the folder ``search/`` of a run."""
     path = folder / "search.json"
     content = read_json(path) if path.exists() else {}
     return parse_search(read_table(folder / "trials.parquet").to_pylist(), content)
 
 
-def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> Search:
+def parse_search(rows: Sequence[Mapping[str, Any]], content: Any) -> SearchTrials:
     """The search with these rows of ``trials.parquet`` and this content of ``search.json``."""
-    about = {"title": "the result of a search", "hint": "run the search again"}
-    document = to_model(content, _SearchFile, "search.json", **about)
-    chosen, metrics = document.chosen or _ChosenTrial(), tuple(document.metrics)
-    estimates = {kind: (of or {}).get(metrics[1]) for kind, of in chosen.estimates.items()}
+    document = to_model(
+        content,
+        _SearchFile,
+        "search.json",
+        title="the result of a search",
+        hint="run the search again",
+    )
+    chosen = document.chosen or _ChosenTrial()
+    metrics = tuple(document.metrics)
+    estimates: dict[str, float] = {}
+    for kind, values in chosen.estimates.items():
+        value = (values or {}).get(metrics[1])
+        if value is not None:
+            estimates[kind] = value
     trials = []
     try:
         for row in rows:
-            values = {name: np.nan if row[name] is None else float(row[name]) for name in metrics}
-            if np.isfinite(list(values.values())).all():
-                trials.append({**row, **values, "number": int(row["number"])})
+            outcomes = {name: _as_float(row[name]) for name in metrics}
+            if np.isfinite(list(outcomes.values())).all():
+                trials.append({**row, **outcomes, "number": int(row["number"])})
     # Anyone may have written the table.
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         message = f"trials.parquet is damaged ({error!r})"
         raise InputError(message, "run the search again") from error
-    return Search(
+    return SearchTrials(
         sorted(trials, key=itemgetter("number")),
         len(rows) - len(trials),
         str(chosen.rule),
         metrics,
-        {kind: value for kind, value in estimates.items() if value is not None},
+        estimates,
     )
+
+
+def _as_float(value: Any) -> float:
+    if value is None:
+        return math.nan
+    return float(value)
 
 
 def trial_settings(trial: Mapping[str, Any]) -> dict[str, str]:
@@ -188,34 +224,56 @@ def trial_settings(trial: Mapping[str, Any]) -> dict[str, str]:
         is_outcome = is_metric or name in _OUTCOMES or name.startswith(_ESTIMATES)
         if value is None or is_outcome:
             continue
-        settings[name] = f"{value:.4g}" if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            settings[name] = f"{value:.4g}"
+        else:
+            settings[name] = str(value)
     return settings
 
 
-def read_comparison(path: Path) -> Comparison:
+def read_comparison(path: Path) -> MethodScores:
     """Read ``compare/methods.json``."""
-    about = {"title": "the result of a comparison", "hint": "run the comparison again"}
-    return read_model(path, Comparison, **about)
+    file = read_model(
+        path,
+        _ComparisonFile,
+        title="the result of a comparison",
+        hint="run the comparison again",
+    )
+    scores = [_score(row) for row in file.methods]
+    return MethodScores(scores, file.samples, file.level, file.skipped)
 
 
 def _score(row: _Method) -> Score:
+    """What a page shows of a method, from a row of the file."""
     metrics = row.metrics
     # An ordinal scale has RPS, which ranks methods there.
     headline = "rps" if "rps" in metrics else "ce"
-    tests = row.against_reference, row.against_constant
-    return Score(row.name, row.about, metrics, row.intervals, *tests, headline=headline)
+    return Score(
+        row.name,
+        row.about,
+        metrics,
+        row.intervals,
+        row.against_reference,
+        row.against_constant,
+        headline=headline,
+    )
 
 
-def ranked_scores(comparison: Comparison | None, evaluation: Evaluation | None) -> list[Score]:
+def ranked_scores(
+    comparison: MethodScores | None, evaluation: EvaluatedItems | None
+) -> list[Score]:
     """The scores of the comparison, else of the evaluation, lowest headline metric first."""
-    source = evaluation if comparison is None else comparison
-    scores = [] if source is None else source.scores
+    scores: Sequence[Score] = []
+    if comparison is not None:
+        scores = comparison.scores
+    elif evaluation is not None:
+        scores = evaluation.scores
     finite = [score for score in scores if math.isfinite(headline_value(score))]
     return sorted(finite, key=headline_value)
 
 
 @dataclass(frozen=True)
-class Result:
+class Headline:
     """The ensemble beside a plain average of the members: what the headline of a page is about.
 
     Attributes
@@ -256,19 +314,26 @@ class Result:
         return self.gains[self.metric].sentence()
 
 
-def find_result(comparison: Comparison | None, evaluation: Evaluation | None) -> Result | None:
+def find_headline(
+    comparison: MethodScores | None, evaluation: EvaluatedItems | None
+) -> Headline | None:
     """From the evaluated items, or from the comparison where those are items of the fit."""
-    source: Any = None if evaluation is None else evaluation.result
-    held_out = None if evaluation is None else evaluation.held_out
+    source: Evaluation | MethodScores | None = None
+    held_out: bool | None = None
+    if evaluation is not None:
+        source = evaluation.result
+        held_out = evaluation.held_out
     if comparison is not None and (source is None or held_out is False):
-        source, held_out = comparison, True
+        source = comparison
+        held_out = True
     if source is None:
         return None
     scores = {score.name: score for score in source.scores}
-    edo, uniform = scores.get("edo"), scores.get("uniform")
+    edo = scores.get("edo")
+    uniform = scores.get("uniform")
     if edo is None or uniform is None or edo.headline not in edo.against:
         return None
-    return Result(edo, uniform, scores.get(CONSTANT), source.level, held_out)
+    return Headline(edo, uniform, scores.get(CONSTANT), source.level, held_out)
 
 
 def best_values(scores: Sequence[Score]) -> dict[str, str]:
@@ -278,7 +343,11 @@ def best_values(scores: Sequence[Score]) -> dict[str, str]:
         values = [score.metrics[metric] for score in scores if metric in score.metrics]
         if values:
             finite = [value for value in values if math.isfinite(value)]
-            best[metric] = number((max if about.higher else min)(finite, default=None))
+            if about.higher:
+                best_value = max(finite, default=None)
+            else:
+                best_value = min(finite, default=None)
+            best[metric] = number(best_value)
     return best
 
 

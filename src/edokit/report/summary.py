@@ -15,10 +15,10 @@ from edokit.annotations.core import Annotations
 from edokit.ensemble.estimator import EDOEnsemble
 from edokit.metrics import METRIC
 from edokit.report.data import ROLES, ReportData
-from edokit.report.evaluation import Evaluation
+from edokit.report.evaluation import EvaluatedItems
 from edokit.report.formatting import FILTERS, clean
 from edokit.report.items import filters
-from edokit.report.results import find_result
+from edokit.report.results import find_headline
 
 # Weights whose largest is less than this many times their smallest are nearly equal.
 EQUAL = 1.2
@@ -30,7 +30,7 @@ TOO_DIVIDED = 1.25
 
 
 @dataclass
-class Summary:
+class PageSummary:
     """Sentences by topic.
 
     Attributes
@@ -53,7 +53,7 @@ class Summary:
     weights: list[str]
 
 
-def summarize(data: ReportData) -> Summary:
+def summarize(data: ReportData) -> PageSummary:
     """The summary of whatever is known."""
     ensemble, evaluation, search = data.ensemble, data.evaluation, data.search
     content: dict[str, Any] = {"about": None}
@@ -68,7 +68,7 @@ def summarize(data: ReportData) -> Summary:
         ensemble=ensemble,
         evaluation=evaluation,
         search=search,
-        result=find_result(data.comparison, evaluation),
+        result=find_headline(data.comparison, evaluation),
         changed=[
             ROLES.get(role, role).lower()
             for role, state in data.inputs.items()
@@ -81,7 +81,7 @@ def summarize(data: ReportData) -> Summary:
     topics: dict[str, list[str]] = defaultdict(list)
     for topic, text in (line.split(" | ", 1) for line in lines):
         topics[topic].append(text)
-    return Summary(
+    return PageSummary(
         lead=topics["lead"][0],
         evidence=topics["evidence"],
         caveats=topics["caveats"],
@@ -103,7 +103,7 @@ def _about_weights(ensemble: EDOEnsemble) -> dict[str, Any]:
     }
 
 
-def _about_items(evaluation: Evaluation) -> dict[str, Any]:
+def _about_items(evaluation: EvaluatedItems) -> dict[str, Any]:
     """What there is to say about annotated items, and what the ensemble misses there."""
     annotations, hard = evaluation.annotations, evaluation.hard_labels
     assert annotations is not None
@@ -128,7 +128,7 @@ def _about_items(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _divided(evaluation: Evaluation, annotations: Annotations) -> dict[str, float] | None:
+def _divided(evaluation: EvaluatedItems, annotations: Annotations) -> dict[str, float] | None:
     """How far apart two answers are that are drawn for an item by the ensemble, and two of its
     annotators: the share of such pairs that differ, or a distance on the scale.
 

@@ -54,6 +54,13 @@ class InputReader:
             one_of("learn", self._options["learn"], LEARN)
         self.inputs: dict[str, Input] = {}  # what a run record keeps of the files, by role
 
+    @classmethod
+    def from_inputs(cls, inputs: Mapping[str, Input]) -> InputReader:
+        """A reader for objects in memory that came from these files."""
+        reader = cls()
+        reader.inputs = dict(inputs)
+        return reader
+
     @property
     def paths(self) -> list[Path]:
         """The files that were read."""

@@ -1,0 +1,339 @@
+"""From a table of annotations to an ensemble that answers for new text: the whole job.
+
+Every step is what another command does; `Run.commands` names them. Each step hands its objects on
+to the next: the table is parsed once and every model is loaded once. Members are trained in folds
+of all items, so that their weights are learned, and judged, on answers for items that they have not
+seen. The rows of the comparison are cross-validated once more: no item is judged by weights that it
+helped to choose.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from joblib import cpu_count
+from pydantic_core import to_jsonable_python
+
+from edokit._errors import EDOError, EDOWarning, InputError, local_path, option
+from edokit._io.digests import digest_input
+from edokit._io.documents import write_json
+from edokit.analysis.compare import Comparison, compare
+from edokit.annotations.core import Annotations
+from edokit.bundle import Bundle
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.members import Group, train_members
+from edokit.members.train import Trained
+from edokit.pipeline.options import RunOptions
+from edokit.pipeline.pool import default_pool, write_groups
+from edokit.pipeline.result import SUMMARY, Run, RunSummary, leaderboard, rival_gains
+from edokit.pipeline.source import AnnotationsFile, read_source
+from edokit.pipeline.text import sentence, step_commands
+from edokit.predictions.core import Predictions
+from edokit.report import write_report
+from edokit.report.data import collect_comparison
+from edokit.runs.folder import REPORT, output_folder
+from edokit.runs.inputs import Input, InputReader, merge_options
+from edokit.runs.record import RUN_RECORD, RunRecord, begin_run
+
+Step = Callable[[int, int, str], None]
+FOLDS = 5
+METHODS = ("best-single", "greedy", "linear-pool", "edo")
+"""What EDO is compared with, besides the constant answer and the uniform mean."""
+SOFT = "soft"
+"""The member that is trained first: one model of soft labels, which EDO is compared with, too."""
+# Share of the time after which no member starts to train; the rest is for what follows.
+_TRAINING_SHARE = 0.75
+
+
+class _OutOfTimeError(Exception):
+    """Members are still to be trained, and the time for that is over."""
+
+
+def run(
+    annotations: str | Path | Annotations | pd.DataFrame,
+    out: str | Path,
+    options: RunOptions | None = None,
+    *,
+    step: Step = lambda done, total, what: None,
+    command: str = "",
+    **settings: Any,
+) -> Run:
+    """Train a diverse pool, learn its weights, compare, and write a page and a bundle.
+
+    Parameters
+    ----------
+    annotations : str, Path, Annotations or DataFrame
+        A source that `read_annotations` reads, with texts, or its content. Items of splits other
+        than train and dev are left alone.
+    out : str or Path
+        The folder of the run. What is finished there is not done again.
+    options : RunOptions, default=None
+        How thorough it is. None: the defaults.
+    step : callable, default: nothing
+        Called as ``step(done, total, what)``.
+    command : str, default=""
+        The command line to record in ``run.json``.
+    **settings
+        Single fields of `RunOptions`, such as ``quality="good"``, and further arguments of
+        `read_annotations`, such as ``columns`` or ``scale``.
+
+    Returns
+    -------
+    Run
+        Leaderboard, ensemble, bundle, and the result in one sentence.
+
+    Raises
+    ------
+    InputError
+        If the annotations leave a decision open, an option is invalid, or `out` holds something
+        else.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> annotations = edokit.simulate("two-camps", items=(60, 10, 10)).annotations
+    >>> result = edokit.run(annotations, "run", time="60s")  # doctest: +SKIP
+    >>> result.predict_proba(["such a rude reply"]).shape  # doctest: +SKIP
+    (1, 2)
+    """
+    started = time.monotonic()
+    options, reading = merge_options(RunOptions, options, settings)
+    folder = local_path(out)
+    path = None
+    if isinstance(annotations, str | Path):
+        path = local_path(annotations)
+    with output_folder(folder, "run", path, overwrite=options.overwrite):
+        source = read_source(annotations, folder, reading)
+        finished = _finished(folder, source, options)
+        if finished is not None:
+            return finished
+        begin_run(folder)
+        # By this the folder is known as a run's, should the process end before it has a result.
+        write_json({"options": asdict(options), "summary": None}, folder / SUMMARY)
+        job = _Steps(folder, source, options, started, step, command)
+        result = job.run()
+        write_json(result.results, folder / SUMMARY)
+        inputs = {"annotations": source.recorded()}
+        RunRecord("run", inputs, options.random_state, command).save(folder)
+    return result
+
+
+def _finished(folder: Path, source: AnnotationsFile, options: RunOptions) -> Run | None:
+    """The run that the folder holds already, if it is this one and nothing was left out."""
+    if not (folder / RUN_RECORD).exists():
+        return None
+    try:
+        result = Run.load(folder)
+        recorded = RunRecord.load(folder).inputs["annotations"]
+        same_options = result.results["options"] == asdict(options)
+        is_whole = not result.results["out_of_time"]
+    except (EDOError, LookupError):
+        return None
+    # Tuples are lists in the record.
+    reading = to_jsonable_python(source.reading)
+    if recorded.sha256 != source.sha256 or recorded.options != reading:
+        raise InputError(
+            f"{folder} holds a run on other annotations, or on annotations that were read with"
+            " other options",
+            f"choose another output folder, or replace it with {option('overwrite')}",
+        )
+    if same_options and is_whole:
+        return result
+    return None
+
+
+@dataclass
+class _Steps:
+    """The steps of a run, and what they leave out."""
+
+    folder: Path
+    source: AnnotationsFile
+    options: RunOptions
+    started: float
+    step: Step
+    command: str
+    left_out: list[str] = field(default_factory=list)
+    out_of_time: list[str] = field(default_factory=list)
+
+    def run(self) -> Run:
+        """Take all steps, one after the other; each has the objects of those before it."""
+        soft = self.train(SOFT, [Group("linear", 1, supervision="soft")])
+        pool = self.choose(float(soft.manifest["seconds"]))
+        trained = self.train_pool(pool)
+        predictions = trained.predictions["fit"]
+        labels = self.source.to_learn_from
+        inputs = self.inputs()
+        self.step(0, 4, "learning weights")
+        ensemble = self.fit(predictions, labels, inputs)
+        self.step(1, 4, "comparing")
+        comparison = self.compare(predictions, labels, soft.predictions["fit"], inputs)
+        self.step(2, 4, "making the bundle")
+        bundle = Bundle.create(
+            ensemble, self.folder / "members", self.folder / "bundle", overwrite=True
+        )
+        self.step(3, 4, "making the page")
+        self.write_page(comparison, predictions, labels, inputs)
+        summary = self.summarize(comparison, trained)
+        return Run(self.folder, summary.to_dict()).keep(ensemble, bundle)
+
+    def train(self, name: str, groups: Sequence[Group], *, in_time: bool = False) -> Trained:
+        """Train members in folds, perhaps until time is up; those that are finished are kept."""
+
+        def progress(event: dict[str, Any]) -> None:
+            if "done" in event:
+                self.step(event["done"], event["total"], "training members")
+                if in_time and self.seconds_left() < 0:
+                    raise _OutOfTimeError
+
+        return train_members(
+            self.source.annotations,
+            groups,
+            out=self.folder / name,
+            random_state=self.options.random_state,
+            cross_fit=FOLDS,
+            jobs=self.options.jobs,
+            overwrite=self.options.overwrite,
+            source=self.source.path.name,
+            step=progress,
+        )
+
+    def seconds_left(self) -> float:
+        """Seconds left for training members."""
+        limit = self.options.seconds
+        if limit is None:
+            return math.inf
+        return self.started + _TRAINING_SHARE * limit - time.monotonic()
+
+    def choose(self, seconds: float) -> list[Group]:
+        """The groups of the pool that fit into the time; ``seconds`` is what the first member took.
+
+        The first group is always among them.
+        """
+        workers = cpu_count()
+        if self.options.jobs is not None:
+            workers = min(self.options.jobs, workers)
+        seconds_left = self.seconds_left()
+        pool: list[Group] = []
+        for ingredient in default_pool(self.options):
+            group = ingredient.group
+            if reason := ingredient.missing():
+                self.left_out.append(f"{group.name}: {reason}")
+                continue
+            if not self.is_trained(group):
+                seconds_left -= seconds * ingredient.cost * group.members / workers
+            if seconds_left < 0 and pool:
+                self.out_of_time.append(group.name)
+            else:
+                pool.append(group)
+        return pool
+
+    def is_trained(self, group: Group) -> bool:
+        """Whether all folds of the group's members are there."""
+        cards = self.folder.glob(f"members/members/{group.name}-??/fold-*/member.json")
+        return len(list(cards)) == FOLDS * group.members
+
+    def train_pool(self, pool: list[Group]) -> Trained:
+        """Train the pool; groups that are not finished in time are left out."""
+        write_groups(pool, self.folder / "pool.toml")
+        try:
+            return self.train("members", pool, in_time=True)
+        except _OutOfTimeError:
+            finished = [group for group in pool if self.is_trained(group)] or pool[:1]
+        self.out_of_time += [group.name for group in pool if group not in finished]
+        write_groups(finished, self.folder / "pool.toml")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EDOWarning)  # of members that are not finished
+            return self.train("members", finished)
+
+    def inputs(self) -> dict[str, Input]:
+        """What weights are learned from and methods are compared on, for the records of both."""
+        path = self.folder / "members" / "predictions" / "fit.npz"
+        declared: dict[str, Any] = {}
+        if self.source.reading.get("scale") is not None:
+            declared["scale"] = self.source.reading["scale"]
+        return {
+            "annotations": self.source.recorded_splits(),
+            "predictions": Input(str(path), digest_input(path), declared),
+        }
+
+    def fit(
+        self, predictions: Predictions, labels: Annotations, inputs: dict[str, Input]
+    ) -> EDOEnsemble:
+        """Learn weights, and write the ensemble."""
+        seed = self.options.random_state
+        out = self.folder / "ensemble"
+        ensemble = EDOEnsemble(random_state=seed).fit(predictions, labels)
+        ensemble.save(out)
+        RunRecord("fit", inputs, seed).save(out)
+        return ensemble
+
+    def compare(
+        self,
+        predictions: Predictions,
+        labels: Annotations,
+        soft: Predictions,
+        inputs: dict[str, Input],
+    ) -> Comparison:
+        """Compare EDO with other methods and the model of soft labels, and write the result."""
+        comparison = compare(
+            predictions,
+            labels,
+            methods=METHODS,
+            random_state=self.options.random_state,
+            extra={SOFT: (soft, soft)},
+        )
+        comparison = replace(comparison, files=InputReader.from_inputs(inputs))
+        comparison.save(self.folder / "comparison", command=self.command)
+        return comparison
+
+    def write_page(
+        self,
+        comparison: Comparison,
+        predictions: Predictions,
+        labels: Annotations,
+        inputs: dict[str, Input],
+    ) -> None:
+        """Write the page of the comparison."""
+        record = RunRecord("compare", inputs, self.options.random_state, self.command)
+        page = collect_comparison(
+            comparison, record, predictions, labels, name=self.folder.resolve().name
+        )
+        write_report(page, self.folder / REPORT, overwrite=True)
+
+    def summarize(self, comparison: Comparison, trained: Trained) -> RunSummary:
+        """The result in numbers and in words."""
+        left_out = list(self.left_out)
+        if self.out_of_time:
+            names = ", ".join(self.out_of_time)
+            left_out.append(f"{names}: no time; the same command goes on with them")
+        for failure in trained.failed:
+            left_out.append(f"{failure.job.path}: it failed: {failure.reason}")
+        gains = rival_gains(comparison)
+        commands = step_commands(
+            self.folder,
+            self.source.path,
+            self.source.reading,
+            splits=self.source.splits,
+            methods=METHODS,
+            folds=FOLDS,
+            seed=self.options.random_state,
+        )
+        return RunSummary(
+            summary=sentence(gains),
+            options=self.options,
+            left_out=left_out,
+            out_of_time=self.out_of_time,
+            commands=commands,
+            headline_metric=comparison.facts["headline_metric"],
+            items=comparison.facts["items"]["dev"],
+            gains=gains,
+            leaderboard=leaderboard(comparison, trained),
+            seconds=round(time.monotonic() - self.started, 1),
+        )

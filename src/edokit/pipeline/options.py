@@ -1,0 +1,72 @@
+"""How thorough a run is."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from edokit._errors import InputError, one_of, option
+
+Quality = Literal["fast", "good", "best"]
+QUALITIES = ("fast", "good", "best")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How thorough a run is.
+
+    Parameters
+    ----------
+    quality : {"fast", "good", "best"}, default="fast"
+        ``fast`` trains TF-IDF members, ``good`` more of them and members on a sentence encoder,
+        ``best`` also fine-tunes transformers where there is a GPU.
+    time : str, default=None
+        How long it may take, such as ``"90s"``, ``"10m"`` or ``"2h"``: the pool is cut to fit.
+    encoder : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        The sentence encoder of ``good``: a folder, or a hub id that has been downloaded.
+    transformer : str, default="microsoft/mpnet-base"
+        The transformer of ``best``: a folder, or a hub id that has been downloaded.
+    random_state : int, default=0
+        Seed of members, folds and intervals.
+    jobs : int, default=None
+        Members that train at a time, as for `edokit.train_members`.
+    overwrite : bool, default=False
+        Replace a run on other annotations, and files that EDO did not write.
+
+    Examples
+    --------
+    >>> from edokit import RunOptions
+    >>> RunOptions(time="10m").seconds
+    600.0
+    """
+
+    quality: Quality = "fast"
+    time: str | None = None
+    encoder: str = "sentence-transformers/all-MiniLM-L6-v2"
+    transformer: str = "microsoft/mpnet-base"
+    random_state: int = 0
+    jobs: int | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("quality", self.quality, QUALITIES)
+        _ = self.seconds  # an invalid time is refused here
+
+    @property
+    def seconds(self) -> float | None:
+        """The time in seconds."""
+        if self.time is None:
+            return None
+        seconds = 0.0
+        with suppress(ValueError):
+            seconds = pd.Timedelta(self.time).total_seconds()
+        if not seconds >= 1:
+            raise InputError(
+                f"{option('time', self.time)} must be at least one second",
+                f"write {option('time', '10m')}, {option('time', '90s')} or"
+                f" {option('time', '1h30m')}",
+            )
+        return seconds

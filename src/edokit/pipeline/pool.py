@@ -1,0 +1,92 @@
+"""The default pool of a run: which groups of members are trained, and what they cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edokit._errors import EDOError
+from edokit._io.atomic import whole_file
+from edokit.members import Group
+from edokit.members.pretrained import choose_device, local_folder, require_packages
+from edokit.pipeline.options import RunOptions
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """A group of the default pool, and what it costs."""
+
+    group: Group
+    cost: float = 1.0
+    """Training time of a member, relative to that of the single soft-label model."""
+
+    def missing(self) -> str:
+        """Why it can't be trained here; empty if it can."""
+        recipe = self.group.recipe
+        model = str(self.group.options.get("model", ""))
+        try:
+            if model:
+                local_folder(model)  # before torch is loaded
+                require_packages(f"the recipe {recipe}")
+            if recipe == "transformer" and choose_device(None).type == "cpu":
+                return "fine-tuning needs a GPU, and there is none here"
+        except EDOError as error:
+            return str(error)
+        return ""
+
+
+# Randomised trees that learn shares: they err on other texts than a regression does.
+_TREES = "sklearn.ensemble.ExtraTreesRegressor(50, min_samples_leaf=3, max_features=0.05)"
+
+
+def _linear(
+    name: str, cost: float, supervision: str = "soft", **options: float | bool
+) -> Ingredient:
+    group = Group("linear", 1, name, supervision, options=dict(options))
+    return Ingredient(group, cost)
+
+
+def default_pool(options: RunOptions) -> list[Ingredient]:
+    """The groups of this quality, the most useful first (``benchmarks/run.py``).
+
+    The last ones are left out when time is short.
+    """
+    forest = Group("sklearn", 2, "forest", "soft", options={"estimator": _TREES, "pieces": 5000})
+    pool = [
+        _linear("bold", 2.0, strength=20.0),
+        Ingredient(forest, 5.0),
+        _linear("annotators", 6.0, annotators=True),
+        _linear("cautious", 1.0, strength=1.0),
+        _linear("words", 1.0, words=2.0, strength=1.0),
+        _linear("drawn", 1.0, "random-select", strength=2.0),
+    ]
+    if options.quality in ("good", "best"):
+        by_annotator = {"model": options.encoder, "annotators": True}
+        bold = {"model": options.encoder, "strength": 20.0}
+        # The first one embeds the texts for both.
+        pool[2:2] = [
+            Ingredient(Group("encoder", 1, "encoder", "soft", options=by_annotator), 30.0),
+            Ingredient(Group("encoder", 1, "encoder-bold", "soft", options=bold), 1.0),
+        ]
+        pool.append(_linear("characters", 1.0, words=0.0))
+    if options.quality == "best":
+        tuned = Group("transformer", 3, "transformer", options={"model": options.transformer})
+        pool.append(Ingredient(tuned, 500.0))
+    return pool
+
+
+def write_groups(groups: Sequence[Group], path: Path) -> None:
+    """Write groups as the TOML file that ``edo train --recipe`` reads."""
+    lines: list[str] = []
+    for group in groups:
+        lines.append("[[group]]")
+        lines.append(f"name = {json.dumps(group.name)}")
+        lines.append(f"recipe = {json.dumps(group.recipe)}")
+        lines.append(f"members = {json.dumps(group.members)}")
+        lines.append(f"supervision = {json.dumps(group.supervision)}")
+        for name, value in group.options.items():
+            lines.append(f"options.{name} = {json.dumps(value)}")
+    with whole_file(path) as temporary:
+        temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -1,0 +1,196 @@
+"""What a run made: its summary, and the objects in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from edokit._errors import InputError, local_path
+from edokit._io.documents import read_json
+from edokit._types import Floats
+from edokit.analysis.compare import Comparison
+from edokit.analysis.scores.result import Gain
+from edokit.bundle import Bundle
+from edokit.ensemble.estimator import EDOEnsemble
+from edokit.members.recipe import Text
+from edokit.members.train import Trained
+from edokit.metrics import paired_test
+from edokit.pipeline.options import RunOptions
+from edokit.pipeline.text import RIVALS
+from edokit.runs.record import RUN_RECORD
+
+SUMMARY = "summary.json"
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The result of a run in numbers and in words: the content of ``summary.json``.
+
+    Attributes
+    ----------
+    summary : str
+        The result in one sentence.
+    options : RunOptions
+    left_out : list of str
+        What the run did without, and why.
+    out_of_time : list of str
+        Groups that there was no time for.
+    commands : list of str
+        The commands that do the same.
+    headline_metric : str
+    items : int
+        Items that members learned from.
+    gains : mapping of str to Gain
+        Of EDO over each rival in the headline metric.
+    leaderboard : list of dict
+        A row for each method and each member.
+    seconds : float
+        How long it took.
+    """
+
+    summary: str
+    options: RunOptions
+    left_out: list[str]
+    out_of_time: list[str]
+    commands: list[str]
+    headline_metric: str
+    items: int
+    gains: Mapping[str, Gain]
+    leaderboard: list[dict[str, Any]]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What `run` made, read from its folder.
+
+    Parameters
+    ----------
+    folder : Path
+        ``members/``, ``soft/``, ``ensemble/``, ``comparison/``, ``bundle/``, ``report.html``,
+        ``summary.json`` and ``run.json``.
+    results : dict
+        The content of ``summary.json``.
+
+    Examples
+    --------
+    >>> import edokit
+    >>> result = edokit.Run.load("run")  # doctest: +SKIP
+    >>> result.leaderboard["ce"].idxmin()  # doctest: +SKIP
+    'edo'
+    """
+
+    folder: Path
+    results: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Run:
+        """Read the folder of a finished run.
+
+        Parameters
+        ----------
+        folder : str or Path
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        InputError
+            If it does not hold a run, or one that is not finished.
+        """
+        place = local_path(folder)
+        if not (place / RUN_RECORD).exists() or not (place / SUMMARY).exists():
+            raise InputError(
+                f"{place} holds no finished run",
+                "name a folder that `edo run` made, or run the same command again to finish it",
+            )
+        return cls(place, read_json(place / SUMMARY))
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence."""
+        return str(self.results["summary"])
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that do the same, one after the other."""
+        return list(self.results["commands"])
+
+    @property
+    def left_out(self) -> list[str]:
+        """What the run did without, and why."""
+        return list(self.results["left_out"])
+
+    @property
+    def leaderboard(self) -> pd.DataFrame:
+        """Methods and members, the best first: metrics of items that they have not seen.
+
+        Methods have the interval of the headline metric (CE, or RPS on an ordinal scale), members
+        their weight in the ensemble.
+        """
+        table = pd.DataFrame(self.results["leaderboard"]).set_index("name")
+        return table.sort_values(self.results["headline_metric"], kind="stable")
+
+    @cached_property
+    def ensemble(self) -> EDOEnsemble:
+        """The ensemble."""
+        return EDOEnsemble.load(self.folder / "ensemble")
+
+    @cached_property
+    def bundle(self) -> Bundle:
+        """The ensemble with its members, which answers for texts."""
+        return Bundle.load(self.folder / "bundle")
+
+    def predict_proba(self, texts: Sequence[Text], **view: Any) -> Floats:
+        """Probabilities (N, C) of texts; see `Bundle.predict_proba`."""
+        return self.bundle.predict_proba(texts, **view)
+
+    def keep(self, ensemble: EDOEnsemble, bundle: Bundle) -> Run:
+        """Use these objects, from which its files were written, instead of reading the files."""
+        # Where `cached_property` keeps what it has read.
+        vars(self)["ensemble"] = ensemble
+        vars(self)["bundle"] = bundle
+        return self
+
+    def __repr__(self) -> str:
+        return f"Run {self.folder}: {self.summary}"
+
+
+def rival_gains(comparison: Comparison) -> dict[str, Gain]:
+    """The gain of EDO over each rival in the headline metric, from paired items."""
+    metric = comparison.facts["headline_metric"]
+    losses = comparison.losses
+    gains: dict[str, Gain] = {}
+    for name in RIVALS:
+        if name in losses:
+            test = paired_test(losses["edo"][metric], losses[name][metric])
+            gains[name] = Gain.from_test(metric, test, comparison[name])
+    return gains
+
+
+def leaderboard(comparison: Comparison, trained: Trained) -> list[dict[str, Any]]:
+    """A row for each method and each member."""
+    headline = comparison.facts["headline_metric"]
+    rows: list[dict[str, Any]] = []
+    for score in comparison.scores:
+        low, high = score.intervals[headline]
+        rows.append(
+            {"name": score.name, "kind": "method", **score.metrics, "low": low, "high": high}
+        )
+    weights = comparison["edo"].weights or {}
+    for member in trained.manifest["members"]:
+        metrics = {name: member["metrics"]["fit"][name] for name in comparison["edo"].metrics}
+        weight = weights.get(member["name"])
+        rows.append({"name": member["name"], "kind": "member", **metrics, "weight": weight})
+    return rows

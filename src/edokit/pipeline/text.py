@@ -1,0 +1,110 @@
+"""A run in words: its result in one sentence, and the commands that do the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from edokit._errors import typed_values
+from edokit.analysis.scores.result import Gain
+from edokit.report.formatting import listed
+
+RIVALS = {
+    "uniform": "a plain average of your models",
+    "soft": "one model trained on the shares of answers",
+    "greedy": "greedy selection",
+    "constant": "the same answer for every text",
+}
+"""What the summary compares EDO with, in words."""
+
+
+def sentence(gains: Mapping[str, Gain]) -> str:
+    """The result for somebody who has to decide, from the gains on `RIVALS`."""
+    if gains["constant"].standing != "better":
+        return (
+            f"No better than {RIVALS['constant']}: from these texts the models could not learn how"
+            " your annotators answer."
+        )
+    by_standing: dict[str, list[str]] = {"better": [], "worse": [], "unclear": []}
+    for name, gain in gains.items():
+        by_standing[gain.standing].append(name)
+    better = [name for name in by_standing["better"] if name != "constant"] or ["constant"]
+    parts = ["Matches your annotators " + listed([_against(name, gains) for name in better])]
+    if by_standing["worse"]:
+        parts.append(listed([_against(name, gains) for name in by_standing["worse"]]))
+    if by_standing["unclear"]:
+        rivals = [RIVALS[name] for name in by_standing["unclear"]]
+        parts.append(f"no better than {listed(rivals, 'or')}")
+    return "; ".join(parts) + "."
+
+
+def _against(name: str, gains: Mapping[str, Gain]) -> str:
+    gain = gains[name]
+    return f"{gain.percent} {gain.standing} than {RIVALS[name]}"
+
+
+def step_commands(
+    folder: Path,
+    annotations: Path,
+    reading: Mapping[str, Any],
+    splits: Sequence[str],
+    methods: Sequence[str],
+    folds: int,
+    seed: int,
+) -> list[str]:
+    """The commands that do the same as a run, one after the other.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    annotations : Path
+        The file of annotations.
+    reading : mapping
+        Arguments of `read_annotations`.
+    splits : sequence of str
+        The splits to learn from; empty where items have no split.
+    methods : sequence of str
+        The methods that are compared.
+    folds, seed : int
+        Folds of the training, and its seed.
+    """
+    source = [str(annotations), *reading_flags(reading)]
+    seed_flags = ["--seed", str(seed)]
+    training = ["--cross-fit", str(folds), *seed_flags]
+    labels = ["--predictions", str(folder / "members" / "predictions" / "fit.npz")]
+    labels += ["--annotations", *source]
+    if splits:
+        labels += ["--split", ",".join(splits)]
+    soft = ["--recipe", "linear", "--supervision", "soft", "--members", "1"]
+    rows = ["--methods", ",".join(methods)]
+    rows += ["--extra", f"soft={folder / 'soft' / 'predictions' / 'fit.npz'}", "--no-report"]
+    pool = ["--recipe", str(folder / "pool.toml")]
+    bundle = ["--members", str(folder / "members"), "--out", str(folder / "bundle")]
+    commands = [
+        ["train", *source, *soft, *training, "--out", str(folder / "soft")],
+        ["train", *source, *pool, *training, "--out", str(folder / "members")],
+        ["fit", *labels, *seed_flags, "--out", str(folder / "ensemble")],
+        ["compare", *labels, *rows, *seed_flags, "--out", str(folder / "comparison")],
+        ["bundle", str(folder / "ensemble"), *bundle],
+        ["report", str(folder)],
+    ]
+    return [shlex.join(["edo", *words]) for words in commands]
+
+
+def reading_flags(reading: Mapping[str, Any]) -> list[str]:
+    """Arguments of `read_annotations` as flags of the command line."""
+    words: list[str] = []
+    for name, value in reading.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "columns":
+            flag = "--column"
+        if isinstance(value, bool):
+            if value:
+                words.append(flag)
+            continue
+        for text in typed_values(value):
+            words += [flag, text]
+    return words
